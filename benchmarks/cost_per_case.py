@@ -30,15 +30,16 @@ ASKED_FOR = ("build_ms", "load_ms", "compile_ms", "first_inference_ms", "warmup_
 
 def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
     """Every case's wall time in the conductor, beside its phases."""
-    from dataclasses import replace
 
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
+    from accelbench.core.job_settings import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import RunSettings
-    from accelbench.run.conduct.observer import Progress, SilentObserver
+    from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.process.observer import Progress, SilentObserver
 
     class Stopwatch(SilentObserver):
         """Reads a clock as each case ends; nothing else happens in between."""
@@ -59,16 +60,16 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
             self.rows.append({**row, "wall_s": now - self._from})
             self._from = now
 
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
         batch_sizes=batches,
         options={"threads": 1},
     )
-    plan = lifecycle.plan_for(request, detect_all(), runtimes)
+    plan = planning.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
-    settings = replace(RunSettings(run_id=new_run_id()), threads=1)
+    settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
     with tempfile.TemporaryDirectory() as folder:
         lifecycle.start(lifecycle.RunSpec(plan, settings, runtimes), Path(folder), watch, {})
     return watch.rows

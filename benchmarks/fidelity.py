@@ -28,6 +28,7 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
 
     from accelbench.catalog.find import find
     from accelbench.core.case import Case, Shapes, Target
+    from accelbench.core.job_settings import JobSettings
     from accelbench.core.protocols import Device, Job
     from accelbench.core.vocabulary import Timing
     from accelbench.runtimes.pytorch.runtime import PytorchRuntime
@@ -35,7 +36,9 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
 
     spec = find(model)
     case = Case(spec, Target("pytorch", hardware), "fp32", Shapes(1, spec.sequence, spec.image))
-    session = PytorchRuntime().open(Job(case, Device(hardware, hardware), threads=threads))
+    session = PytorchRuntime().open(
+        Job(case, Device(hardware, hardware), JobSettings(threads=threads))
+    )
     assert isinstance(session, PytorchSession)
     inputs = session.prepare(case)
     module = session._module

@@ -52,14 +52,16 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     """The results of a cell's launches."""
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
+    from accelbench.core.job_settings import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import RunSettings
-    from accelbench.run.conduct.observer import SilentObserver
+    from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.process.observer import SilentObserver
 
     hardware, frameworks, models, precision = cell
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
@@ -68,9 +70,9 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
         batch_sizes=(1, 8),
         options={"threads": 1},
     )
-    plan = lifecycle.plan_for(request, detect_all(), runtimes)
+    plan = planning.plan_for(request, detect_all(), runtimes)
     settings = RunSettings(
-        run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
+        run_id=new_run_id(), job=JobSettings(threads=1), iterations=20, warmup=3, launches=launches
     )
     with tempfile.TemporaryDirectory() as folder:
         ended = lifecycle.start(

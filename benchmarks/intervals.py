@@ -16,7 +16,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from accelbench.core.job_settings import JobSettings
 from accelbench.measure.launches import aa_noise, abba, paired_interval
+from accelbench.run.plan import planning
 from keeping import keep, verdict
 
 LIMIT = 0.93
@@ -27,25 +29,25 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
-    from accelbench.run.conduct import lifecycle
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
-    from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
-    from accelbench.run.conduct.observer import SilentObserver
+    from accelbench.run.conduct.launch_context import LaunchContext
     from accelbench.run.conduct.surroundings import Surroundings
     from accelbench.run.plan import estimates
     from accelbench.run.plan.budget import Budget
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.process.observer import SilentObserver
     from accelbench.run.process.worker_pool import WorkerPool
     from accelbench.store.journal import Journal
 
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
     request = Request((find(model),), ("cpu",), batch_sizes=(batch,), options={"threads": 1})
-    plan = lifecycle.plan_for(request, detect_all(), runtimes)
+    plan = planning.plan_for(request, detect_all(), runtimes)
     workshop = WorkerPool()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = RunSettings(run_id=new_run_id(), threads=1)
+        settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
         journal = Journal.create(Path(folder), settings.run_id)
 
         def append(fact: object) -> None:

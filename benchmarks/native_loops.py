@@ -19,6 +19,7 @@ from typing import Any
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
@@ -62,7 +63,7 @@ def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str,
         Shapes(1, spec.sequence, spec.image),
     )
     device = Device(hardware, hardware, unit=unit)
-    job = Job(case, device, threads=int(THREADS), artefact=str(folder))
+    job = Job(case, device, JobSettings(threads=int(THREADS)), artefact=str(folder))
     session = load(registered(RUNTIMES)[engine]).open(job)
     inputs = session.prepare(case)
     first = session.sample(inputs, 25, Timing.EACH).phase_ns["step"]

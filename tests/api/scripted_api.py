@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from accelbench.core.protocols import Absent, Device, Runtime
-from accelbench.run.conduct import lifecycle
-from accelbench.run.plan import estimates
+from accelbench.run import execute
+from accelbench.run.plan import estimates, planning
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.database import ENVIRONMENT
 from warm_start import warm_templates
@@ -45,8 +45,7 @@ class Machine:
             for name in ("cpu", "cuda", "rocm", "mps", "tpu")
         }
         found |= {one.hardware: [one] for one in devices}
-        for module in ("running", "enhanced"):
-            self.patch.setattr(f"accelbench.api.{module}.detect_all", lambda: found)
+        self.patch.setattr(execute, "Detected", lambda: found)
 
 
 def _scripted() -> Runtime:
@@ -65,12 +64,11 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
         patch.chdir(work)
         patch.delenv(ENVIRONMENT, raising=False)
         patch.setenv(SCRIPT_VARIABLE, str(folder / "script.json"))
-        patch.setattr(lifecycle, "installed_runtimes", lambda: {"pytorch": _scripted()})
+        patch.setattr(planning, "installed_runtimes", lambda: {"pytorch": _scripted()})
         # What else happens on the machine must not decide whether batch 128 is tried.
         patch.setattr(estimates, "memory", lambda case: None)
         git = {"git": {"commit": COMMIT, "branch": "b"}}
-        for module in ("running", "enhanced"):
-            patch.setattr(f"accelbench.api.{module}.environment", lambda: git)
+        patch.setattr(execute, "environment", lambda: git)
         machine = Machine(folder, patch)
         machine.script()
         machine.has(CPU)

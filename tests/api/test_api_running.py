@@ -12,12 +12,12 @@ import pytest
 from scripted_api import COMMIT, CPU, GPU, MPS, Machine
 
 from accelbench import BenchmarkConfig, run_benchmark_suite, run_inference_benchmark
-from accelbench.api import running
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.exchange.guide_csv import FIGURES, GUIDE
 from accelbench.run.conduct import lifecycle
+from accelbench.run.plan import planning
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.journal import read
 
@@ -126,8 +126,8 @@ def test_a_framework_that_is_not_installed_is_unsupported(machine: Machine) -> N
 def test_a_framework_works_once_it_is_installed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = {**lifecycle.installed_runtimes(), "jax": lifecycle.installed_runtimes()["pytorch"]}
-    monkeypatch.setattr(lifecycle, "installed_runtimes", lambda: both)
+    both = {**planning.installed_runtimes(), "jax": planning.installed_runtimes()["pytorch"]}
+    monkeypatch.setattr(planning, "installed_runtimes", lambda: both)
     (result,) = run(framework="jax")
     assert (result["framework"], result["status"]) == ("jax", "ok")
 
@@ -228,9 +228,9 @@ def test_data_that_is_not_there_is_told_before_anything_is_written(machine: Mach
 def test_ctrl_c_keeps_what_was_measured(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin = running.lifecycle.start
+    begin = lifecycle.start
 
-    def interrupted(planned: Any, folder: Any, observer: Any, surroundings: Any) -> Any:
+    def interrupted(planned: Any, folder: Any, observer: Any, *more: Any) -> Any:
         finished = observer.case_finished
 
         def finish(row: Any) -> None:
@@ -238,9 +238,9 @@ def test_ctrl_c_keeps_what_was_measured(
             raise KeyboardInterrupt
 
         observer.case_finished = finish
-        return begin(planned, folder, observer, surroundings)
+        return begin(planned, folder, observer, *more)
 
-    monkeypatch.setattr(running.lifecycle, "start", interrupted)
+    monkeypatch.setattr(lifecycle, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(batch_sizes=[1, 8, 32], verbose=True)
     said = capsys.readouterr().out

@@ -11,6 +11,7 @@ from shells import Command, Here
 from stored_rows import store
 
 from accelbench.cli.services import searching, verification_runs
+from accelbench.run import execute
 
 
 @pytest.fixture
@@ -42,9 +43,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What `recommend --verify` would have measured, in the order of its runs; nothing is."""
     seen: list[Any] = []
 
-    def measured(database: Any, journeys: Any) -> list[str]:
-        seen.extend(journeys)
-        return ["a-run"]
+    def measured(database: Any, planner: Any) -> list[str]:
+        found = list(planner(*execute.here()))
+        seen.extend(found)
+        return ["a-run"] if found else []
 
     monkeypatch.setattr(verification_runs, "measured", measured)
     monkeypatch.setattr(searching, "measured", measured)

@@ -17,7 +17,7 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import names
 from accelbench.hardware.names import gpu_here, platform_named
 from accelbench.query.filters import filters_of
-from accelbench.run.conduct.lifecycle import installed_runtimes
+from accelbench.run.plan.planning import installed_runtimes
 from accelbench.runtimes.shared.names import runtime_named, runtimes_named
 
 Found = Callable[[str], Sequence[Device | Absent]]

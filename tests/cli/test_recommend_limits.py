@@ -13,9 +13,9 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.services import verification_runs
 from accelbench.cli.services.verification_runs import VerificationCase
 from accelbench.core.protocols import Absent, Device
+from accelbench.run import execute
 from accelbench.store.database import Database
 
 HERE = {
@@ -33,7 +33,7 @@ HERE = {
 @pytest.fixture
 def planned(planned: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been measured on the devices of `HERE`."""
-    monkeypatch.setattr(verification_runs, "detect_all", lambda: HERE)
+    monkeypatch.setattr(execute, "Detected", lambda: HERE)
     return planned
 
 
@@ -116,7 +116,7 @@ def test_every_setting_of_the_option_is_measured(
     assert (case.shapes.batch, case.shapes.sequence) == (4, 64)
     assert case.options == settings
     assert (str(case.target), device.name) == ("pytorch/cpu", "A processor")
-    assert journey.settings.threads == 2
+    assert journey.settings.job.threads == 2
 
 
 def test_another_device_than_the_one_named_is_not_measured(

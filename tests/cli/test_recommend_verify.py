@@ -15,6 +15,7 @@ from stored_rows import store
 from accelbench.cli.display.limits import _searched
 from accelbench.cli.services import searching, verification_runs
 from accelbench.hardware.detect import detect
+from accelbench.run import execute
 from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.constraints.limits import Limits
 from accelbench.store.database import Database
@@ -47,8 +48,8 @@ def test_an_answer_by_rule_becomes_one_by_measurement(tmp_path: Path, recommend:
 def test_a_named_database_is_made(
     tmp_path: Path, recommend: Command, planned: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(database: Database, journeys: Any) -> list[str]:
-        planned.extend(journeys)
+    def measured(database: Database, planner: Any) -> list[str]:
+        planned.extend(planner(*execute.here()))
         store(database.path, {"latency_p50_ms": 3.0, "throughput": 333.0})
         database.fill()
         return ["r"]
@@ -88,9 +89,9 @@ def machine(
     def found(planned: Any) -> dict[str, Any]:
         return {**measurement(planned), **odd.get(planned.case.shapes.batch, {})}
 
-    def measured(database: Database, journeys: Any) -> list[str]:
+    def measured(database: Database, planner: Any) -> list[str]:
         made = []
-        for journey in journeys:
+        for journey in planner(*execute.here()):
             rounds.append(asked(journey))
             run = f"round-{len(rounds)}"
             store(database.path, *map(found, journey.plan.cases), run=run)
@@ -238,7 +239,7 @@ def test_the_document_says_whether_what_was_measured_is_in_the_answer(
 ) -> None:
     now: dict[str, Any] = {"latency_p50_ms": 20.0, "throughput": 50.0, "device_name": "This one"}
 
-    def measured(database: Database, journeys: Any) -> list[str]:
+    def measured(database: Database, planner: Any) -> list[str]:
         run = f"now-{len(seen)}"
         seen.append(run)
         store(database.path, now, run=run)
@@ -384,9 +385,9 @@ def test_an_answer_that_nothing_was_measured_for_is_not_verified(
 ) -> None:
     refused = {"status": "unsupported", "message": "the driver is too old", "run_id": "refused"}
     store(tmp_path / DB, {}, refused)
-    monkeypatch.setattr(verification_runs, "measured", lambda database, journeys: ["refused"])
+    monkeypatch.setattr(verification_runs, "measured", lambda database, planner: ["refused"])
     code, _, err = recommend("bert-tiny", "--hardware", "cpu", "--verify")
     assert code == 3
     assert "Nothing was measured: the driver is too old." in err
-    monkeypatch.setattr(verification_runs, "measured", lambda database, journeys: [])
+    monkeypatch.setattr(verification_runs, "measured", lambda database, planner: [])
     assert recommend("bert-tiny", "--hardware", "cpu", "--verify")[0] == 0

@@ -123,21 +123,19 @@ def test_ctrl_c_while_an_engine_is_being_imported_is_clean(shell: Shell) -> None
     assert not shell.left_behind()
 
 
-@pytest.mark.parametrize("where", ["prepare", "environment"])
+@pytest.mark.parametrize("where", ["cli.services.running.prepare", "run.execute.environment"])
 def test_ctrl_c_before_the_first_case_is_clean(
     shell: Shell,
     where: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from accelbench.cli.services import running
-
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.chdir(shell.work)
     monkeypatch.setenv("ACCELBENCH_SCRIPT", shell.environment["ACCELBENCH_SCRIPT"])
-    monkeypatch.setattr(running, where, interrupted)
+    monkeypatch.setattr(f"accelbench.{where}", interrupted)
     code = ended(monkeypatch, "run", "bert-tiny", "--no-database", *QUICK)
     assert code == 130
     assert capfd.readouterr().err == "accelbench: interrupted.\n"

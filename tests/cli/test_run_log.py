@@ -13,8 +13,8 @@ import pytest
 from shells import QUICK, Here, Shell
 
 from accelbench.run.conduct import run_log
-from accelbench.run.conduct.observer import Observer, SilentObserver
 from accelbench.run.conduct.run_log import RunLog, recorded
+from accelbench.run.process.observer import Observer, SilentObserver
 
 RUN = "20260102-030405-0123456789"
 CASE = ("bert-tiny", "--batch-sizes", "1")

@@ -30,6 +30,7 @@ from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
@@ -102,7 +103,7 @@ class Subject:
         if isinstance(runtime, Importing):
             recipe = Recipe(case, runtime.wants(case), seed)
             artefact = str(make(recipe, kept_for_all()).folder)
-        return Job(case, self.device(), seed=seed, threads=1, artefact=artefact)
+        return Job(case, self.device(), JobSettings(seed=seed, threads=1), artefact=artefact)
 
     @property
     def fixed_batch(self) -> bool:

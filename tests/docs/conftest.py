@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli.services import running
 from accelbench.core.protocols import Device
 from accelbench.hardware.detect import detect_all
+from accelbench.run import execute
 
 for neighbour in ("api", "cli"):
     sys.path.append(str(Path(__file__).parents[1] / neighbour))
@@ -21,5 +21,5 @@ def present() -> Iterator[set[str]]:
     """Platforms that are here: looked for once for all plans, as each look starts a process."""
     found = detect_all()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "detect_all", lambda: found)
+        patch.setattr(execute, "Detected", lambda: found)
         yield {name for name, devices in found.items() if isinstance(devices[0], Device)}

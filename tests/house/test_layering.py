@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "accelbench"
 
 
 def contracts() -> list[dict[str, object]]:
@@ -32,13 +33,25 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_room_has_its_layer() -> None:
-    layers = {
+def layers() -> set[str]:
+    """Each room, and each floor of a room, that a contract gives a layer."""
+    return {
         room.strip().removeprefix("accelbench.")
         for contract in contracts()
         if contract["type"] == "layers" and "containers" not in contract
         for layer in contract["layers"]  # type: ignore[attr-defined]
         for room in str(layer).split("|")
     }
-    rooms = {p.parent.name for p in (ROOT / "src" / "accelbench").glob("*/__init__.py")}
-    assert rooms == layers
+
+
+def packages(room: str = "") -> set[str]:
+    return {p.parent.name for p in (SOURCES / room).glob("*/__init__.py")}
+
+
+def test_every_room_has_its_layer() -> None:
+    assert packages() == {name for name in layers() if "." not in name}
+
+
+def test_every_floor_of_a_run_has_its_layer() -> None:
+    floors = {name for name in layers() if name.startswith("run.")}
+    assert {f"run.{name}" for name in packages("run")} <= floors

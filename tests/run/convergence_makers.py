@@ -9,12 +9,14 @@ from typing import Any
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.vocabulary import Mode
-from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
-from accelbench.run.conduct.observer import SilentObserver
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
 from accelbench.run.verify.verdicts import NOT_DONE
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -102,7 +104,7 @@ def falls(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def context_of(shop: Workshop, **changed: Any) -> LaunchContext:
     fields: dict[str, Any] = {
-        "settings": RunSettings("run", seed=5, threads=1, weights="random", data="pictures"),
+        "settings": RunSettings("run", JobSettings(seed=5, threads=1, data="pictures")),
         "worker_pool": shop,
         "runtimes": {"pytorch": Card()},
         "append": lambda _: None,

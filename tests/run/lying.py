@@ -169,7 +169,7 @@ class Remote:
     def __init__(self, job: Job, lie: Lie) -> None:
         self.lie = lie
         self.timings = {"load": 1, **lie.timings}
-        draw = np.random.default_rng(job.seed)
+        draw = np.random.default_rng(job.settings.seed)
         self._weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 24))
         self._job = job
         self._sampler = LocalSampler(WORLD.clock, self._stepping(self._run))  # type: ignore[attr-defined]
@@ -184,7 +184,7 @@ class Remote:
         return {"scores": (np.tanh(inputs["features"] @ first) @ second).astype(np.float32)}
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, Any]:
-        draw = np.random.default_rng(self._job.seed if seed is None else seed)
+        draw = np.random.default_rng(self._job.settings.seed if seed is None else seed)
         self._asked()
         return {"features": draw.standard_normal((case.shapes.batch, 16)).astype(np.float32)}
 

@@ -17,10 +17,11 @@ from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
 from accelbench.run.conduct import lifecycle as journey
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.observer import Progress, SilentObserver
+from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import Progress, SilentObserver
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
 from warm_start import is_nursery, warm_templates
@@ -101,8 +102,10 @@ class Scripted:
             runtimes=tuple(runtimes),
             batch_sizes=tuple(batches),
         )
-        plan = journey.plan_for(request, FOUND, self.runtimes)
-        return RunSpec(plan, RunSettings(new_run_id(), **settings), self.runtimes)
+        plan = planning.plan_for(request, FOUND, self.runtimes)
+        return RunSpec(
+            plan, RunSettings.from_dict({"run_id": new_run_id(), **settings}), self.runtimes
+        )
 
     def run(
         self, *names: str, watcher: Watcher | None = None, **how: Any

@@ -13,9 +13,11 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
-from accelbench.run.conduct.lifecycle import Found, RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.plan import planning
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
@@ -51,7 +53,7 @@ def planned(*names: str, found: Found = FOUND, simulate: bool = True, **asked: A
         models(*(names or ("bert-tiny",))),
         **{"batch_sizes": (1,), "hardware": ("cuda",), "simulate": simulate, **asked},
     )
-    return lifecycle.plan_for(request, found, RUNTIMES)
+    return planning.plan_for(request, found, RUNTIMES)
 
 
 def run(
@@ -60,6 +62,6 @@ def run(
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> RunResult:
-    how = RunSettings(new_run_id(), **settings)
+    how = RunSettings.from_dict({"run_id": new_run_id(), **settings})
     made = RunSpec(plan, how, RUNTIMES, simulate=simulated)
     return lifecycle.start(made, scripted.journals, watcher or Watcher(), {})

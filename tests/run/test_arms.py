@@ -23,13 +23,13 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.conduct.observer import Progress
-from accelbench.run.plan import against
+from accelbench.run.plan import planning
 from accelbench.run.plan.against import FORMS, Against, AgainstKind, meant
 from accelbench.run.plan.arms import OtherArm, asked_otherwise
 from accelbench.run.plan.request import Request
-from accelbench.run.process import interpreter, introduction
+from accelbench.run.process import interpreter, introduction, other_interpreter
 from accelbench.run.process.interpreter import Interpreter, introduced
+from accelbench.run.process.observer import Progress
 
 SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
@@ -43,7 +43,7 @@ def with_arm(planned: RunSpec, what: Against = SETTING) -> RunSpec:
         models("bert-tiny"), hardware=("cpu",), runtimes=("scripted",), batch_sizes=batches
     )
     otherwise, settings = asked_otherwise(request, planned.settings, "threads", 1)
-    plan = lifecycle.plan_for(otherwise, FOUND, planned.runtimes)
+    plan = planning.plan_for(otherwise, FOUND, planned.runtimes)
     return replace(planned, other=OtherArm(what, plan, settings))
 
 
@@ -242,7 +242,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository: Path) -> None:
     what = meant("commit:HEAD~1")
     assert what.word == git(repository, "rev-parse", "HEAD~1")
-    with against.interpreter_of(what) as there:
+    with other_interpreter.interpreter_of(what) as there:
         assert there is not None
         assert there.folder is not None
         code = "import measured_here; print(measured_here.WHICH)"

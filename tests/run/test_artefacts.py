@@ -19,14 +19,15 @@ from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.vocabulary import Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -45,7 +46,7 @@ def renamed(kept: Path, key: str) -> None:
 def run_of(folder: Path, case: Case) -> Mapping[str, Any]:
     planned = RunSpec(
         Plan((Planned(case, CPU),)),
-        RunSettings(new_run_id(), threads=1, verify="only"),
+        RunSettings(new_run_id(), job=JobSettings(threads=1), verify="only"),
         {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()},
     )
     (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows

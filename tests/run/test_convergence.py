@@ -12,10 +12,11 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import Planned, Refusal
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.verify.convergence import STEPS, ConvergenceResult, Curve, convergence
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.run.verify.verdicts import FAILED, ITSELF, OK
@@ -193,7 +194,7 @@ def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
     from accelbench.run.plan.request import Plan
 
     plan = Plan((Planned(case_of("bf16"), CPU),))
-    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=2)
+    settings = RunSettings(new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=2)
     runtimes: dict[str, Any] = {"pytorch": PytorchRuntime()}
     phases: list[str] = []
     watcher = Watcher(lambda progress: phases.append(progress.phase))

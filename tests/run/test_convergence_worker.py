@@ -10,11 +10,12 @@ from convergence_makers import FALLING, Workshop, case_of, context_of, falls, me
 from fixed_machine import CPU
 
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Evidence
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.measure.loop import Measurement
 from accelbench.run.conduct.launch import GroupLaunch
-from accelbench.run.conduct.results import LaunchFacts, Outcome
+from accelbench.run.conduct.results import LaunchFacts
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS

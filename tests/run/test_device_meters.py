@@ -6,7 +6,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
-from accelbench.run.worker.device_meters import DeviceWatch
+from accelbench.run.process.device_meters import DeviceWatch
 
 
 class RecordedMeters:

@@ -12,15 +12,17 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
 from accelbench.measure.percentiles import fewest_samples
 from accelbench.measure.resolution import Resolution
 from accelbench.measure.summary import PERCENTILES, summarise
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.missing_reasons import why_null
+from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -57,8 +59,8 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
         modes=(Mode.INFERENCE, Mode.TRAINING),
     )
     runtimes = {"pytorch": PytorchRuntime()}
-    plan = lifecycle.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1)
+    plan = planning.plan_for(request, FOUND, runtimes)
+    settings = RunSettings(new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1)
     ended = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {})
     assert {row["status"] for row in ended.rows} == {Status.OK}
     check(list(ended.rows))
@@ -109,8 +111,10 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
         modes=(Mode.TRAINING,),
     )
     runtimes = {"jax": JaxRuntime()}
-    plan = lifecycle.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
+    plan = planning.plan_for(request, FOUND, runtimes)
+    settings = RunSettings(
+        new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1, verify="off"
+    )
     (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
     assert (row["status"], row["compiled"]) == (Status.OK, True)
     check([row])

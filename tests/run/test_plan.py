@@ -13,7 +13,8 @@ from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct import lifecycle, run_record
+from accelbench.run.conduct import run_record
+from accelbench.run.plan import planning
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -293,7 +294,7 @@ def test_where_memory_is_not_known_nothing_is_left_out(known: str) -> None:
 def test_an_unknown_runtime_is_refused_with_those_there_are() -> None:
     request = Request(models("bert-tiny"), runtimes=("torchh",))
     with pytest.raises(UsageError, match=r"torchh.*Installed here: main, other"):
-        lifecycle.plan_for(request, FOUND, RUNTIMES)
+        planning.plan_for(request, FOUND, RUNTIMES)
 
 
 def test_what_the_catalogue_cannot_train_is_not_trained() -> None:

@@ -17,8 +17,8 @@ import pytest
 from scripted_runs import Scripted, Watcher, children
 
 from accelbench.core.protocols import Runtime
-from accelbench.run.conduct.observer import Progress
 from accelbench.run.process import worker_pool
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.runtimes.scripted import ScriptedRuntime
 from warm_start import start_cold

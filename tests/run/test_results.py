@@ -11,10 +11,12 @@ from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.run.conduct.results import LaunchFacts, Outcome, compose, identity_of
+from accelbench.run.conduct.results import LaunchFacts, compose, identity_of
 from accelbench.run.plan.request import Planned
 from accelbench.store.fit import fit
 
@@ -130,7 +132,10 @@ def test_the_series_changes_with_the_threads_the_engine_used() -> None:
 def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
     silent = {**OK, "evidence": {"devices": ["cpu:0"]}}
     assert (
-        body(Outcome(Status.OK, measurement=silent), LaunchFacts("r", 0, threads=3))["threads"] == 3
+        body(
+            Outcome(Status.OK, measurement=silent), LaunchFacts("r", 0, job=JobSettings(threads=3))
+        )["threads"]
+        == 3
     )
     assert body(Outcome(Status.OK, measurement=silent))["threads"] is None
 
@@ -152,8 +157,11 @@ def test_a_kind_of_unit_is_asked_for_but_an_ordinal_is_not() -> None:
 
 
 def test_weights_from_the_hub_are_named_by_their_id() -> None:
-    assert body(asked=LaunchFacts("run", 0, weights="hub"))["weights"] == CASE.model.hub_ids[0]
-    assert body(asked=LaunchFacts("run", 0, weights="/w"))["weights"] == "/w"
+    assert (
+        body(asked=LaunchFacts("run", 0, job=JobSettings(weights="hub")))["weights"]
+        == CASE.model.hub_ids[0]
+    )
+    assert body(asked=LaunchFacts("run", 0, job=JobSettings(weights="/w")))["weights"] == "/w"
 
 
 def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
@@ -169,7 +177,7 @@ def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
     }
     assert len(ids) == 4
     assert identity_of(LaunchFacts("r", 0), planned) == identity_of(
-        LaunchFacts("r", 0, seed=9), planned
+        LaunchFacts("r", 0, job=JobSettings(seed=9)), planned
     )
     assert body()["result_id"] == identity_of(LaunchFacts("run", 0), planned)
 

@@ -18,8 +18,8 @@ from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact
 from accelbench.core.protocols import Device
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.observer import Progress
 from accelbench.run.process import process_control
+from accelbench.run.process.observer import Progress
 from accelbench.store.journal import Journal
 
 

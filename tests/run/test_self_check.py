@@ -18,6 +18,7 @@ from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Mode
@@ -108,7 +109,7 @@ def test_the_digest_is_of_names_shapes_and_bits() -> None:
 
 
 def test_a_real_session_is_real_and_has_its_weights_back() -> None:
-    session = PytorchRuntime().open(Job(CASE, Device("cpu", "host"), threads=1))
+    session = PytorchRuntime().open(Job(CASE, Device("cpu", "host"), JobSettings(threads=1)))
     try:
         before = session.outputs(session.prepare(CASE))
         found = self_check(session, CASE)

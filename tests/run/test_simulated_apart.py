@@ -21,10 +21,11 @@ from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.rows import row_of
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import LaunchTally, RunSettings
+from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.run.plan import estimates
 from accelbench.run.plan.budget import Budget
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.worker_client import NO_WORKER
 
 BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}

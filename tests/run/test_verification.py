@@ -17,9 +17,9 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -111,7 +111,7 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     planned = RunSpec(
         Plan(tuple(Planned(case, CPU) for case in cases)),
-        RunSettings(new_run_id(), **how),
+        RunSettings.from_dict({"run_id": new_run_id(), **how}),
         {"pytorch": PytorchRuntime()},
     )
     rows = list(lifecycle.start(planned, folder, watcher, {}).rows)

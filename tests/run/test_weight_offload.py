@@ -16,12 +16,12 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct import artifacts, lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.worker import weight_offload
-from accelbench.run.worker.weight_offload import advice, spill_to, weights_bytes
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process import weight_offload
+from accelbench.run.process.weight_offload import advice, spill_to, weights_bytes
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -77,7 +77,11 @@ def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     runtimes = {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()}
-    planned = RunSpec(Plan((Planned(case, CPU),)), RunSettings(new_run_id(), **how), runtimes)
+    planned = RunSpec(
+        Plan((Planned(case, CPU),)),
+        RunSettings.from_dict({"run_id": new_run_id(), **how}),
+        runtimes,
+    )
     (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows
     return row
 

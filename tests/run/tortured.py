@@ -16,10 +16,11 @@ from fixed_machine import FOUND, models
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.conduct.observer import SilentObserver
+from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import SilentObserver
 
 
 class Announcer(SilentObserver):
@@ -36,7 +37,7 @@ def main(what: str, folder: str, more: str) -> None:
         request = Request(
             models("bert-tiny", "vit-tiny"), ("cpu",), ("scripted",), batch_sizes=(1, 2, 3)
         )
-        plan = lifecycle.plan_for(request, FOUND, runtimes)
+        plan = planning.plan_for(request, FOUND, runtimes)
         steps = {"fast": (3, 1), "slow": (200, 1)}[more]
         settings = RunSettings(new_run_id(), launches=2, iterations=steps[0], warmup=steps[1])
         ended = lifecycle.start(RunSpec(plan, settings, runtimes), Path(folder), Announcer(), {})

@@ -20,6 +20,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 
 
@@ -49,7 +50,7 @@ def folder_of(runtime: Any, case: Case) -> Path:
 @contextlib.contextmanager
 def opened(runtime: Any, case: Case, device: Device, threads: int = 1) -> Iterator[Any]:
     folder = folder_of(runtime, case)
-    session = runtime.open(Job(case, device, threads=threads, artefact=str(folder)))
+    session = runtime.open(Job(case, device, JobSettings(threads=threads), artefact=str(folder)))
     try:
         yield session
     finally:

@@ -18,6 +18,7 @@ from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.shared.arrays import ArraySession, timed
@@ -60,7 +61,9 @@ def session_of(
     inputs = [Tensor(name, f"in_{name}", str(one.dtype), one.shape) for name, one in arrays.items()]
     outputs = [Tensor("out", "out_file", "float32", ())]
     Manifest("k", "onnx", spec.id, "m", inputs, outputs, batch, "the digest", **more).save(folder)
-    return Doubling(Job(case, CPU, seed=3, artefact=str(folder)), MonotonicClock()), case
+    return Doubling(
+        Job(case, CPU, JobSettings(seed=3), artefact=str(folder)), MonotonicClock()
+    ), case
 
 
 def test_inputs_are_seeded_and_go_by_the_files_names(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -32,7 +33,7 @@ def case_of(steps: int | None = None, precision: str = "fp32", batch: int = 2) -
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
     """One for all: each test prepares the case that it asks about."""
-    opened = PytorchRuntime().open(Job(case_of(), CPU, threads=1))
+    opened = PytorchRuntime().open(Job(case_of(), CPU, JobSettings(threads=1)))
     yield opened
     opened.close()
 
@@ -110,7 +111,7 @@ def test_other_precisions_come_close(session: Any, precision: str) -> None:
     case = case_of(2)
     whole = session.outputs(session.prepare(case))["sample"]
     narrow = PytorchRuntime().open(
-        Job(dataclasses.replace(case, precision=precision), CPU, threads=1)
+        Job(dataclasses.replace(case, precision=precision), CPU, JobSettings(threads=1))
     )
     found = narrow.outputs(narrow.prepare(dataclasses.replace(case, precision=precision)))
     narrow.close()

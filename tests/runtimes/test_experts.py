@@ -13,6 +13,7 @@ from accelbench.catalog.build import build
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -48,7 +49,7 @@ def test_every_product_is_in_the_precision_asked_for(
 ) -> None:
     shapes = settle(SPEC, Shapes(2, sequence=8))
     case = Case(SPEC, Target("pytorch", "cpu"), precision, shapes)
-    session = PytorchRuntime().open(Job(case, Device("cpu", "cpu"), threads=1))
+    session = PytorchRuntime().open(Job(case, Device("cpu", "cpu"), JobSettings(threads=1)))
     inputs = session.prepare(case)
     with Products() as seen:
         session.outputs(inputs)

@@ -16,6 +16,7 @@ from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
@@ -252,7 +253,7 @@ def test_a_short_request_stands_for_a_long_one() -> None:
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "amp-bf16"])
 def test_a_session_generates_in_every_precision(precision: str) -> None:
     case = dataclasses.replace(case_of("llama-tiny", 3), precision=precision)
-    session = PytorchRuntime().open(Job(case, CPU, threads=1))
+    session = PytorchRuntime().open(Job(case, CPU, JobSettings(threads=1)))
     inputs = session.prepare(case)
     block = session.sample(inputs, 2, Timing.PHASES)
     assert set(block.phase_ns) == {"prefill", "decode"}

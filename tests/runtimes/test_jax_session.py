@@ -27,6 +27,7 @@ from accelbench.core.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Absent, Device, Job, Session
 from accelbench.core.vocabulary import Mode, Timing
@@ -128,7 +129,9 @@ def case(
 
 @contextlib.contextmanager
 def opened(asked: Case, seed: int = 0) -> Iterator[Session]:
-    session = RUNTIMES[asked.target.runtime]().open(Job(asked, CPU, seed=seed, threads=1))
+    session = RUNTIMES[asked.target.runtime]().open(
+        Job(asked, CPU, JobSettings(seed=seed, threads=1))
+    )
     try:
         yield session
     finally:
@@ -255,7 +258,7 @@ class TestInference:
 
     def test_closing_frees_the_model_and_may_be_done_twice(self) -> None:
         asked = case(LEARNING)
-        session = JaxRuntime().open(Job(asked, CPU, threads=1))
+        session = JaxRuntime().open(Job(asked, CPU, JobSettings(threads=1)))
         session.sample(session.prepare(asked), 1, Timing.EACH)
         model = session._model  # type: ignore[attr-defined]
         gone = [weakref.ref(one) for one in (model.module, *model.weights.values())]

@@ -15,6 +15,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime, session
@@ -40,7 +41,9 @@ def opened(
 ) -> Any:
     monkeypatch.setattr(session, "onnxruntime", engine)
     device = Device(case.target.hardware, "a card", ordinal=ordinal)
-    return OnnxruntimeRuntime().open(Job(case, device, threads=3, artefact=str(folder)))
+    return OnnxruntimeRuntime().open(
+        Job(case, device, JobSettings(threads=3), artefact=str(folder))
+    )
 
 
 def test_inputs_and_outputs_lie_on_the_card_that_was_asked_for(

@@ -18,6 +18,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Timing
@@ -53,7 +54,7 @@ def test_a_float_graph_that_is_asked_for_as_int8_is_refused() -> None:
     case = case_of("resnet-tiny")
     folder = folder_of(RUNTIME, case)
     wrong = replace(case, precision="int8")
-    session = RUNTIME.open(Job(wrong, CPU, threads=1, artefact=str(folder)))
+    session = RUNTIME.open(Job(wrong, CPU, JobSettings(threads=1), artefact=str(folder)))
     session.outputs(session.prepare(wrong))
     with pytest.raises(CaseError) as raised:
         session.evidence()
@@ -125,7 +126,7 @@ def test_profiling_leaves_nothing_behind_and_the_session_as_it_was(
 
 def test_images_are_made_as_pytorch_makes_them() -> None:
     case = case_of("unet-tiny")
-    right = PytorchRuntime().open(Job(case, CPU, threads=1))
+    right = PytorchRuntime().open(Job(case, CPU, JobSettings(threads=1)))
     expected = right.outputs(right.prepare(case))
     with opened(RUNTIME, case, CPU) as session:
         inputs = session.prepare(case)

@@ -20,6 +20,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.agreement import agree
@@ -99,7 +100,13 @@ def opened(
     def open_(case: Case, unit: str = "cpu", threads: int | None = 1, **more: Any) -> Any:
         wanted = OpenvinoRuntime().wants(case).format
         folder = artefacts[f"{case.model.id}:{wanted}"]
-        job = Job(case, more.pop("device", units[unit]), threads=threads, artefact=folder, **more)
+        job = Job(
+            case,
+            more.pop("device", units[unit]),
+            JobSettings(threads=threads),
+            artefact=folder,
+            **more,
+        )
         sessions.append(OpenvinoRuntime().open(job))
         return sessions[-1]
 
@@ -111,7 +118,9 @@ def opened(
 def reference(case: Case) -> tuple[Any, Any]:
     """PyTorch's outputs in fp32, and those for other inputs."""
     right = dataclasses.replace(case, target=Target("pytorch", "cpu"), precision="fp32", options={})
-    session = PytorchRuntime().open(Job(right, Device("cpu", "a processor"), threads=1))
+    session = PytorchRuntime().open(
+        Job(right, Device("cpu", "a processor"), JobSettings(threads=1))
+    )
     found = session.outputs(session.prepare(right)), session.outputs(session.prepare(right, 99))
     session.close()
     return pick(found[0], 0), pick(found[1], 0)

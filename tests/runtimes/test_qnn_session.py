@@ -14,6 +14,7 @@ from array_sessions import case_of, distance, folder_of, opened, shared_cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.qnn import QnnRuntime
@@ -73,7 +74,7 @@ def test_what_it_says_before_it_ran() -> None:
 def test_another_precision_than_asked_is_no_result() -> None:
     asked = case(precision="fp16")
     folder = folder_of(RUNTIME, asked)
-    session = RUNTIME.open(Job(case(), NPU, threads=1, artefact=str(folder)))
+    session = RUNTIME.open(Job(case(), NPU, JobSettings(threads=1), artefact=str(folder)))
     session.outputs(session.prepare(case()))
     with pytest.raises(CaseError) as raised:
         session.evidence()
@@ -101,7 +102,7 @@ def test_with_layer_norms_written_out_the_second_item_is_right_too() -> None:
     asked = case("bert-tiny")
     recipe = Recipe(asked, RUNTIME.wants(asked), workarounds=("layer_norm_written_out",))
     folder = make(recipe, shared_cache()).folder
-    session = RUNTIME.open(Job(asked, NPU, threads=1, artefact=str(folder)))
+    session = RUNTIME.open(Job(asked, NPU, JobSettings(threads=1), artefact=str(folder)))
     found = session.outputs(session.prepare(asked))
     against = session.evidence().details["against_cpu"]  # raises unlike_the_cpu
     session.close()
@@ -136,7 +137,7 @@ def test_what_it_does_not_take_is_a_fallback_that_says_which(tmp_path: Path) -> 
     )
     onnx.save(model, str(tmp_path / "model.onnx"))
     with pytest.raises(CaseError) as raised:
-        RUNTIME.open(Job(asked, NPU, threads=1, artefact=str(tmp_path)))
+        RUNTIME.open(Job(asked, NPU, JobSettings(threads=1), artefact=str(tmp_path)))
     assert raised.value.reason == "fallback"
     assert "Det × 1" in raised.value.message
     assert "CPUExecutionProvider" in raised.value.message

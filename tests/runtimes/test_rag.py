@@ -14,6 +14,7 @@ from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.losses import named
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -30,7 +31,7 @@ def case_of(new_tokens: int | None = 3, **options: Any) -> Case:
 
 @pytest.fixture
 def session() -> Iterator[Any]:
-    opened = PytorchRuntime().open(Job(case_of(), CPU, threads=1))
+    opened = PytorchRuntime().open(Job(case_of(), CPU, JobSettings(threads=1)))
     yield opened
     opened.close()
 
@@ -137,7 +138,7 @@ def test_index_and_passages_are_of_the_seed_and_follow_the_precision() -> None:
     found = []
     for seed, precision in ((1, "fp32"), (1, "bf16"), (2, "fp32")):
         case = Case(SPEC, Target("pytorch", "cpu"), precision, case_of().shapes)
-        session: Any = PytorchRuntime().open(Job(case, CPU, seed=seed, threads=1))
+        session: Any = PytorchRuntime().open(Job(case, CPU, JobSettings(seed=seed, threads=1)))
         found.append((session._module.index, session._module.passages, session.weights_digest))
         session.close()
     (index, passages, digest), (narrow, same, narrow_digest), (other, others, _) = found

@@ -14,6 +14,7 @@ from accelbench.core.abilities import RealInputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Quality
 from accelbench.measure.loop import Measurement
@@ -33,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(data: Path | None) -> PytorchSession:
-    job = Job(CASE, Device("cpu", "test"), threads=1, data=str(data) if data else None)
+    job = Job(CASE, Device("cpu", "test"), JobSettings(threads=1, data=str(data) if data else None))
     return PytorchSession(job, PytorchRuntime().clock())
 
 

@@ -16,6 +16,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.models import MODELS
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Mode, Timing
@@ -70,7 +71,7 @@ def case_of(
 
 @contextlib.contextmanager
 def opened(case: Case, seed: int = 0) -> Iterator[PytorchSession]:
-    session = PytorchRuntime().open(Job(case, CPU, seed=seed, threads=1))
+    session = PytorchRuntime().open(Job(case, CPU, JobSettings(seed=seed, threads=1)))
     assert isinstance(session, PytorchSession)
     try:
         yield session

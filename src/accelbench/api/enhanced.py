@@ -15,7 +15,6 @@ from accelbench.api.aggregated import outcome_of
 from accelbench.api.config import check_count
 from accelbench.api.reporting import reported
 from accelbench.api.starting import (
-    carried_out,
     database_at,
     ended_lines,
     observer_of,
@@ -27,16 +26,18 @@ from accelbench.catalog.selection import choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.exchange import tree
 from accelbench.exchange.writing import inside
-from accelbench.hardware.detect import detect_all
-from accelbench.hardware.environment import environment
 from accelbench.hardware.names import platforms_named
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Found, RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan
+from accelbench.run.process.observer import Observer
 from accelbench.select.query import validation
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
@@ -185,24 +186,29 @@ class EnhancedHardwareBenchmarkRunner:
             try_writing(self.output_dir, "output_dir")
             tree.refuse_links(self.output_dir)
         database = None if self.no_database else database_at(self.database_path)
-        plan, choices = self._plan(wanted, models)
-        settings = wanted.settings(new_run_id())
         about = {
             "command": f"accelbench.EnhancedHardwareBenchmarkRunner.{said}",
             "label": wanted.label,
             "names": dict(names),
         }
-        by_case = {
-            one.case.case_id: names.get(one.case.model.id, one.case.model.id) for one in plan.cases
-        }
-        observer = observer_of(plan, by_case, self.verbose)
+        choices: list[SelectedTarget] = []
+
+        def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+            plan, chosen = self._plan(wanted, models, found, runtimes)
+            choices.extend(chosen)
+            return [RunSpec(plan, wanted.settings(new_run_id()), runtimes, about)]
+
+        def observe(spec: RunSpec, *_: object) -> Observer:
+            of_models = {one.case.case_id: one.case.model.id for one in spec.plan.cases}
+            by_case = {case_id: names.get(one, one) for case_id, one in of_models.items()}
+            return observer_of(spec.plan, by_case, self.verbose)
+
         journals = self._journals(database)
-        surroundings = environment()
-        planned = RunSpec(plan, settings, lifecycle.installed_runtimes(), about)
-        ended = carried_out(planned, journals, observer, surroundings, database)
+        (made,) = execute(RunRequest(planner, StoredResults(database, journals)), observe)
+        ended, plan = made.result, made.spec.plan
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
-        ended_lines(observer, ended.rows, where, ended.interrupted)
+        ended_lines(made.observer, ended.rows, where, ended.interrupted)
         if ended.interrupted:
             raise KeyboardInterrupt
         return {
@@ -216,12 +222,15 @@ class EnhancedHardwareBenchmarkRunner:
         }
 
     def _plan(
-        self, wanted: BenchmarkRequest, models: Sequence[ModelSpec]
+        self,
+        wanted: BenchmarkRequest,
+        models: Sequence[ModelSpec],
+        found: Found,
+        runtimes: Mapping[str, Runtime],
     ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
-        found, runtimes = detect_all(), lifecycle.installed_runtimes()
         if not wanted.chosen:
-            return lifecycle.plan_for(request, found, runtimes), []
+            return planning.plan_for(request, found, runtimes), []
         from accelbench.select.answer.local_selector import LocalSelector
 
         allowed = _allowed(found, wanted.available_hardware)

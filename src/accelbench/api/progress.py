@@ -9,7 +9,7 @@ from accelbench.core.cards import title_of
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
-from accelbench.run.conduct.observer import Progress
+from accelbench.run.process.observer import Progress
 
 _LINE = "=" * 60
 

@@ -18,22 +18,24 @@ from typing import Any
 
 from accelbench.api.config import FEWEST_ITERATIONS, BenchmarkConfig
 from accelbench.api.logger import BenchmarkLogger
-from accelbench.api.starting import carried_out, database_at, ended_lines, observer_of, try_writing
+from accelbench.api.starting import database_at, ended_lines, observer_of, try_writing
 from accelbench.core.axes import AXES
 from accelbench.core.case import Case, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
-from accelbench.hardware.detect import detect_all
-from accelbench.hardware.environment import environment
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
-from accelbench.run.conduct.lifecycle import Found, RunSpec
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.plan import planning
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
+from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.plan.sizes import shapes_of
+from accelbench.run.process.observer import Observer
 from accelbench.store.database import ENVIRONMENT, Database
 
 #: The guide's order, with those in between that it does not know.
@@ -111,24 +113,25 @@ def _run(
     folder = Path(first.csv_output_dir)
     try_writing(folder, "csv_output_dir")
     database = _database(db)
-    found, runtimes = detect_all(), lifecycle.installed_runtimes()
     asked: dict[str, BenchmarkConfig] = {}
-    plans = [_plan(config, found, runtimes) for config in configs]
-    for config, plan in zip(configs, plans, strict=True):
-        for one in plan.cases:
-            asked.setdefault(one.case.case_id, config)
-    plan = joined(plans)
-    surroundings = environment()
-    names = {case_id: config.model_name for case_id, config in asked.items()}
-    observer = observer_of(plan, names, first.verbose)
-    ended = carried_out(
-        RunSpec(plan, settings, runtimes, {"command": _said(configs)}),
-        database.journals if database else folder / JOURNALS,
-        observer,
-        surroundings,
-        database,
-    )
-    commit = (surroundings.get("git") or {}).get("commit")
+    machine: dict[str, Any] = {}
+
+    def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plans = [_plan(config, found, runtimes) for config in configs]
+        for config, plan in zip(configs, plans, strict=True):
+            for one in plan.cases:
+                asked.setdefault(one.case.case_id, config)
+        return [RunSpec(joined(plans), settings, runtimes, {"command": _said(configs)})]
+
+    def observe(spec: RunSpec, _: Found, here: Mapping[str, Any]) -> Observer:
+        machine.update(here)
+        names = {case_id: config.model_name for case_id, config in asked.items()}
+        return observer_of(spec.plan, names, first.verbose)
+
+    places = StoredResults(database, None if database else folder / JOURNALS)
+    (made,) = execute(RunRequest(planner, places), observe)
+    ended, observer = made.result, made.observer
+    commit = (machine.get("git") or {}).get("commit")
     results = _results(ended.rows, configs, asked, commit)
     logger = BenchmarkLogger(folder)
     logger.log_results(results)
@@ -142,7 +145,7 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
     steps = config.warmup_iterations + config.measurement_iterations
     return RunSettings(
         run_id=new_run_id(),
-        data=config.data,
+        job=JobSettings(data=config.data),
         iterations=config.measurement_iterations,
         warmup=config.warmup_iterations,
         timeout=max(DEFAULT_TIMEOUT, steps * _SLOWEST_STEP_SECONDS),
@@ -162,7 +165,7 @@ def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]
         **sizes,
     )
     if config.runtime in runtimes:
-        return lifecycle.plan_for(request, found, runtimes)
+        return planning.plan_for(request, found, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",

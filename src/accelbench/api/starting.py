@@ -1,4 +1,4 @@
-"""What the API's calls have in common: where results go, who watches, and a run to its end."""
+"""What the API's calls have in common: where results go, and who watches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from typing import Any
 from accelbench.api.progress import Printed
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent, Device
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.observer import Observer, SilentObserver
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.observer import Observer, SilentObserver
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
@@ -25,21 +23,6 @@ def database_at(asked: str | os.PathLike[str] | None) -> Database:
     database = store_at(None if asked is None else os.fspath(asked))
     database.ensure()
     return database
-
-
-def carried_out(
-    planned: RunSpec,
-    journals: Path,
-    observer: Observer,
-    surroundings: Mapping[str, Any],
-    database: Database | None,
-) -> RunResult:
-    """Run it; what was measured is in the database when this returns, a Ctrl-C included."""
-    ended = lifecycle.start(planned, journals, observer, surroundings)
-    if database is not None:
-        for problem in database.fill().problems:
-            observer.note(problem)
-    return ended
 
 
 def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer:

@@ -16,8 +16,8 @@ from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
 
@@ -135,15 +135,9 @@ class BenchmarkRequest:
 
     def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""
-        return RunSettings(
-            run_id=run_id,
-            seed=self.seed,
-            launches=self.launches,
-            iterations=self.iterations,
-            warmup=self.warmup,
-            budget=self.budget,
-            verify=self.verify,
-        )
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        known = {name: said[name] for name in RunSettings.names() if name in said}
+        return RunSettings.from_dict({**known, "run_id": run_id})
 
 
 def wanted(**parameters: Any) -> BenchmarkRequest:

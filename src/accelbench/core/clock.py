@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Protocol
 
@@ -37,3 +38,9 @@ class MonotonicClock:
                 pass
             smallest = min(smallest, end - start)
         return smallest
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process so far."""
+    times = os.times()
+    return times.user + times.system

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.options import RuntimeOption
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
@@ -165,13 +166,17 @@ class Job:
 
     case: Case
     device: Device
-    seed: int = 0
-    threads: int | None = None
-    weights: str = "random"  # random · hub · a local path
+    settings: JobSettings = field(default_factory=JobSettings)
     artefact: str | None = None  # the folder of what the runtime wants opened
-    data: str | None = None  # a folder of real inputs; None: synthetic ones
-    trust_remote_code: bool = False
     spill: str | None = None  # a folder for weights that memory does not hold; nothing is timed
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Settings off the job itself, where runtimes of other packages have read them."""
+            if name in JobSettings.names():
+                return getattr(self.settings, name)
+            raise AttributeError(f"a job has no {name}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Cases, models and devices as plain JSON and back: for journals and for workers."""
+"""Cases, models, devices and jobs as plain JSON and back: for journals and for workers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
-from accelbench.core.protocols import Device
+from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
 
@@ -71,3 +72,28 @@ def device_to_json(device: Device) -> dict[str, Any]:
 def device_from_json(body: Mapping[str, Any]) -> Device:
     """The inverse of `device_to_json`."""
     return Device(**{k: v for k, v in body.items() if k != "fingerprint"})
+
+
+def job_to_json(job: Job) -> dict[str, Any]:
+    """A job, its settings by their names beside what is of this one alone."""
+    return {
+        **job.settings.to_dict(),
+        "case": case_to_json(job.case),
+        "device": device_to_json(job.device),
+        "artefact": job.artefact,
+        "spill": job.spill,
+    }
+
+
+def job_from_json(body: Mapping[str, Any]) -> Job:
+    """The inverse of `job_to_json`.
+
+    Raises:
+        ValueError: it has a setting that this version does not know.
+    """
+    settings = dict(body)
+    case, device = settings.pop("case"), settings.pop("device")
+    alone = {name: settings.pop(name, None) for name in ("artefact", "spill")}
+    return Job(
+        case_from_json(case), device_from_json(device), JobSettings.from_dict(settings), **alone
+    )

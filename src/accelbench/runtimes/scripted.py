@@ -170,7 +170,7 @@ class ScriptedSession:
             "build": int(script.get("build_ns", 0)),
             "load": int(script.get("load_ns", 0)),
         }
-        self.weights_digest = f"scripted-{job.seed}"
+        self.weights_digest = f"scripted-{job.settings.seed}"
         self._sampler = LocalSampler(clock=clock, step=self._step)
 
     def _faults(self, when: str) -> None:
@@ -198,7 +198,7 @@ class ScriptedSession:
         self._case = case
         self._steps = 0
         self._faults("prepare")
-        source = random.Random(self._job.seed if seed is None else seed)  # noqa: S311 - a script, not a secret
+        source = random.Random(self._job.settings.seed if seed is None else seed)  # noqa: S311 - a script, not a secret
         return ScriptedInputs(case.shapes.batch, tuple(source.random() for _ in range(4)))
 
     def compile(self, inputs: Any) -> int | None:
@@ -213,7 +213,7 @@ class ScriptedSession:
     def outputs(self, inputs: ScriptedInputs) -> Mapping[str, Any]:
         import numpy as np
 
-        weights = np.random.default_rng(self._job.seed).standard_normal((inputs.batch, 4))
+        weights = np.random.default_rng(self._job.settings.seed).standard_normal((inputs.batch, 4))
         return {"scripted": weights * np.asarray(inputs.values)}
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:

@@ -17,6 +17,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser import BrowserRuntime
@@ -60,7 +61,7 @@ class Visitor:
         if self.session is not None:
             with contextlib.suppress(CaseError):
                 self.session.leave()
-        job = Job(case, self._device, seed=0, threads=1, artefact=str(made.folder))
+        job = Job(case, self._device, JobSettings(seed=0, threads=1), artefact=str(made.folder))
         self.session = cast(BrowserSession, self._runtime.open(job))
         return self.session
 
@@ -149,7 +150,7 @@ def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache, first_vi
 def test_a_session_that_cannot_begin_leaves_no_browser(artefacts: Cache) -> None:
     with visitor(artefacts, "wasm") as one:
         device = Device("wasm", 0, "wasm", details={"path": str(program())})
-        job = Job(case_of("resnet-tiny", "wasm", 1, "fp32"), device, seed=0, threads=1)
+        job = Job(case_of("resnet-tiny", "wasm", 1, "fp32"), device, JobSettings(seed=0, threads=1))
         with pytest.raises(CaseError):
             one._runtime.open(job)
         page = one._runtime._open_page

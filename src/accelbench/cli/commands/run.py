@@ -219,7 +219,9 @@ def run(
     from accelbench.cli.services import running
     from accelbench.cli.services.against import against_of
     from accelbench.cli.services.run_end import finish
+    from accelbench.core.job_settings import JobSettings
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
     from accelbench.runtimes.shared.names import runtimes_named
 
     _refuse_contradictions(ctx)
@@ -265,20 +267,24 @@ def run(
             simulate=simulate,
         )
         how = running.RunOptions(
-            seed=seed,
-            weights=run_arguments.weights(weights),
-            data=run_arguments.data_folder(data),
-            trust_remote_code=trust_remote_code,
-            threads=threads,
-            launches=run_arguments.launches(launches, words(framework), against),
+            RunSettings(
+                job=JobSettings(
+                    seed=seed,
+                    weights=run_arguments.weights(weights),
+                    data=run_arguments.data_folder(data),
+                    trust_remote_code=trust_remote_code,
+                    threads=threads,
+                ),
+                launches=run_arguments.launches(launches, words(framework), against),
+                iterations=iterations,
+                warmup=warmup,
+                timeout=seconds(timeout, "--timeout") or DEFAULT_TIMEOUT,
+                budget=seconds(budget, "--budget"),
+                fix=not no_fix,
+                verify=run_arguments.verification(verify, verify_only, benchmark_only),
+                profile=profile,
+            ),
             against=against_of(against),
-            iterations=iterations,
-            warmup=warmup,
-            timeout=seconds(timeout, "--timeout"),
-            budget=seconds(budget, "--budget"),
-            fix=not no_fix,
-            verify=run_arguments.verification(verify, verify_only, benchmark_only),
-            profile=profile,
             limit=limit,
             label=run_arguments.label(label),
             names=called(names, chosen),

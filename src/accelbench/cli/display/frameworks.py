@@ -12,7 +12,7 @@ from accelbench.cli.display.words import shapes
 from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import statistic_of
 from accelbench.core.worth import answered, usable_launches
-from accelbench.run.conduct.simulation import measured_of
+from accelbench.run.plan.simulated_cases import measured_of
 
 #: Fewer launches a side say nothing sure of a difference.
 _FOR_A_VERDICT = 5

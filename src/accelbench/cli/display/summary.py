@@ -10,7 +10,7 @@ from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.run.conduct.simulation import measured_of
+from accelbench.run.plan.simulated_cases import measured_of
 
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -28,7 +28,7 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import simulation_of
 from accelbench.core.visible import visible
 from accelbench.core.worth import interval_text
-from accelbench.run.conduct.observer import Progress
+from accelbench.run.process.observer import Progress
 
 
 def case_line(row: Mapping[str, Any]) -> list[str]:

@@ -15,8 +15,8 @@ from accelbench.run.plan.arms import OtherArm, asked_otherwise
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.run.conduct.launch_context import RunSettings
     from accelbench.run.plan.request import Plan, Request
+    from accelbench.run.plan.run_settings import RunSettings
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -48,8 +48,8 @@ def other_of(
         return OtherArm(against, plan, settings)
     otherwise, theirs = asked_otherwise(request, settings, *_setting(against))
     other = planned(otherwise)
-    before = {(one.case.case_id, theirs.threads) for one in other.cases}
-    if before == {(one.case.case_id, settings.threads) for one in plan.cases}:
+    before = {(one.case.case_id, theirs.job.threads) for one in other.cases}
+    if before == {(one.case.case_id, settings.job.threads) for one in plan.cases}:
         raise UsageError(
             f"--against {against.word} changes nothing: it is what every case has already, or of a"
             " runtime that none is of.",

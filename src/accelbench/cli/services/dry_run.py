@@ -11,13 +11,14 @@ from accelbench.cli.services.running import RunOptions, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.run.execute import here
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Planned, Request
 
 
 def show_plan(request: Request, how: RunOptions, stream: IO[str], as_json: bool) -> None:
     """What a run would do and roughly how long it would take; nothing is measured or written."""
-    planned, _ = prepare(request, how)
+    planned = prepare(request, how, *here())
     low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
     launches = planned.settings.launches
     busy = busy_warning(snapshot()) if planned.measurements else None

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.watch import watch_for
-from accelbench.hardware.environment import environment
-from accelbench.run.conduct import lifecycle
+from accelbench.run.execute import Planner, RunRequest, StoredResults, execute
 from accelbench.run.plan import estimates
 
 if TYPE_CHECKING:
+    from accelbench.run.conduct.lifecycle import RunSpec
+    from accelbench.run.plan.planning import Found
+    from accelbench.run.process.observer import Observer
     from accelbench.store.database import Database
 
 
-def measured(database: Database, journeys: Iterable[lifecycle.RunSpec]) -> list[str]:
-    """Run them one after the other, shown on standard error; their ids, results being stored."""
-    database.ensure()
-    watch = watch_for(sys.stderr, quiet=False)
-    made = []
-    for planned in journeys:
-        run, plan = planned.settings.run_id, planned.plan
-        total = plan.measurements(planned.settings.launches)
-        watch.started(run, total, estimates.seconds(plan, planned.settings))
-        lifecycle.start(planned, database.journals, watch, environment())
-        made.append(run)
-    for problem in database.fill().problems:
-        watch.note(problem)
-    return made
+def measured(database: Database, planner: Planner) -> list[str]:
+    """Run what is planned, shown on standard error; the runs' ids, results being stored."""
+    shown = cache(lambda: watch_for(sys.stderr, quiet=False))  # one for all of them
+
+    def observe(spec: RunSpec, found: Found, here: Mapping[str, Any]) -> Observer:
+        del found, here
+        plan, settings = spec.plan, spec.settings
+        watch, total = shown(), plan.measurements(settings.launches)
+        watch.started(settings.run_id, total, estimates.seconds(plan, settings))
+        return watch
+
+    made = execute(RunRequest(planner, StoredResults(database)), observe)
+    return [one.spec.settings.run_id for one in made]

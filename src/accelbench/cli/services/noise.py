@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.judging import Judgement
@@ -17,19 +17,20 @@ from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
-from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import Filters, by_word
 from accelbench.query.histories import NOISE
 from accelbench.query.suggestions import NothingMeasuredError
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:
+    from accelbench.core.protocols import Runtime
+    from accelbench.run.plan.planning import Found
     from accelbench.store.database import Database
 
 _DEFAULT_MODEL = "bert-tiny"
@@ -71,11 +72,14 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
         batch_sizes=asked.get("batch_size", (1,)),
         modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
     )
-    present, runtimes = detect_all(), lifecycle.installed_runtimes()
-    plan = lifecycle.plan_for(request, present, runtimes)
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
-    (run,) = measured(database, [RunSpec(plan, settings, runtimes, about)])
+
+    def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plan = planning.plan_for(request, found, runtimes)
+        return [RunSpec(plan, settings, runtimes, about)]
+
+    (run,) = measured(database, planner)
     return run
 
 

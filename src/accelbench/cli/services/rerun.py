@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import UsageError
-from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.histories import RERUN_OF
@@ -67,16 +66,16 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
     by_run: dict[str, set[str]] = {}
     for one in questions:
         by_run.setdefault(str(one.row["run_id"]), set()).add(str(one.row["case_id"]))
-    present, command = detect_all(), shlex.join(["accelbench", *sys.argv[1:]])
+    command = shlex.join(["accelbench", *sys.argv[1:]])
     return measured(
         database,
-        (
+        lambda found, _: (
             lifecycle.again(
                 _begun(database, run),
                 cases,
                 launches,
                 {"command": command, "label": f"{RERUN_OF}{run}"},
-                present,
+                found,
             )
             for run, cases in by_run.items()
         ),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,25 +20,25 @@ from accelbench.cli.services.run_comparisons import (
     document_of_comparisons,
     print_comparisons,
 )
-from accelbench.core.errors import StoreError, SurroundingsError, UsageError
+from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.exchange.prices import Prices
-from accelbench.hardware.detect import Detected, detect_all
-from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.observer import Observer
 from accelbench.run.conduct.run_log import SUFFIX as LOG
 from accelbench.run.conduct.run_log import recorded
-from accelbench.run.plan import estimates
+from accelbench.run.execute import RunRequest, execute, go_on
+from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
@@ -74,6 +73,10 @@ class OutputPlaces:
         database = self.open_database()
         return database.journals if database else BARE_JOURNALS.absolute()
 
+    def resume_hint(self, run_id: str) -> str:
+        """The command that goes on with a run."""
+        return resume_hint(run_id, self)
+
     def check(self) -> None:
         """Refuse before measuring what could not be written afterwards."""
         if self.report:
@@ -100,44 +103,13 @@ class OutputPlaces:
 class RunOptions:
     """How a new run goes about its cases."""
 
-    seed: int
-    weights: str
-    data: str | None
-    trust_remote_code: bool
-    threads: int | None
-    launches: int
-    iterations: int | None
-    warmup: int | None
-    timeout: float | None
-    budget: float | None
-    limit: int | None
-    label: str | None
-    names: Mapping[str, str]  # of models by id, as they were typed
-    verify: str = "auto"
-    fix: bool = True
-    profile: bool = False
+    settings: RunSettings
+    limit: int | None = None
+    label: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were typed
     against: Against | None = None  # what the run is held against, arm beside arm
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
-
-    def settings(self, run_id: str) -> RunSettings:
-        """The part that the conductor needs."""
-        return RunSettings(
-            run_id=run_id,
-            seed=self.seed,
-            weights=self.weights,
-            data=self.data,
-            trust_remote_code=self.trust_remote_code,
-            threads=self.threads,
-            launches=self.launches,
-            iterations=self.iterations,
-            warmup=self.warmup,
-            timeout=self.timeout or DEFAULT_TIMEOUT,
-            budget=self.budget,
-            verify=self.verify,
-            fix=self.fix,
-            profile=self.profile,
-        )
 
 
 def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
@@ -159,11 +131,9 @@ def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
 
 
 def prepare(
-    request: Request, how: RunOptions
-) -> tuple[RunSpec, Mapping[str, Sequence[Device | Absent]]]:
-    """Detect and plan: everything decided before the first case."""
-    found = Detected()  # all that is planned is asked here: later ones would ask beside a step
-    runtimes = lifecycle.installed_runtimes()
+    request: Request, how: RunOptions, found: Found, runtimes: Mapping[str, Runtime]
+) -> RunSpec:
+    """Plan on what is here: everything decided before the first case."""
 
     def planned(request: Request) -> Plan:
         if how.selector is not None and is_automatic(request):
@@ -172,14 +142,14 @@ def prepare(
             here = LocalSelector(how.selector(), found, how.selector().database)
             plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         else:
-            plan = lifecycle.plan_for(request, found, runtimes)
+            plan = planning.plan_for(request, found, runtimes)
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
         left_out = len(plan.cases) - how.limit
         note = f"{left_out} cases are left out by --limit {how.limit}."
         return Plan(plan.cases[: how.limit], (*plan.notes, note))
 
-    plan, settings = planned(request), how.settings(new_run_id())
+    plan, settings = planned(request), replace(how.settings, run_id=new_run_id())
     other = other_of(how.against, request, settings, plan, planned)
     about = {
         "command": _typed(),
@@ -187,7 +157,7 @@ def prepare(
         "names": dict(how.names),
         NAMED: named(request, how.precisions_named, found, runtimes),
     }
-    return RunSpec(plan, settings, runtimes, about, simulated, other), found
+    return RunSpec(plan, settings, runtimes, about, simulated, other)
 
 
 def new_run(
@@ -195,22 +165,24 @@ def new_run(
 ) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
-        planned, found = prepare(request, how)
-        places.check()
-        run_id, folder, here = planned.settings.run_id, places.journals(), environment()
-        watch = log.of_run(folder, run_id, watch_for(stream, quiet), here, _typed())
-        watch.devices(_concerned(request, planned.plan, found))
-        for note in planned.plan.notes:
-            watch.note(note)
-        total = planned.measurements
-        busy = busy_warning(snapshot())
-        if busy is not None and total:
-            watch.note(busy)
-        rough = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
-        watch.started(run_id, total, rough)
-        with _resumable(run_id, places):
-            ended = lifecycle.start(planned, folder, watch, here, places.keep_profiles())
-        return _filled(ended, places, watch)
+
+        def observe(spec: RunSpec, found: Found, here: Mapping[str, Any]) -> Observer:
+            run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
+            watch = log.of_run(places.journals(), run_id, shown, here, _typed())
+            watch.devices(_concerned(request, spec.plan, found))
+            for note in spec.plan.notes:
+                watch.note(note)
+            total = spec.measurements
+            busy = busy_warning(snapshot())
+            if busy is not None and total:
+                watch.note(busy)
+            rough = estimates.seconds_of_all((plan, how) for _, plan, how in spec.arms)
+            watch.started(run_id, total, rough)
+            return watch
+
+        asked = RunRequest(lambda *here: [prepare(request, how, *here)], places)
+        (made,) = execute(asked, observe)
+        return made.result
 
 
 def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
@@ -224,34 +196,16 @@ def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) 
     if journal_path(folder, run_id).is_file():
         places.check()  # a run that is not there must not bring a database about
         shown.say(f"Resuming run {run_id}")
-    with recorded() as log, _resumable(run_id, places):
-        found, here, keep = detect_all(), environment(), places.keep_profiles()
-        watch = log.of_run(folder, run_id, shown, here, _typed())
-        ended = lifecycle.resume(run_id, folder, watch, here, found, keep, simulated)
-        return _filled(ended, places, watch)
+    with recorded() as log:
+
+        def observe(here: Mapping[str, Any]) -> Observer:
+            return log.of_run(folder, run_id, shown, here, _typed())
+
+        return go_on(run_id, places, observe, simulated)
 
 
 def _typed() -> str:
     return shlex.join(["accelbench", *sys.argv[1:]])
-
-
-@contextmanager
-def _resumable(run_id: str, places: OutputPlaces) -> Iterator[None]:
-    """An error that ends a run half-way says how to go on with it."""
-    try:
-        yield
-    except StoreError as error:
-        if (places.journals() / f"{run_id}{SUFFIX}").exists():
-            error.advice = f"{error.advice} {resume_hint(run_id, places)}".strip()
-        raise
-
-
-def _filled(ended: RunResult, places: OutputPlaces, watch: Observer) -> RunResult:
-    database = places.open_database()
-    if database is not None:
-        for problem in database.fill().problems:
-            watch.note(problem)
-    return ended
 
 
 def deliver(

@@ -26,8 +26,9 @@ from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Found, RunSpec
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, joined
 from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.evidence.units import rounded
@@ -149,7 +150,7 @@ class BatchSearch:
         #: What was run.
         self.runs: list[str] = []
         self._found: Found = detect_all()
-        self._runtimes: Mapping[str, Runtime] = lifecycle.installed_runtimes()
+        self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
         """Each way with what was found.
@@ -213,7 +214,7 @@ class BatchSearch:
             )
             for settings, several in plans.items()
         ]
-        self._judge(measured(self._database, journeys), asked)
+        self._judge(measured(self._database, lambda *_: journeys), asked)
         return True
 
     def _judge(

@@ -15,17 +15,18 @@ from accelbench.cli.services.measuring import measured
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
-from accelbench.run.conduct.lifecycle import Found, RunSpec
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.named_targets import nothing_measured
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Request, joined
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.select.query.query import GENERATING, shapes_named
 
 if TYPE_CHECKING:
@@ -96,9 +97,8 @@ class VerificationCase:
     def settings(self) -> RunSettings:
         """Of a run, whatever its id."""
         threads = self.options.get("threads")
-        return RunSettings(
-            "", launches=self.launches, weights=self.weights, data=self.data, threads=threads
-        )
+        job = JobSettings(weights=self.weights, data=self.data, threads=threads)
+        return RunSettings(job=job, launches=self.launches)
 
     def _place(self, found: Found) -> str:
         """The platform, and of several devices which: a name would make another series of it."""
@@ -183,7 +183,15 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
     Raises:
         SurroundingsError: It can run none of them.
     """
-    found, runtimes = detect_all(), lifecycle.installed_runtimes()
+    made = measured(database, lambda found, runtimes: _planned(cases, found, runtimes))
+    _refuse_nothing(database, made)
+    return made
+
+
+def _planned(
+    cases: Sequence[VerificationCase], found: Found, runtimes: Mapping[str, Runtime]
+) -> list[RunSpec]:
+    """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
@@ -202,7 +210,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
             "Add --hardware here to choose among what is here." if _is_absent(cases, found) else "",
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
-    journeys = (
+    return [
         RunSpec(
             joined(several),
             replace(settings, run_id=new_run_id()),
@@ -210,10 +218,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
             {"command": command, "label": "recommend --verify"},
         )
         for settings, several in plans.items()
-    )
-    made = measured(database, journeys)
-    _refuse_nothing(database, made)
-    return made
+    ]
 
 
 def _is_absent(cases: Iterable[VerificationCase], found: Found) -> bool:
@@ -229,7 +234,7 @@ def planned_here(
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = lifecycle.plan_for(case.request(found, runtimes), found, runtimes)
+        plan = planning.plan_for(case.request(found, runtimes), found, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]

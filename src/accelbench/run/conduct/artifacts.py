@@ -17,13 +17,14 @@ from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
 from accelbench.core.case import Case
 from accelbench.core.identity import digest
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device, Importing, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Status
-from accelbench.run.conduct.observer import Progress
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Planned
-from accelbench.run.worker.weight_offload import advice, spill_to, weights_bytes
+from accelbench.run.process.observer import Progress
+from accelbench.run.process.weight_offload import advice, spill_to, weights_bytes
+from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
 
 if TYPE_CHECKING:
     from accelbench.run.conduct.launch_context import LaunchContext
@@ -117,7 +118,7 @@ class ArtifactExports:
         runtime = _imports(context, case)
         if runtime is None:
             return None
-        settings = context.settings
+        settings = context.settings.job
         recipe = Recipe(
             case,
             runtime.wants(case),
@@ -148,8 +149,6 @@ class ArtifactExports:
         return 1 if self._cache.find(recipe.base.key) else 2
 
     def _made(self, context: LaunchContext, recipe: Recipe) -> Kept:
-        from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
-
         exporter = context.runtimes.get(_EXPORTER)
         if exporter is None:
             raise WorkerTroubleError(_missing())

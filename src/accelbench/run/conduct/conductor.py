@@ -11,10 +11,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from accelbench.run.conduct.launch import GroupLaunch
-from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.results import LaunchFacts, identity_of
 from accelbench.run.conduct.simulation import simulate_group
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,4 @@ def _launched(
 
 def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
     """What is the same for every result of one launch of one arm."""
-    return LaunchFacts(
-        run_id=settings.run_id,
-        launch=launch,
-        arm=arm,
-        seed=settings.seed,
-        weights=settings.weights,
-        threads=settings.threads,
-        data_source=settings.data or "synthetic",
-    )
+    return LaunchFacts(settings.run_id, launch, arm, settings.job)

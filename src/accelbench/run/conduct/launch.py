@@ -15,22 +15,23 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
+from accelbench.core.outcome import Outcome
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
-from accelbench.run.conduct.observer import Progress
-from accelbench.run.conduct.results import LaunchFacts, Outcome, compose
+from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
+from accelbench.run.process.device_meters import DeviceWatch
 from accelbench.run.process.memory_guard import ESTIMATED, MemoryGuard
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError, out_of_budget
 from accelbench.run.verify import phase_sums
 from accelbench.run.verify.convergence import Curve, losses_request
 from accelbench.run.verify.device_proof import proved
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, Verdict
-from accelbench.run.worker.device_meters import DeviceWatch
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class GroupLaunch:
             return
         self._context.observer.progress(Progress("starting"))
         try:
-            self._context.worker_pool.warm(runtime, self._settings.threads)
+            self._context.worker_pool.warm(runtime, self._settings.job.threads)
         except (SurroundingsError, ClosedError, TimeoutError) as error:
             _log.debug("warming up: %s", error)
 

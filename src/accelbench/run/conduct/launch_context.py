@@ -7,40 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.core.facts import Fact
-from accelbench.core.model import AnalyticCost
-from accelbench.core.protocols import Runtime
 from accelbench.run.conduct.artifacts import ArtifactExports
-from accelbench.run.conduct.observer import Observer
-from accelbench.run.conduct.simulation import Simulate
 from accelbench.run.conduct.surroundings import Surroundings
-from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.request import Estimate, Free, Planned
-from accelbench.run.process.worker_pool import WorkerPool
+from accelbench.run.plan.simulated_cases import Simulate
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
-
-DEFAULT_TIMEOUT = 600.0
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How a run goes about its cases."""
-
-    run_id: str
-    seed: int = 0
-    weights: str = "random"
-    data: str | None = None  # a folder of real inputs
-    trust_remote_code: bool = False
-    threads: int | None = None
-    launches: int = 1
-    iterations: int | None = None
-    warmup: int | None = None
-    timeout: float = DEFAULT_TIMEOUT  # for opening a model, and for each case
-    budget: float | None = None  # seconds for the whole run
-    verify: str = "auto"  # auto · require · only · off
-    fix: bool = True  # try workarounds
-    profile: bool = False  # say afterwards where each case's time goes
 
 
 @dataclass
@@ -61,19 +34,11 @@ class LaunchTally:
 
 
 @dataclass(frozen=True)
-class LaunchContext:
+class LaunchContext(WorkerContext):
     """A run as its launches see it."""
 
-    settings: RunSettings
-    worker_pool: WorkerPool
-    runtimes: Mapping[str, Runtime]
     append: Callable[[Fact], None]  # durable when it returns
-    observer: Observer
-    budget: Budget
     surroundings: Surroundings
-    estimate: Estimate
-    free: Free
-    cost: Callable[[Planned], AnalyticCost | None]
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
     tally: LaunchTally = field(default_factory=LaunchTally)
     repeats: Repeats = field(default_factory=Repeats)

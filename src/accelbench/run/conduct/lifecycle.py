@@ -1,13 +1,12 @@
-"""A run from its first fact to its last: the one way in for the command line and the API.
+"""A run from its first fact to its last; `run/execute.py` is the way in to it.
 
 detect → plan → run_started │ launch, launch, … (each durable) │ run_finished
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +24,32 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
-from accelbench.core.plugins import RUNTIMES, load_all
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Device, Runtime
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import MeasuredArm, asked_of, conduct
-from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunSettings
-from accelbench.run.conduct.observer import Observer
+from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally
 from accelbench.run.conduct.profiling import Keep, profile_all
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
-from accelbench.run.conduct.simulation import Simulate, counted_as, measured_of
 from accelbench.run.conduct.surroundings import Surroundings
-from accelbench.run.plan import estimates
-from accelbench.run.plan.arms import Arm, OtherArm, opened
+from accelbench.run.plan import estimates, planning
+from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.expand import expand
-from accelbench.run.plan.request import Plan, Planned, Request
+from accelbench.run.plan.planning import Found
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.simulated_cases import Simulate, counted_as, measured_of
+from accelbench.run.process.observer import Observer
+from accelbench.run.process.other_interpreter import Arm, opened
 from accelbench.run.process.worker_client import NO_WORKER
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
-from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
-
-_log = logging.getLogger(__name__)
-
-Found = Mapping[str, Sequence[Device | Absent]]
 
 
 @dataclass(frozen=True)
@@ -100,26 +95,6 @@ class RunResult:
         return bool(rows) and all(row.get("reason") == NO_WORKER for row in rows)
 
 
-def installed_runtimes() -> dict[str, Runtime]:
-    """Every runtime that can be imported and chosen, by name."""
-    found: dict[str, Runtime] = {}
-    names = known_runtimes()
-    for name, made in load_all(RUNTIMES):
-        if isinstance(made, Exception):
-            _log.debug("runtime %s cannot be imported", name, exc_info=made)
-        elif name in names:
-            found[name] = made
-    return found
-
-
-def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
-    """The plan of a request on this machine as it is now."""
-    unknown = [name for name in request.runtimes if name not in runtimes]
-    if unknown:
-        raise no_such_runtime(unknown[0], sorted(runtimes))
-    return expand(request, found, runtimes, estimates.memory, estimates.free)
-
-
 def start(
     journey: RunSpec,
     folder: Path,
@@ -137,7 +112,7 @@ def start(
             "run_id": settings.run_id,
             "started_at": utc_now(),
             "accelbench": __version__,
-            "settings": asdict(settings),
+            "settings": settings.to_dict(),
             "plan": [planned_to_json(p) for p in journey.plan.cases],
             **({} if arm is None else {"against": arm_to_json(arm)}),
             "notes": list(journey.plan.notes),
@@ -220,7 +195,7 @@ def again(
     _refuse_other_machine(earlier, wanted, found)
     settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
     names = {"names": begun.get("names") or {}}
-    return RunSpec(Plan(wanted), settings, installed_runtimes(), {**names, **about})
+    return RunSpec(Plan(wanted), settings, planning.installed_runtimes(), {**names, **about})
 
 
 def last_unfinished(folder: Path) -> str | None:
@@ -251,7 +226,7 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Run
         )
     settings, plan = settled(run_id, begun)
     other = arm_settled(run_id, begun)
-    return RunSpec(plan, settings, installed_runtimes(), simulate=simulate, other=other)
+    return RunSpec(plan, settings, planning.installed_runtimes(), simulate=simulate, other=other)
 
 
 def _left_of(journey: RunSpec, results: Container[str]) -> list[Planned]:

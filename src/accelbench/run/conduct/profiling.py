@@ -18,9 +18,9 @@ from accelbench.core.vocabulary import Status
 from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.run.conduct.conductor import asked_of
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.observer import Progress
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
 
 Row = Mapping[str, Any]

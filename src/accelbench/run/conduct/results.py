@@ -7,7 +7,7 @@ ride along under "samples". Nothing is computed here that was not handed in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,11 @@ from accelbench.catalog.inputs import axis, tensors, throughput_unit
 from accelbench.core.axes import AXES
 from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import MIB, Mode, Provenance, Status
+from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.core.worth import usable
 from accelbench.run.conduct.missing_reasons import why_null
 from accelbench.run.plan.request import Planned
@@ -30,28 +32,7 @@ class LaunchFacts:
     run_id: str
     launch: int
     arm: str = ""
-    seed: int = 0
-    weights: str = "random"
-    threads: int | None = None
-    data_source: str = "synthetic"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a case."""
-
-    status: Status
-    reason: str = ""
-    message: str = ""
-    advice: str = ""
-    measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
-    opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
-    warnings: Sequence[str] = ()
-    quality: str | None = None  # one that the surroundings impose on the measurement's own
-    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    conditions: Mapping[str, Any] = field(default_factory=dict)
-    workarounds: Sequence[str] = ()
+    job: JobSettings = field(default_factory=JobSettings)
 
 
 def identity_of(asked: LaunchFacts, planned: Planned) -> str:
@@ -75,7 +56,7 @@ def compose(
     case, device = planned.case, planned.device
     measured = outcome.measurement
     evidence = measured.get("evidence")
-    threads = _threads(outcome, asked.threads)
+    threads = _threads(outcome, asked.job.threads)
     fingerprint = device.fingerprint if device else ""
     body: dict[str, Any] = {
         "result_id": identity_of(asked, planned),
@@ -86,10 +67,10 @@ def compose(
         "launch": asked.launch,
         "arm": asked.arm,
         **_what_was_asked(case, device),
-        "weights": _weights(asked.weights, case),
-        "seed": asked.seed,
+        "weights": _weights(asked.job.weights, case),
+        "seed": asked.job.seed,
         "threads": threads,
-        "data_source": asked.data_source,
+        "data_source": asked.job.data or "synthetic",
         "status": outcome.status.value,
         "reason": outcome.reason or None,
         "message": outcome.message or None,

@@ -26,7 +26,7 @@ from accelbench.core.case import Case
 from accelbench.core.facts import utc_now
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible_lines, without_homes
-from accelbench.run.conduct.observer import Observer, Progress
+from accelbench.run.process.observer import Observer, Progress
 from accelbench.store.journal import journal_path
 
 SUFFIX = ".log"

@@ -17,17 +17,18 @@ from accelbench.core.serial import (
 )
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.against import Against, AgainstKind
-from accelbench.run.plan.arms import Arm, OtherArm
+from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.other_interpreter import Arm
 
 
 def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
     """The settings and the plan a run began with."""
     try:
         plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
-        return RunSettings(**begun["settings"]), plan
+        return RunSettings.from_dict(begun["settings"]), plan
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"Run {run_id} was begun by accelbench {begun.get('accelbench')}, whose plan this"
@@ -43,7 +44,7 @@ def arm_to_json(arm: Arm) -> dict[str, Any]:
         "kind": against.kind.value,
         "name": against.name,
         "word": against.word,
-        "settings": asdict(arm.other.settings),
+        "settings": arm.other.settings.to_dict(),
         "plan": [planned_to_json(p) for p in arm.other.plan.cases],
         "environment": dict(arm.environment),
     }

@@ -6,31 +6,25 @@ from them. How a case is calculated is handed in: it is not of this room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.case import Case
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import RESULT, Fact, utc_now
-from accelbench.core.protocols import RuntimeInfo
-from accelbench.core.provenance import SIMULATION, simulation_of
+from accelbench.core.outcome import Outcome
+from accelbench.core.provenance import SIMULATION
 from accelbench.core.vocabulary import Mode, Provenance, Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.run.conduct.missing_reasons import RETRIEVES, TRAINS
-from accelbench.run.conduct.results import LaunchFacts, Outcome, compose
-from accelbench.run.plan.request import Planned, Refusal
+from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.plan.request import Planned
+from accelbench.run.plan.simulated_cases import counted_as
 from accelbench.run.process import process_control
 from accelbench.run.process.memory_guard import MemoryGuard
 
 if TYPE_CHECKING:
     from accelbench.run.conduct.launch_context import LaunchContext
-
-#: What a case comes to on a device that is not here.
-Simulate = Callable[[Case, Roofline], Outcome]
-
-#: Where a precision is taken, and was seen to be computed in fp32: its peak is nobody's.
-_WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
 
 _NOTHING_RAN = "simulated: nothing was run"
 
@@ -64,55 +58,6 @@ def simulate_group(
             context.append(Fact(RESULT, body["result_id"], body))
             context.tally.add(counted_as(body))
             context.observer.case_finished(body)
-
-
-def counted_as(row: Mapping[str, Any]) -> str:
-    """The word a result is counted under: what is simulated is no success and no failure."""
-    if simulation_of(row) is None:
-        return str(row["status"])
-    return "simulated" if row["status"] == Status.OK else "not simulated"
-
-
-def measured_of(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Results without those that were only calculated."""
-    return [row for row in rows if simulation_of(row) is None]
-
-
-def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | None:
-    """What speaks against a case beforehand: by its runtime's card, and by the document."""
-    if case.mode is Mode.TRAINING and info.consumes != "torch":
-        return _no("mode", f"the {info.name} runtime does not train", "Use --mode inference.")
-    if case.generates and not info.generates:
-        return _no(
-            "generation",
-            f"the {info.name} runtime does not generate token by token",
-            "Ask for a forward pass: --new-tokens 0.",
-        )
-    if case.compiled and info.consumes != "torch":
-        return _no(
-            "option",
-            f"the {info.name} runtime does not take the option compile",
-            "Leave out --compile.",
-        )
-    if (case.target.hardware, case.precision) in _WIDENED:
-        return _no(
-            "precision",
-            f"the {info.name} runtime computes {case.precision} graphs in fp32 there",
-            "Use --precision fp32, or another device.",
-        )
-    both = [name for name in roofline.teraops if name in info.precisions]
-    if case.precision in both:
-        return None
-    if case.precision in info.precisions:
-        why = f"{roofline.device} has no documented peak in {case.precision}"
-    else:
-        why = f"the {info.name} runtime does not run {case.precision}"
-    advice = f"Use --precision {','.join(both)}." if both else "Name another device."
-    return _no("precision", why, advice)
-
-
-def _no(reason: str, message: str, advice: str) -> Refusal:
-    return Refusal(Status.UNSUPPORTED, reason, message, advice)
 
 
 def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Outcome:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.core.clock import cpu_seconds
 from accelbench.core.identity import plain
 from accelbench.hardware.machine import MachineSnapshot, compare, noise_warnings, snapshot
-from accelbench.run.worker.memory_meter import cpu_seconds
 
 
 @dataclass(frozen=True)

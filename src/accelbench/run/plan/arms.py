@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from accelbench.core.case import Option
-from accelbench.run.conduct.launch_context import RunSettings
-from accelbench.run.plan.against import Against, AgainstKind, interpreter_of
+from accelbench.run.plan.against import Against
 from accelbench.run.plan.request import Plan, Request
-from accelbench.run.process.interpreter import Interpreter, introduced
+from accelbench.run.plan.run_settings import RunSettings
 
 
 @dataclass(frozen=True)
@@ -21,21 +18,6 @@ class OtherArm:
     against: Against
     plan: Plan
     settings: RunSettings
-
-
-@dataclass(frozen=True)
-class Arm:
-    """The same with its interpreter there, which has introduced itself."""
-
-    other: OtherArm
-    interpreter: Interpreter | None  # None: ours
-    environment: Mapping[str, Any] = field(default_factory=dict)
-
-    def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
-        """What an arm's results say beside the usual: its commit, where commits are compared."""
-        if self.other.against.kind is not AgainstKind.COMMIT:
-            return {}
-        return {"commit": (ours.get("git") or {}).get("commit")}
 
 
 def asked_otherwise(
@@ -57,23 +39,5 @@ def asked_otherwise(
     if name == "compile" and not value:
         del options["compile"]
     if name == "threads":
-        settings = replace(settings, threads=int(value))
+        settings = settings.with_job(threads=int(value))
     return replace(request, options=options), settings
-
-
-@contextmanager
-def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[Arm | None]:
-    """Have the other arm's interpreter there while a run goes on; None where there is no arm.
-
-    Raises:
-        SurroundingsError: it cannot be started, or does not go with this program.
-    """
-    if other is None:
-        yield None
-        return
-    with interpreter_of(other.against) as interpreter:
-        if interpreter is None:
-            yield Arm(other, None, environment)
-        else:
-            said = introduced(interpreter, other.against.name)
-            yield Arm(other, interpreter, said["environment"])

@@ -20,8 +20,8 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.run.conduct.lifecycle import Found, plan_for
 from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan.planning import Found, plan_for
 from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined
 
 #: What an answer may rest on, in words.

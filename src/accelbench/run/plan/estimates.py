@@ -17,8 +17,8 @@ from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole
 #: models, slow and fast: only to tell minutes from hours, never stored.

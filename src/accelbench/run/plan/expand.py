@@ -14,7 +14,6 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct.simulation import refusal_of
 from accelbench.run.plan.ignored_options import unused
 from accelbench.run.plan.request import (
     DEFAULT_BATCH_SIZES,
@@ -25,6 +24,7 @@ from accelbench.run.plan.request import (
     Refusal,
     Request,
 )
+from accelbench.run.plan.simulated_cases import refusal_of
 from accelbench.run.plan.sizes import shapes_of
 from accelbench.run.plan.targets import TargetDevice, places
 

@@ -14,8 +14,8 @@ from typing import Any
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct.simulation import measured_of
 from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.plan.targets import places
 
 #: Of run_started, where what was named is kept.

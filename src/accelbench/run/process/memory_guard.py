@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from accelbench.core.outcome import Outcome
 from accelbench.core.vocabulary import Status
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Planned
-from accelbench.run.worker.weight_offload import spill_to
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import LaunchContext
+from accelbench.run.process.weight_offload import spill_to
+from accelbench.run.process.worker_context import WorkerContext
 
 #: A reason that others look for.
 ESTIMATED = "out_of_memory_estimated"
@@ -21,7 +18,7 @@ ESTIMATED = "out_of_memory_estimated"
 class MemoryGuard:
     """The memory that one group of cases has, and what became of those before."""
 
-    def __init__(self, context: LaunchContext) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self._context = context
         self._free: int | None = None  # bytes free when no worker of ours held any
         self._fitted: int | None = None  # largest batch that was measured
@@ -73,7 +70,7 @@ class MemoryGuard:
         need = self._too_much(planned)
         if need is None or case.precision != "fp32":
             return None
-        return spill_to(case, settings.weights, need, self._free, files)
+        return spill_to(case, settings.job.weights, need, self._free, files)
 
     def _too_much(self, planned: Planned) -> int | None:
         """What a case needs by estimate, where that is more than is free."""

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.protocols import Device
-from accelbench.core.serial import case_to_json, device_to_json
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.protocols import Device, Job
+from accelbench.core.serial import job_to_json
 
 
 def open_request(
-    settings: RunSettings,
+    settings: JobSettings,
     case: Case,
     device: Device,
     artefact: str | None = None,
     spill: Path | None = None,
 ) -> dict[str, Any]:
     """The request that opens a case's model on a device, with everything the run has settled."""
-    return {
-        "do": "open",
-        "job": {
-            "case": case_to_json(case),
-            "device": device_to_json(device),
-            "seed": settings.seed,
-            "threads": settings.threads,
-            "weights": settings.weights,
-            "artefact": artefact,
-            "spill": None if spill is None else str(spill),
-            "data": settings.data,
-            "trust_remote_code": settings.trust_remote_code,
-        },
-    }
+    job = Job(case, device, settings, artefact, None if spill is None else str(spill))
+    return {"do": "open", "job": job_to_json(job)}

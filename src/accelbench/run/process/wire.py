@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 #: Raised whenever what conductor and worker say to each other changes: a worker of another
-#: environment may be of another version of this program.
+#: environment may be of another version of this program. A further setting of a job raises it not:
+#: a worker refuses one that it does not know.
 WIRE_VERSION = 1
 _HEADER = struct.Struct("!I")
 _HAS_UNIX = hasattr(socket, "AF_UNIX")

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
-from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.observer import Progress
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
+from accelbench.run.process.device_meters import DeviceWatch
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.open_request import open_request
 from accelbench.run.process.wire import ClosedError
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.process.worker_pool import Worker, describe_end
-from accelbench.run.worker.device_meters import DeviceWatch
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class WorkerTroubleError(Exception):
 class WorkerClient:
     """The conductor with one worker after another."""
 
-    def __init__(self, context: LaunchContext) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self._context = context
         self._settings = context.settings
         self._worker: Worker | None = None
@@ -55,7 +55,7 @@ class WorkerClient:
         """A fresh worker of a runtime; raises TroubleError."""
         self._context.observer.progress(Progress("starting"))
         try:
-            self._worker = self._context.worker_pool.worker(runtime, self._settings.threads)
+            self._worker = self._context.worker_pool.worker(runtime, self._settings.job.threads)
         except SurroundingsError as error:
             raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
@@ -78,7 +78,7 @@ class WorkerClient:
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        request = open_request(self._settings, planned.case, device, artefact, spill)
+        request = open_request(self._settings.job, planned.case, device, artefact, spill)
         self.opened = self.ask(request, "loading")
         self.cpu_seconds = self.opened["cpu_seconds"]
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode
-from accelbench.run.conduct.observer import Progress
 from accelbench.run.plan.request import Planned
+from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.reference import (
     NoReferenceError,
     ask,
@@ -26,9 +27,6 @@ from accelbench.run.verify.reference import (
     reference_of,
 )
 from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: Losses that are compared: of the first step to that of the tenth.
 STEPS = 10
@@ -88,7 +86,7 @@ class Curves:
     def __init__(self) -> None:
         self._curves: dict[str, Curve] = {}
 
-    def gather(self, context: LaunchContext, group: Sequence[Planned]) -> None:
+    def gather(self, context: WorkerContext, group: Sequence[Planned]) -> None:
         """Have a curve, or a reason, for every case of a group that trains."""
         for planned in group:
             case = planned.case
@@ -101,7 +99,7 @@ class Curves:
             self._curves[asked.case_id] = _trained(context, asked)
 
     def known(
-        self, context: LaunchContext, case: Case, measured: Mapping[str, Any] | None
+        self, context: WorkerContext, case: Case, measured: Mapping[str, Any] | None
     ) -> ConvergenceResult | None:
         """What can be said without another pass; None: the worker has to train the curve.
 
@@ -131,7 +129,7 @@ class Curves:
             )
         return None
 
-    def judge(self, context: LaunchContext, case: Case, curve: Curve) -> ConvergenceResult:
+    def judge(self, context: WorkerContext, case: Case, curve: Curve) -> ConvergenceResult:
         """Hold a case's curve against its reference.
 
         Where it is further off than its precision explains, the reference is trained once
@@ -149,7 +147,7 @@ class Curves:
                 allowed = max(allowed, _OWN_NOISE * _error(nudged, reference))
         return ConvergenceResult(_verified(curve, reference, allowed), found)
 
-    def _nudged(self, context: LaunchContext, case: Case) -> Curve:
+    def _nudged(self, context: WorkerContext, case: Case) -> Curve:
         asked = reference_of(case)
         key = f"{asked.case_id} nudged"
         if key not in self._curves:
@@ -217,7 +215,7 @@ def losses_request(case: Case, nudge: float = 0.0) -> dict[str, Any]:
     return {"do": "losses", "case": case_to_json(case), "steps": STEPS, "nudge": nudge}
 
 
-def _trained(context: LaunchContext, case: Case, nudge: float = 0.0) -> Curve:
+def _trained(context: WorkerContext, case: Case, nudge: float = 0.0) -> Curve:
     """Train a reference; whatever happens to it becomes a reason."""
     try:
         (answer,) = ask(context, case, STEPS, [losses_request(case, nudge)])

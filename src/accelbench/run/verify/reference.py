@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case, Target
 from accelbench.core.errors import SurroundingsError
@@ -19,11 +19,9 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.open_request import open_request
+from accelbench.run.process.weight_offload import spill_to
 from accelbench.run.process.wire import Channel, ClosedError
-from accelbench.run.worker.weight_offload import spill_to
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import LaunchContext
+from accelbench.run.process.worker_context import WorkerContext
 
 #: A reference that would take longer is not worth its time, nor more than this part of a budget;
 #: where verifying is what was asked for, it may take as long as a case.
@@ -67,7 +65,7 @@ def is_own(case: Case) -> bool:
     return replace(case, options=kept, target=unit).case_id == reference_of(case).case_id
 
 
-def most_seconds(context: LaunchContext) -> float:
+def most_seconds(context: WorkerContext) -> float:
     """What a reference may take."""
     left, longest = context.budget.left(), LONGEST_SECONDS
     if context.settings.verify in ("require", "only"):
@@ -75,7 +73,7 @@ def most_seconds(context: LaunchContext) -> float:
     return longest if left is None else min(longest, LARGEST_SHARE * left)
 
 
-def seconds(context: LaunchContext, case: Case, steps: int) -> float:
+def seconds(context: WorkerContext, case: Case, steps: int) -> float:
     """What that many steps of a reference would take, roughly."""
     counted = context.cost(Planned(case, _CPU))
     shapes = case.shapes
@@ -83,11 +81,11 @@ def seconds(context: LaunchContext, case: Case, steps: int) -> float:
     tokens = shapes.batch * (shapes.sequence or shapes.prompt_tokens or 1)
     each = 6.0 if case.mode is Mode.TRAINING else 2.0
     flops = counted.flops if counted else each * case.model.parameters * tokens
-    cores = context.settings.threads or os.cpu_count() or 1
+    cores = context.settings.job.threads or os.cpu_count() or 1
     return steps * flops / (_PER_CORE * cores)
 
 
-def prepare(context: LaunchContext, case: Case, steps: int, wide: bool = False) -> Path | None:
+def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) -> Path | None:
     """Where the reference's weights are kept if the memory does not hold them.
 
     A `wide` one computes in fp64, too: it takes twice the memory, and never the disk.
@@ -107,7 +105,7 @@ def prepare(context: LaunchContext, case: Case, steps: int, wide: bool = False) 
     room = context.free(_CPU)
     spill = None
     if room is not None and need > room and not wide:
-        spill = spill_to(case, context.settings.weights, need, room)
+        spill = spill_to(case, context.settings.job.weights, need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
@@ -123,7 +121,7 @@ def prepare(context: LaunchContext, case: Case, steps: int, wide: bool = False) 
 
 
 def ask(
-    context: LaunchContext,
+    context: WorkerContext,
     case: Case,
     steps: int,
     requests: Sequence[Mapping[str, Any]],
@@ -137,13 +135,15 @@ def ask(
     spill = prepare(context, case, steps, wide)
     settings = context.settings
     try:
-        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.threads)
+        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.job.threads)
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error
     patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
-        opened = _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
+        opened = _answer(
+            worker.channel, open_request(settings.job, case, _CPU, spill=spill), patience
+        )
         said = {"weights_digest": opened.get("weights_digest") or ""}
         return [{**said, **_answer(worker.channel, request, patience)} for request in requests]
     except TimeoutError as error:

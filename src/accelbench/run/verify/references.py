@@ -14,16 +14,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
-from accelbench.run.conduct.observer import Progress
+from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.reference import NoReferenceError, ask, reference_of
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import LaunchContext
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +55,7 @@ class References:
         self._drawn: dict[str, frozenset[str]] = {}
         self.draw = int.from_bytes(os.urandom(4), "little")
 
-    def gather(self, context: LaunchContext, case: Case, batches: Sequence[int]) -> None:
+    def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
         """Have what a case is held against, which goes on to be measured at these batches."""
         items = ITEMS if max(batches, default=1) > 1 else 1
         asked = _of_items(reference_of(case), items)
@@ -93,7 +91,7 @@ class References:
         asked = self._asked[batchless(case)]
         return self._rounded.get((asked.case_id, narrowed(case.precision) or ""))
 
-    def fp64(self, context: LaunchContext, case: Case) -> float:
+    def fp64(self, context: WorkerContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
         asked = self._asked[batchless(case)]
         if asked.case_id not in self._fp64:
@@ -101,7 +99,7 @@ class References:
             self._fp64[asked.case_id] = answer.get("error") or 0.0
         return self._fp64[asked.case_id]
 
-    def drawn(self, context: LaunchContext, case: Case) -> frozenset[str]:
+    def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
         asked = self._asked[batchless(case)]
         if asked.case_id not in self._drawn:
@@ -110,7 +108,7 @@ class References:
         return self._drawn[asked.case_id]
 
     def _again(
-        self, context: LaunchContext, asked: Case, what: str, wide: bool = False
+        self, context: WorkerContext, asked: Case, what: str, wide: bool = False
     ) -> Mapping[str, Any]:
         """Ask a reference that has left its outputs something more; nothing where it cannot say."""
         folder = self._kept[asked.case_id].folder

@@ -9,17 +9,15 @@ compares anyway.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.run.plan.request import Planned
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.reference import is_own
 from accelbench.run.verify.references import References, batchless
 from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict, judged, large
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: Some models amplify rounding: Mamba-130M in fp32 is 1.9e-4 from itself in fp64, and 2.7e-4 from
 #: another order of summation that is no further from fp64. Two roundings add up, and the worse of
@@ -41,7 +39,7 @@ class Verifications:
         self._wrong: dict[str, Verdict] = {}  # of a cell at whatever batch
         self._alone: set[str] = set()  # cells that are another graph at each batch
 
-    def gather(self, context: LaunchContext, planned: Planned, batches: Sequence[int]) -> None:
+    def gather(self, context: WorkerContext, planned: Planned, batches: Sequence[int]) -> None:
         """Have what a case is held against, or a reason why there is nothing."""
         case = planned.case
         if context.settings.verify == "off" or _scripted(context, case):
@@ -53,7 +51,7 @@ class Verifications:
         """What runs it is made for one batch size: one that is wrong says nothing of another."""
         self._alone.add(_cell(planned))
 
-    def known(self, context: LaunchContext, planned: Planned) -> Verdict | None:
+    def known(self, context: WorkerContext, planned: Planned) -> Verdict | None:
         """What is known without asking the worker; None where it is still to be asked."""
         if context.settings.verify == "off":
             return Verdict(NOT_DONE, "it was not asked for")
@@ -87,7 +85,7 @@ class Verifications:
         """Remember that a worker could not say."""
         return self._keep(planned, Verdict(NOT_DONE, f"running it to compare failed: {why}"))
 
-    def reconsider(self, context: LaunchContext, planned: Planned, verdict: Verdict) -> Verdict:
+    def reconsider(self, context: WorkerContext, planned: Planned, verdict: Verdict) -> Verdict:
         """A verdict that the reference's own rounding may explain, or numbers that it draws.
 
         The reference is asked only where it would matter.
@@ -101,7 +99,7 @@ class Verifications:
         return self._keep(planned, found)
 
     def _rounded(
-        self, context: LaunchContext, planned: Planned, verdict: Verdict
+        self, context: WorkerContext, planned: Planned, verdict: Verdict
     ) -> Verdict | None:
         """In fp32: how far the reference is from itself in fp64."""
         error, tolerance = verdict.error, verdict.tolerance
@@ -115,7 +113,7 @@ class Verifications:
             return None
         return Verdict(OK, "", error, allowed, verdict.errors)
 
-    def _drawn(self, context: LaunchContext, planned: Planned, verdict: Verdict) -> Verdict | None:
+    def _drawn(self, context: WorkerContext, planned: Planned, verdict: Verdict) -> Verdict | None:
         """Of a model that draws numbers as it runs, such as dropout that is left on.
 
         What the reference itself gives otherwise each time says nothing; the rest has to be right.
@@ -142,7 +140,7 @@ class Verifications:
         return self._found.setdefault(_key(planned), verdict)
 
 
-def _scripted(context: LaunchContext, case: Case) -> bool:
+def _scripted(context: WorkerContext, case: Case) -> bool:
     runtime = context.runtimes.get(case.target.runtime)
     return runtime is not None and runtime.info.provenance is not Provenance.MEASURED
 

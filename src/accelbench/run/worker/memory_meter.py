@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,12 +61,6 @@ class WorkerMeter:
                 columns["device_memory_peak_mb"] = _mb(sampler.device_peak)
                 columns["memory_peak_mb"] = _mb(sampler.device_peak)
         return columns
-
-
-def cpu_seconds() -> float:
-    """Processor time of this process so far."""
-    times = os.times()
-    return times.user + times.system
 
 
 def _current(session: Session) -> Callable[[], int | None]:

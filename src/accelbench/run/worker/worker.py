@@ -28,11 +28,11 @@ from accelbench.core.abilities import (
     Reusable,
 )
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
-from accelbench.core.serial import case_from_json, device_from_json
+from accelbench.core.protocols import ArtifactFormat, Runtime, Session
+from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
 from accelbench.measure.blocks import refuse_bad_time
 from accelbench.measure.checked import CheckedSession
@@ -42,7 +42,7 @@ from accelbench.measure.losses import LossLog
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks
-from accelbench.run.worker.memory_meter import WorkerMeter, cpu_seconds
+from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
 
@@ -99,23 +99,6 @@ def describe(error: BaseException) -> dict[str, Any]:
         "message": text,
         "advice": "Run again with --debug to see where it was raised.",
     }
-
-
-def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
-    """Open what the conductor asked for."""
-    body = request["job"]
-    job = Job(
-        case=case_from_json(body["case"]),
-        device=device_from_json(body["device"]),
-        seed=body["seed"],
-        threads=body["threads"],
-        weights=body["weights"],
-        artefact=body.get("artefact"),
-        data=body.get("data"),
-        trust_remote_code=body["trust_remote_code"],
-        spill=body.get("spill"),
-    )
-    return runtime.open(job)
 
 
 def with_inputs(session: Session, found: Measurement) -> Measurement:
@@ -224,19 +207,22 @@ class CaseBench:
         return cpu_seconds() + elsewhere
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        if request["job"].get("data") and self._session is None:
+        job = job_from_json(request["job"])
+        settings = job.settings
+        if settings.data and self._session is None:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
-        session = self._session = open_session(self._runtime, request)
-        if request["job"].get("data") and not isinstance(session, RealInputs):
+        session = self._session = self._runtime.open(job)
+        if settings.data and not isinstance(session, RealInputs):
             raise UnsupportedError(
                 "no_real_inputs",
                 f"the runtime {self._runtime.info.name} is not fed with real inputs",
                 "Leave out --data.",
             )
-        self._seed = request["job"]["seed"]
-        device, clock = device_from_json(request["job"]["device"]), self._runtime.clock()
-        self._checks = CaseChecks(session, device, self._seed, clock, self._wall)
+        self._seed = settings.seed
+        self._checks = CaseChecks(
+            session, job.device, self._seed, self._runtime.clock(), self._wall
+        )
         self._meter.watch(session)
         for what, ns in session.timings.items():
             refuse_bad_time(what, ns)

@@ -124,7 +124,7 @@ class BrowserSession(ArtefactSession):
             "model": self.manifest.file,
             "external": sorted(p.name for p in self._folder.iterdir() if p.name not in around),
             "device_type": self._device_type,
-            "threads": self._job.threads,
+            "threads": self._job.settings.threads,
             "strict": self._strict,
         }
         said, _ = self._page.ask("open", asked=asked)

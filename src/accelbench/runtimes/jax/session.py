@@ -44,12 +44,12 @@ class JaxSession:
     device_timed = False
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        if job.threads:
-            torch.set_num_threads(job.threads)
+        if job.settings.threads:
+            torch.set_num_threads(job.settings.threads)
         self._job = job
         self._clock = clock
         self._dtype = _DTYPES[job.case.precision]
-        self._platform = Platform(job.device.hardware, job.device.ordinal, job.threads)
+        self._platform = Platform(job.device.hardware, job.device.ordinal, job.settings.threads)
         if job.case.precision == "fp32":
             # fp32 means fp32: XLA's own default lets GPUs round to TF32 and TPUs to bf16.
             jax.config.update("jax_default_matmul_precision", "highest")
@@ -79,7 +79,13 @@ class JaxSession:
         """As it is trained where it is trained: with a head of its own, perhaps."""
         case, job = self._job.case, self._job
         spec = case.model.trained if case.mode is Mode.TRAINING else case.model
-        return built(spec, job.seed, job.weights, job.trust_remote_code, self._dtype)
+        return built(
+            spec,
+            job.settings.seed,
+            job.settings.weights,
+            job.settings.trust_remote_code,
+            self._dtype,
+        )
 
     @property
     def phases(self) -> tuple[str, ...]:

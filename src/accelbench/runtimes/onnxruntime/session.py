@@ -64,8 +64,8 @@ class OnnxruntimeSession(ArraySession):
     def _options(self) -> Any:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
-        if self._job.threads:
-            options.intra_op_num_threads = self._job.threads
+        if self._job.settings.threads:
+            options.intra_op_num_threads = self._job.settings.threads
         level = self._job.case.options.get("optimization")
         if level is not None:
             options.graph_optimization_level = _LEVELS[str(level)]
@@ -97,7 +97,7 @@ class OnnxruntimeSession(ArraySession):
     def _open(self) -> None:
         before = psutil.Process().num_threads()
         self._session = self._new(self._options())
-        self._threads = self._job.threads or self._chosen_threads(before)
+        self._threads = self._job.settings.threads or self._chosen_threads(before)
         self._names = [one.file_name for one in self.manifest.outputs]
         # What the graph itself takes: an input that a trace did not need is not among it.
         self._takes = {one.name for one in self._session.get_inputs()}

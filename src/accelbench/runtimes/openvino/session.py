@@ -157,7 +157,7 @@ class OpenvinoSession(ArraySession):
 
     def _properties(self, unit: str) -> dict[str, Any]:
         return properties(
-            unit, self._case.precision, self._hint, self._job.threads, self._capabilities
+            unit, self._case.precision, self._hint, self._job.settings.threads, self._capabilities
         )
 
     @signal_stack_kept()
@@ -313,7 +313,7 @@ class OpenvinoSession(ArraySession):
         details = {
             "unit": self._unit.lower(),
             "execution_devices": [name.lower() for name in executing(said)],
-            "threads": self._said("INFERENCE_NUM_THREADS") or self._job.threads,
+            "threads": self._said("INFERENCE_NUM_THREADS") or self._job.settings.threads,
             "streams": self._said("NUM_STREAMS"),
             "cpu_pinning": self._said("ENABLE_CPU_PINNING"),
             "hint": self._hint,

@@ -120,8 +120,8 @@ class PytorchSession:
 
     def __init__(self, job: Job, clock: Clock) -> None:
         case = job.case
-        if job.threads:
-            torch.set_num_threads(job.threads)
+        if job.settings.threads:
+            torch.set_num_threads(job.settings.threads)
         self._job = job
         self._precision = case.precision
         self._dtype = _weights_dtype(case)
@@ -177,7 +177,14 @@ class PytorchSession:
         """In the type that it runs in: 7 billion weights would not fit most hosts in fp32."""
         job = self._job
         spill = None if job.spill is None else Path(job.spill)
-        return built(self._spec, job.seed, job.weights, job.trust_remote_code, self._dtype, spill)
+        return built(
+            self._spec,
+            job.settings.seed,
+            job.settings.weights,
+            job.settings.trust_remote_code,
+            self._dtype,
+            spill,
+        )
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
@@ -281,7 +288,7 @@ class PytorchSession:
     def outputs(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
         if self._replays:
-            seed_all(self._job.seed)
+            seed_all(self._job.settings.seed)
         with self._around():
             found = self._procedure.outputs(inputs)
             self._look(found)

@@ -63,8 +63,8 @@ class QnnSession(ArraySession):
     ) -> Any:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
-        if self._job.threads:
-            options.intra_op_num_threads = self._job.threads
+        if self._job.settings.threads:
+            options.intra_op_num_threads = self._job.settings.threads
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         # Else ONNX Runtime prints that it falls back to the CPU, and goes on.
         options.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))

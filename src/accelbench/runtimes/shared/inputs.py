@@ -16,8 +16,12 @@ class Inputs:
     """The inputs of a job's cases, as arrays by name."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        self._seed = job.seed
-        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+        self._seed = job.settings.seed
+        self._feed = (
+            Feed(job.settings.data, job.settings.seed, job.settings.weights, clock.now_ns)
+            if job.settings.data
+            else None
+        )
 
     def arrays(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
         """Real inputs where the job has them; those of another seed are drawn all the same.

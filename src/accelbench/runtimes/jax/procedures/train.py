@@ -52,7 +52,7 @@ class Train:
         given = {n: t for n, t in example.tensors.items() if n not in self._labels}
         self._evaluation = Pass(opened, Example(given, example.constants))
         opened.model.start_anew()
-        self._key = jax.device_put(jax.random.key(opened.job.seed), opened.model.device)
+        self._key = jax.device_put(jax.random.key(opened.job.settings.seed), opened.model.device)
 
     def _made(self) -> tuple[Program, Lowered]:
         programs, key = self._opened.programs, ("train", self._optimizer, self._example.key)

@@ -75,7 +75,7 @@ class Train:
         # Pure half training is asked for to see what happens without.
         scaled = case.precision.endswith("fp16") and not case.options.get("pure")
         self._scale_from(LARGEST_SCALE, enabled=scaled)
-        seed_all(opened.job.seed)
+        seed_all(opened.job.settings.seed)
 
     def _scale_from(self, scale: float, enabled: bool = True) -> None:
         # It never grows again: every try to would end in a step that overflows, does not

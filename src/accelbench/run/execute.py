@@ -1,0 +1,169 @@
+"""A run from what is here to rows of a database: the one service of command line and API.
+
+detect → plan → start → fill. Who calls it says how a plan comes about, where results go and who
+watches; what is shown of it, before and afterwards, is the caller's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench.core.errors import StoreError
+from accelbench.core.protocols import Runtime
+from accelbench.hardware.detect import Detected
+from accelbench.hardware.environment import environment
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.profiling import Keep
+from accelbench.run.plan import planning
+from accelbench.run.plan.planning import Found
+from accelbench.run.plan.simulated_cases import Simulate
+from accelbench.run.process.observer import Observer
+from accelbench.store.database import Database
+from accelbench.store.journal import journal_path
+
+#: What is run, one after the other, by the devices and the runtimes that are here.
+Planner = Callable[[Found, Mapping[str, Runtime]], Iterable[RunSpec]]
+
+#: Who watches a run, by what is planned, the devices and the machine's environment.
+Observe = Callable[[RunSpec, Found, Mapping[str, Any]], Observer]
+
+
+class ResultPlaces(Protocol):
+    """Where results go."""
+
+    def check(self) -> None:
+        """Refuse what could not be written afterwards, and have the database there."""
+        ...
+
+    def journals(self) -> Path:
+        """The folder of journals."""
+        ...
+
+    def open_database(self) -> Database | None:
+        """The database that is filled from them, None where none is wanted."""
+        ...
+
+    def keep_profiles(self) -> Keep | None:
+        """Who takes profiles, if anybody."""
+        ...
+
+    def resume_hint(self, run_id: str) -> str:
+        """The command that goes on with a run that an error ended; "" where there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredResults:
+    """Results that go into a database, or leave their journals in a folder."""
+
+    database: Database | None
+    folder: Path | None = None  # of journals, where it is not the database's
+
+    def check(self) -> None:
+        if self.database is not None:
+            self.database.ensure()
+
+    def journals(self) -> Path:
+        folder = self.folder or (self.database.journals if self.database else None)
+        assert folder is not None
+        return folder
+
+    def open_database(self) -> Database | None:
+        return self.database
+
+    def keep_profiles(self) -> Keep | None:
+        return None
+
+    def resume_hint(self, run_id: str) -> str:
+        del run_id
+        return ""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What is to be run, and where its results go."""
+
+    planner: Planner
+    places: ResultPlaces
+
+
+@dataclass(frozen=True)
+class ExecutedRun:
+    """A run that has ended, with what was planned and who watched it."""
+
+    spec: RunSpec
+    result: RunResult
+    observer: Observer
+
+
+def here() -> tuple[Found, Mapping[str, Runtime]]:
+    """The devices and the runtimes of this machine.
+
+    A platform is asked when it is looked up, so all that a plan needs is asked while planning:
+    later ones would ask beside a step.
+    """
+    return Detected(), planning.installed_runtimes()
+
+
+def execute(request: RunRequest, observe: Observe) -> list[ExecutedRun]:
+    """Detect, plan, run and store; all is in the database when this returns, a Ctrl-C included.
+
+    Where nothing is planned, nothing is written either.
+    """
+    found, runtimes = here()
+    specs, places = iter(request.planner(found, runtimes)), request.places
+    first = next(specs, None)
+    if first is None:
+        return []
+    places.check()
+    executed: list[ExecutedRun] = []
+    for spec in chain((first,), specs):
+        surroundings = environment()
+        observer = observe(spec, found, surroundings)
+        folder, keep = places.journals(), places.keep_profiles()
+        with _resumable(spec.settings.run_id, places):
+            ended = lifecycle.start(spec, folder, observer, surroundings, keep)
+        executed.append(ExecutedRun(spec, ended, observer))
+    _fill(places, executed[-1].observer)
+    return executed
+
+
+def go_on(
+    run_id: str,
+    places: ResultPlaces,
+    observe: Callable[[Mapping[str, Any]], Observer],
+    simulate: Simulate | None = None,
+) -> RunResult:
+    """Detect, go on with a run that was cut off, and store what it comes to."""
+    with _resumable(run_id, places):
+        found, surroundings, keep = Detected(), environment(), places.keep_profiles()
+        observer = observe(surroundings)
+        ended = lifecycle.resume(
+            run_id, places.journals(), observer, surroundings, found, keep, simulate
+        )
+        _fill(places, observer)
+        return ended
+
+
+def _fill(places: ResultPlaces, observer: Observer) -> None:
+    database = places.open_database()
+    if database is not None:
+        for problem in database.fill().problems:
+            observer.note(problem)
+
+
+@contextmanager
+def _resumable(run_id: str, places: ResultPlaces) -> Iterator[None]:
+    """An error that ends a run half-way says how to go on with it."""
+    try:
+        yield
+    except StoreError as error:
+        if journal_path(places.journals(), run_id).exists():
+            error.advice = f"{error.advice} {places.resume_hint(run_id)}".strip()
+        raise

@@ -1,0 +1,122 @@
+"""The interpreter of the other arm of a run, there while the run goes on.
+
+A commit's files are checked out into a folder of their own, whose packages then come before those
+that are installed from the repository here; everything else is this environment's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelbench.core import processes
+from accelbench.core.errors import SurroundingsError
+from accelbench.run.plan.against import Against, AgainstKind, git
+from accelbench.run.plan.arms import OtherArm
+from accelbench.run.process.interpreter import Interpreter, introduced
+from accelbench.store.scratch import Scratch
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The same with its interpreter there, which has introduced itself."""
+
+    other: OtherArm
+    interpreter: Interpreter | None  # None: ours
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
+        """What an arm's results say beside the usual: its commit, where commits are compared."""
+        if self.other.against.kind is not AgainstKind.COMMIT:
+            return {}
+        return {"commit": (ours.get("git") or {}).get("commit")}
+
+
+@contextmanager
+def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[Arm | None]:
+    """Have the other arm's interpreter there while a run goes on; None where there is no arm.
+
+    Raises:
+        SurroundingsError: it cannot be started, or does not go with this program.
+    """
+    if other is None:
+        yield None
+        return
+    with interpreter_of(other.against) as interpreter:
+        if interpreter is None:
+            yield Arm(other, None, environment)
+        else:
+            said = introduced(interpreter, other.against.name)
+            yield Arm(other, interpreter, said["environment"])
+
+
+@contextmanager
+def interpreter_of(against: Against) -> Iterator[Interpreter | None]:
+    """The interpreter of the other arm, ours (None) for a setting; what it needs goes with it."""
+    if against.kind is AgainstKind.SETTING:
+        yield None
+    elif against.kind is AgainstKind.ENVIRONMENT:
+        program = shlex.split(against.word)
+        yield Interpreter(program, alone=len(program) > 1)
+    else:
+        with _checked_out(against.word) as (folder, top):
+            yield Interpreter(
+                [sys.executable],
+                variables={"PYTHONPATH": os.pathsep.join(_paths(folder, top))},
+                folder=_there(Path.cwd(), top, folder),
+            )
+
+
+@contextmanager
+def _checked_out(commit: str) -> Iterator[tuple[Path, Path]]:
+    """A commit's files in a folder of their own, and the top of the repository here."""
+    top = Path(git("rev-parse", "--show-toplevel"))
+    scratch = Scratch()
+    folder = scratch.folder / "commit"
+    try:
+        git("worktree", "prune")  # of a run that was killed
+        git("worktree", "add", "--detach", "--quiet", str(folder), commit)
+        yield folder, top
+    finally:
+        try:
+            git("worktree", "remove", "--force", str(folder))
+        except (SurroundingsError, processes.TimeoutExpired) as error:
+            _log.debug("removing the commit's files: %s", error)
+        scratch.close()
+
+
+def _paths(folder: Path, top: Path) -> list[str]:
+    """Where Python finds the commit's packages: as here, with the commit's folder in its place.
+
+    Raises:
+        SurroundingsError: nothing that is imported here is the repository's.
+    """
+    here = [Path(one).resolve() for one in sys.path if one]
+    ours = [path for path in here if path.is_relative_to(top.resolve()) and not _installed(path)]
+    mapped = [folder / path.relative_to(top.resolve()) for path in ours]
+    if not mapped:
+        source = folder / "src"
+        mapped = [source if source.is_dir() else folder]
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept = [one for one in before if one and Path(one).resolve() not in ours]
+    return [*dict.fromkeys(str(path) for path in mapped), *kept]
+
+
+def _installed(path: Path) -> bool:
+    """Whether this is an environment that lies within the repository: no commit has it."""
+    return "site-packages" in path.parts or path.is_relative_to(Path(sys.prefix).resolve())
+
+
+def _there(path: Path, top: Path, folder: Path) -> Path:
+    """The same folder among the commit's files, or their top where it has none."""
+    inside = folder / path.resolve().relative_to(top.resolve())
+    return inside if inside.is_dir() else folder

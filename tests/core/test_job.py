@@ -1,0 +1,51 @@
+"""A job as plain JSON and back, and how runtimes of other packages read it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.protocols import Device, Job
+from accelbench.core.serial import job_from_json, job_to_json
+
+CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, sequence=16))
+JOB = Job(
+    CASE,
+    Device("cpu", "a processor"),
+    JobSettings(seed=3, weights="hub", data="/pictures", trust_remote_code=True, threads=2),
+    artefact="/made",
+    spill="/spilled",
+)
+
+
+def test_it_is_the_same_from_json() -> None:
+    assert job_from_json(json.loads(json.dumps(job_to_json(JOB)))) == JOB
+
+
+def test_workers_of_other_versions_find_what_they_look_for() -> None:
+    """They may be of another environment: renaming one of these raises the wire's version."""
+    assert job_to_json(JOB).keys() == {
+        *("case", "device", "artefact", "spill"),
+        *("seed", "threads", "weights", "data", "trust_remote_code"),
+    }
+
+
+def test_a_setting_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not know the setting haste"):
+        job_from_json({**job_to_json(JOB), "haste": 7})
+
+
+def test_what_was_not_said_has_its_default() -> None:
+    body = {name: value for name, value in job_to_json(JOB).items() if name in ("case", "device")}
+    assert job_from_json(body) == Job(CASE, JOB.device)
+
+
+def test_runtimes_of_other_packages_read_settings_off_the_job() -> None:
+    read = {name: getattr(JOB, name) for name in JobSettings.names()}
+    assert read == JOB.settings.to_dict()
+    with pytest.raises(AttributeError, match="a job has no haste"):
+        _ = JOB.haste  # type: ignore[attr-defined]

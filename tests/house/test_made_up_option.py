@@ -1,0 +1,128 @@
+"""A further option of a run that reaches its workers touches three files: made up here, in a copy.
+
+Its field, the command's option, and the runtime that heeds it. What lies between them knows
+settings of a job as one thing, so the copy is changed nowhere else and the value arrives.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.core.facts import RUN_STARTED
+from accelbench.core.job_settings import JobSettings
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.store.journal import read
+
+SOURCES = Path(__file__).parents[2] / "src"
+#: What is changed, by file: a line that is there, and what comes after it.
+CHANGES = {
+    "core/job_settings.py": [
+        ("    threads: int | None = None", "    haste: int = 0"),
+    ],
+    "cli/commands/run.py": [
+        ("    # -- how", '    haste: int = typer.Option(0, "--haste", help="Made up."),'),
+        ("                    threads=threads,", "                    haste=haste,"),
+    ],
+    "runtimes/scripted.py": [
+        (
+            '        self.weights_digest = f"scripted-{job.settings.seed}"',
+            '        self.weights_digest += f" haste {job.settings.haste}"',
+        ),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a run with the option comes to, and what its journal says it began with."""
+    folder = tmp_path_factory.mktemp("option")
+    copy = folder / "src"
+    shutil.copytree(SOURCES, copy)
+    for name, changes in CHANGES.items():
+        path = copy / "accelbench" / name
+        text = path.read_text(encoding="utf-8")
+        for before, more in changes:
+            (line,) = [one for one in text.splitlines() if one.startswith(before)]
+            text = text.replace(f"{line}\n", f"{line}\n{more}\n")
+        path.write_text(text, encoding="utf-8")
+    script = folder / "script.json"
+    script.write_text('{"step_ns": 1000000}', encoding="utf-8")
+    words = "run bert-tiny --framework scripted --hardware cpu --batch-sizes 1 --iterations 2"
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench", *words.split(), "--haste", "7", "--json"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(copy), "ACCELBENCH_SCRIPT": str(script)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (journal,) = folder.rglob("*.jsonl")
+    begun = next(fact.body for fact in read(journal) if fact.kind == RUN_STARTED)
+    return json.loads(done.stdout), dict(begun)
+
+
+def test_it_arrives_in_the_worker(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    (row,) = ended[0]["results"]
+    assert row["weights_digest"] == "scripted-0 haste 7"
+
+
+def test_the_journal_says_it(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    assert ended[1]["settings"]["haste"] == 7
+
+
+def test_at_most_three_files_are_touched() -> None:
+    assert len(CHANGES) <= 3
+
+
+def test_no_other_source_lists_the_settings() -> None:
+    """All but one of them, as fields, parameters, arguments or keys: others name what they heed."""
+    listing = {
+        str(path.relative_to(SOURCES / "accelbench"))
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if len(_named(node) & set(JobSettings.names())) > len(JobSettings.names()) - 2
+    }
+    assert listing == {"core/job_settings.py", "cli/commands/run.py"}
+
+
+def _named(node: ast.AST) -> set[str]:
+    """What one call, definition, class or mapping names."""
+    if isinstance(node, ast.Call):
+        given = {one.arg for one in node.keywords if one.arg}
+        return given | {one.attr for one in node.args if isinstance(one, ast.Attribute)}
+    if isinstance(node, ast.ClassDef):
+        fields = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
+        return {one.id for one in fields if isinstance(one, ast.Name)}
+    if isinstance(node, ast.FunctionDef):
+        return {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+    if isinstance(node, ast.Dict):
+        return {one.value for one in node.keys if isinstance(one, ast.Constant)}
+    return set()
+
+
+def test_settings_are_the_same_from_json() -> None:
+    settings = RunSettings("run", JobSettings(seed=3, data="/pictures"), launches=5, budget=60.0)
+    body = json.loads(json.dumps(settings.to_dict()))
+    assert RunSettings.from_dict(body) == settings
+    assert list(body)[: 1 + len(JobSettings.names())] == ["run_id", *JobSettings.names()]
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    assert RunSettings.from_dict({"run_id": "run"}) == RunSettings("run")
+
+
+@pytest.mark.parametrize("kind", [JobSettings, RunSettings])
+def test_a_setting_that_nobody_knows_is_refused(kind: type[JobSettings | RunSettings]) -> None:
+    with pytest.raises(ValueError, match="does not know the setting haste"):
+        kind.from_dict({"haste": 7})
