@@ -51,7 +51,7 @@ def _aggregate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     entries = [one for one in aggregate(AggregateRows(rows))["entries"] if one["best_throughput"]]
     if not entries:
         return None
-    best = max(entries, key=lambda one: float(one["best_throughput"]["throughput"]))
+    best = max(entries, key=lambda entry: float(entry["best_throughput"]["throughput"]))
     batches = best["batches"]
     return {
         **{
@@ -61,8 +61,8 @@ def _aggregate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
                 *("batch_scaling_efficiency", "emulated", "flags"),
             )
         },
-        "geometric_mean_throughput": _mean([one["throughput"] for one in batches]),
-        "geometric_mean_latency_ms": _mean([one["latency_ms"] for one in batches]),
+        "geometric_mean_throughput": _mean([batch["throughput"] for batch in batches]),
+        "geometric_mean_latency_ms": _mean([batch["latency_ms"] for batch in batches]),
         "batches": batches,
     }
 

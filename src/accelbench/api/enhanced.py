@@ -199,7 +199,7 @@ class EnhancedHardwareBenchmarkRunner:
             return [RunSpec(plan, wanted.settings(new_run_id()), runtimes, about)]
 
         def observe(spec: RunSpec, *_: object) -> Observer:
-            of_models = {one.case.case_id: one.case.model.id for one in spec.plan.cases}
+            of_models = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
             by_case = {case_id: names.get(one, one) for case_id, one in of_models.items()}
             return observer_of(spec.plan, by_case, self.verbose)
 

@@ -119,8 +119,8 @@ def _run(
     def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
         plans = [_plan(config, found, runtimes) for config in configs]
         for config, plan in zip(configs, plans, strict=True):
-            for one in plan.cases:
-                asked.setdefault(one.case.case_id, config)
+            for case in plan.cases:
+                asked.setdefault(case.case.case_id, config)
         return [RunSpec(joined(plans), settings, runtimes, {"command": _said(configs)})]
 
     def observe(spec: RunSpec, _: Found, here: Mapping[str, Any]) -> Observer:

@@ -35,7 +35,7 @@ def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer
     """
     if not verbose:
         return SilentObserver()
-    places = {one.case.case_id: _place(one) for one in plan.cases}
+    places = {case.case.case_id: _place(case) for case in plan.cases}
     printed = Printed(sys.stdout, names, places)
     for note in plan.notes:
         printed.note(note)

@@ -169,7 +169,7 @@ class Cache:
                 marker = folder / FILE
                 # What is being made is as young as the file that is being written.
                 used = marker.stat().st_mtime if marker.exists() else _youngest(folder, files)
-                found.append((folder, sum(one.st_size for one in files), used))
+                found.append((folder, sum(file.st_size for file in files), used))
         return sorted(found, key=lambda entry: entry[2])
 
     def shrink(self, keep: str = "") -> list[Path]:
@@ -196,4 +196,4 @@ class Cache:
 
 def _youngest(folder: Path, files: Sequence[os.stat_result]) -> float:
     """When anything in a folder was written last."""
-    return max([folder.stat().st_mtime, *(one.st_mtime for one in files)])
+    return max([folder.stat().st_mtime, *(file.st_mtime for file in files)])

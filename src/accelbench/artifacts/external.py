@@ -45,22 +45,22 @@ def gather(model: Any, path: Path, weights: str) -> None:
     where = {one.name: ExternalDataInfo(one).location for one in tensors if uses_external_data(one)}
     left = Counter(where.values())
     with (path.parent / weights).open("wb") as target:
-        for one in tensors:
-            if one.name not in where and len(one.raw_data) < SMALLEST:
+        for tensor in tensors:
+            if tensor.name not in where and len(tensor.raw_data) < SMALLEST:
                 continue
             offset = -(-target.tell() // _PAGE) * _PAGE
             target.seek(offset)
-            if one.name in where:
-                _append(ExternalDataInfo(one), path.parent, target)
-                left[where[one.name]] -= 1
-                if not left[where[one.name]]:
-                    (path.parent / where[one.name]).unlink()
+            if tensor.name in where:
+                _append(ExternalDataInfo(tensor), path.parent, target)
+                left[where[tensor.name]] -= 1
+                if not left[where[tensor.name]]:
+                    (path.parent / where[tensor.name]).unlink()
             else:
-                target.write(one.raw_data)
+                target.write(tensor.raw_data)
             length = target.tell() - offset
-            one.raw_data = b""  # what marks it as external wants the field to be there
-            set_external_data(one, weights, offset, length)
-            one.ClearField("raw_data")
+            tensor.raw_data = b""  # what marks it as external wants the field to be there
+            set_external_data(tensor, weights, offset, length)
+            tensor.ClearField("raw_data")
     onnx.save_model(model, str(path))
 
 

@@ -47,7 +47,7 @@ def calibration(recipe: Recipe, manifest: Manifest) -> Iterator[dict[str, Any]]:
     shapes = replace(recipe.case.shapes, batch=items)
     for seed in seeds(recipe):
         arrays = make_inputs(recipe.case.model, shapes, seed)
-        yield {one.file_name: arrays[one.name] for one in manifest.inputs}
+        yield {input_.file_name: arrays[input_.name] for input_ in manifest.inputs}
 
 
 def seeds(recipe: Recipe) -> list[int]:

@@ -47,5 +47,7 @@ def settle(base: Path, manifest: Manifest, folder: Path, batch: int) -> Mapping[
 
 
 def _fixed(tensors: Iterable[Tensor], batch: int) -> Iterable[Tensor]:
-    for one in tensors:
-        yield replace(one, shape=tuple(batch if size == "batch" else size for size in one.shape))
+    for tensor in tensors:
+        yield replace(
+            tensor, shape=tuple(batch if size == "batch" else size for size in tensor.shape)
+        )

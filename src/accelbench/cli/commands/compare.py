@@ -121,7 +121,7 @@ def compare(
         rows = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
         known = histories_on(database, rows, chosen)
-    names = [str(one) for one in others]
+    names = [str(other) for other in others]
     if not pivot:  # prices go by a device's own name
         rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     rows = named_apart(rows)
@@ -132,15 +132,15 @@ def compare(
     if not found:
         nothing = _nothing_alike(rows, axis, str(chosen), names)
         found = _without_a_side(rows, axis, nothing, output)
-    elif held and all(one.baseline is None for lines in found for one in lines):
-        places = {one.side.value for lines in found for one in lines}
+    elif held and all(line.baseline is None for lines in found for line in lines):
+        places = {line.side.value for lines in found for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"Nothing was measured at {in_quotes(baseline)}.",
             f"There is: {', '.join(names[:_NAMED])}{more}.",
         )
-    shown = [one.side.row for lines in found for one in lines]
+    shown = [line.side.row for lines in found for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
@@ -257,7 +257,7 @@ def _say_pivot(
             f"Nothing on {machine} was measured by two engines, precisions or batches.",
             " ".join([*distrusted(rows), *other_machines(others)]),
         )
-    sides = (side for one in found for line in one.lines for side in line.cells.values())
+    sides = (side for pivot in found for line in pivot.lines for side in line.cells.values())
     shown = [row for side in sides for row in side.rows]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     if as_json:

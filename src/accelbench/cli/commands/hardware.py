@@ -125,5 +125,5 @@ def _platform(ones: list[Device | Absent], served: list[Serving]) -> dict[str, A
         "devices": devices,
         "reason": gone.reason if gone else None,
         "remedy": gone.remedy if gone else None,
-        "runtimes": [asdict(one) for one in served],
+        "runtimes": [asdict(serving) for serving in served],
     }

@@ -77,7 +77,7 @@ def history(
             found, unseen = series_in(database, _METRICS[metric], where, values, threshold)
             lacking = _named(database, unseen)
         undated = 0 if found else _without_moment(database, where, values)
-    names = [str(one) for one in others]
+    names = [str(other) for other in others]
     if not found and not lacking:
         raise _no_history(here, undated, names)
     if not found:
@@ -130,13 +130,19 @@ def history(
 
 def worth_showing(found: Sequence[Series]) -> list[Series]:
     """Those in which something happened; of what has no answer, a few."""
-    open_ = [one for one in found if not one.changed and one.answer is not Judgement.STEADY]
-    return [one for one in found if one.changed] + (open_ if len(open_) <= _FEW else [])
+    open_ = [
+        series_
+        for series_ in found
+        if not series_.changed and series_.answer is not Judgement.STEADY
+    ]
+    return [series_ for series_ in found if series_.changed] + (open_ if len(open_) <= _FEW else [])
 
 
 def answers(found: Sequence[Series]) -> dict[str, int]:
     """How many series came to each answer; a series that is not judged has none."""
-    counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in found)
+    counts = Counter(
+        NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in found
+    )
     order = [*Judgement, NOT_JUDGED]
     return {str(one): counts[str(one)] for one in order if counts[str(one)]}
 

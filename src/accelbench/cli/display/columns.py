@@ -86,7 +86,7 @@ def _room(
 
 def _longest(words: Sequence[str], most: int | None = None) -> int:
     """The letters of the longest; of those with at most so many."""
-    return max((len(one) for one in words if most is None or len(one) <= most), default=1)
+    return max((len(word) for word in words if most is None or len(word) <= most), default=1)
 
 
 def text(said: str) -> Text:

@@ -75,11 +75,11 @@ def _table(
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
-        (_in_lines(unit := rate_unit(lines)), [rate(one, unit) for one in lines]),
-        ("MB", [figure(one.side.memory_mb) for one in lines]),
-        (f"{sign}/M", [money(one.side.cost) for one in lines]),
-        (f"{sign}/step", [money(one.side.step_cost) for one in lines]),
-        ("times as fast", [speed(one, axis) for one in lines]),
+        (_in_lines(unit := rate_unit(lines)), [rate(line, unit) for line in lines]),
+        ("MB", [figure(line.side.memory_mb) for line in lines]),
+        (f"{sign}/M", [money(line.side.cost) for line in lines]),
+        (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
+        ("times as fast", [speed(line, axis) for line in lines]),
     )
     figures = [(name, cells) for name, cells in every if any(cell != MISSING for cell in cells)]
     columns = [places(lines, axis, labels)]

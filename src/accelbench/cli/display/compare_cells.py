@@ -31,7 +31,7 @@ def place(one: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None 
 
 def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> list[str]:
     """The places of a table, with the versions of their engines where these differ."""
-    names = [place(one, axis, labels) for one in lines]
+    names = [place(line, axis, labels) for line in lines]
     if "runtime" in axis.along:
         return names
     return [
@@ -42,7 +42,7 @@ def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> lis
 
 def engines(lines: Lines) -> list[str]:
     """What ran each side: the engine, with its version where these differ."""
-    known = [str(one.side.row.get("runtime") or "") for one in lines]
+    known = [str(line.side.row.get("runtime") or "") for line in lines]
     return [
         version if version.startswith(engine) or not engine else version or engine
         for engine, version in zip(known, _versions(lines), strict=True)
@@ -50,14 +50,14 @@ def engines(lines: Lines) -> list[str]:
 
 
 def _versions(lines: Lines) -> list[str]:
-    rows = [one.side.row for one in lines]
+    rows = [line.side.row for line in lines]
     apart = versions_apart(rows)
     return [in_short(engine_version(row)) if apart else "" for row in rows]
 
 
 def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
     """Threads of each side, where they went along with the axis and are not the same."""
-    known = [one.side.row.get("threads") for one in lines]
+    known = [line.side.row.get("threads") for line in lines]
     if "threads" not in axis.along or len({number for number in known if number}) < 2:
         return [MISSING] * len(lines)
     return [str(number) if number else MISSING for number in known]
@@ -65,7 +65,7 @@ def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
 
 def submissions(lines: Lines) -> list[str]:
     """Who submitted a figure, and of how many alike it is the fastest."""
-    return [_submission(one) for one in lines]
+    return [_submission(line) for line in lines]
 
 
 def _submission(one: Compared) -> str:
@@ -80,13 +80,13 @@ def _submission(one: Compared) -> str:
 
 def time_heading(lines: Lines) -> str:
     """The figure that all times are, where they are one."""
-    found = {one.side.step[1] for one in lines if one.side.step is not None}
+    found = {line.side.step[1] for line in lines if line.side.step is not None}
     return f"{found.pop()} ms" if len(found) == 1 else "latency ms"
 
 
 def times(lines: Lines) -> list[str]:
     """Latencies, each with the figure that it is where they are not all of one."""
-    known = [one.side.step for one in lines]
+    known = [line.side.step for line in lines]
     mixed = len({one[1] for one in known if one is not None}) > 1
     return [
         MISSING
@@ -98,7 +98,7 @@ def times(lines: Lines) -> list[str]:
 
 def rate_unit(lines: Lines) -> str:
     """What is counted, where all count the same."""
-    return unit_of_all(one.side.row for one in lines)
+    return unit_of_all(line.side.row for line in lines)
 
 
 def rate(one: Compared, heading: str) -> str:

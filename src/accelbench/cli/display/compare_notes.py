@@ -58,7 +58,7 @@ def under_table(
         labels: of runs, by their ids.
         alone: all tables are by one figure, which is said below them.
     """
-    held = [one.ratio for one in lines if one.ratio is not None]
+    held = [line.ratio for line in lines if line.ratio is not None]
     return [
         *_unlike(lines, axis, labels),
         *([] if alone or not held else [by_what(_figures([lines]))]),
@@ -74,7 +74,7 @@ def below(
     found: Sequence[Lines], axis: ComparisonAxis, others: Sequence[str], prices: Prices | None
 ) -> Iterable[str]:
     """What is of all tables."""
-    every = [one for lines in found for one in lines]
+    every = [line for lines in found for line in lines]
     if axis.name == "batch":
         yield (
             "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
@@ -109,7 +109,9 @@ def of_one_figure(found: Sequence[Lines]) -> bool:
 
 def _figures(found: Sequence[Lines]) -> set[str]:
     """The figures that ratios are of."""
-    return {str(one.ratio.statistic) for lines in found for one in lines if one.ratio is not None}
+    return {
+        str(line.ratio.statistic) for lines in found for line in lines if line.ratio is not None
+    }
 
 
 def _ours(one: Compared) -> bool:
@@ -134,13 +136,13 @@ def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> It
     """Of each row that could not be matched, what is not alike with its baseline."""
     in_column = any(cell != MISSING for cell in threads(lines, axis))
     by_threads = False
-    for one in lines:
-        if one.ratio is None or not (differs := unlike(one)):
+    for line in lines:
+        if line.ratio is None or not (differs := unlike(line)):
             continue
         told = [text for text in differs if not (in_column and text.startswith("threads "))]
         by_threads = by_threads or len(told) < len(differs)
         if told:
-            yield f"{UNLIKE} {place(one, axis, labels)}: {differences_in_short(told)}."
+            yield f"{UNLIKE} {place(line, axis, labels)}: {differences_in_short(told)}."
     if by_threads:
         yield f"{UNLIKE} also where the threads are not as many as the baseline's."
 
@@ -158,17 +160,18 @@ def by_what(found: set[str]) -> str:
 
 def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where medians point to the other side."""
-    for one in every:
-        if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
-            yield f"{one.side.row.get('model')}, {place(one, axis)}: {one.ratio.otherwise}."
+    for compared in every:
+        if compared.ratio is not None and compared.ratio.told and compared.ratio.otherwise:
+            model = compared.side.row.get("model")
+            yield f"{model}, {place(compared, axis)}: {compared.ratio.otherwise}."
 
 
 def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
     """What is quantised and may compute something else, as nobody who compares speeds asked for."""
     places: dict[str, list[str]] = {}
-    for one in lines:
-        if why := not_exact(one.side.rows):
-            places.setdefault(why, []).append(place(one, axis, labels))
+    for line in lines:
+        if why := not_exact(line.side.rows):
+            places.setdefault(why, []).append(place(line, axis, labels))
     if places:
         said = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
         yield f"Not known to be exact: {said}."
@@ -177,9 +180,9 @@ def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) ->
 def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where launches of the run whose figures are shown came to nothing."""
     failing = [
-        f"{one.side.row.get('model')}, {place(one, axis)} ({failed})"
-        for one in every
-        if (failed := launches_failed(one.side.rows))
+        f"{compared.side.row.get('model')}, {place(compared, axis)} ({failed})"
+        for compared in every
+        if (failed := launches_failed(compared.side.rows))
     ]
     if failing:
         yield f"Not all launches came to a figure: {_some(failing)}."
@@ -188,9 +191,10 @@ def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterabl
 def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where a newer run came to nothing, whose figures are of an older one."""
     said = [
-        f"{one.side.row.get('model')}, {place(one, axis)} ({', '.join(one.failed_since)})"
-        for one in every
-        if one.failed_since
+        f"{compared.side.row.get('model')}, {place(compared, axis)}"
+        f" ({', '.join(compared.failed_since)})"
+        for compared in every
+        if compared.failed_since
     ]
     if said:
         more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
@@ -199,20 +203,22 @@ def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[s
 
 def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """What was measured and does not stand."""
-    faster = {(place(one, axis), text) for one in lines for text in one.side.faster}
+    faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
     if faster:
         yield f"Faster, and not alike with its baseline: {_some(f'{v} ({t})' for v, t in faster)}."
-    newer = sum(one.side.newer for one in lines)
+    newer = sum(compared.side.newer for compared in lines)
     if newer:
         launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
         yield (
             f"{launches} set aside: older ones of the same software say more, or are of the run"
             " that measured both sides."
         )
-    if unusable := sum(one.side.unusable for one in lines):
+    if unusable := sum(compared.side.unusable for compared in lines):
         launches = "1 launch" if unusable == 1 else f"{unusable} launches"
         yield f"{launches} left out of what others of the same run show: {WHY_UNUSABLE}."
-    slower = {f"{name} at {place(one, axis)}" for one in lines for name in one.side.others}
+    slower = {
+        f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
+    }
     if slower:
         yield f"The fastest runtime stands for a place; slower: {_some(slower)}."
 
@@ -226,7 +232,7 @@ def _some(texts: Iterable[str]) -> str:
 
 def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
     """What a million is of, and by which prices."""
-    rows = [row for lines in found for one in lines for row in one.side.rows]
+    rows = [row for lines in found for line in lines for row in line.side.rows]
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:
         sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign

@@ -93,12 +93,12 @@ def _shown(renderable: RenderableType) -> RenderableType:
     shown, spans = visible(renderable.plain), renderable.spans
     if shown != renderable.plain:  # of a name and its verdict: the verdict's span has to stay
         spans = [
-            type(one)(
-                len(visible(renderable.plain[: one.start])),
-                len(visible(renderable.plain[: one.end])),
-                one.style,
+            type(span)(
+                len(visible(renderable.plain[: span.start])),
+                len(visible(renderable.plain[: span.end])),
+                span.style,
             )
-            for one in spans
+            for span in spans
         ]
     made = Named(
         shown,

@@ -43,9 +43,9 @@ def _table(ones: list[Finding]) -> Table:
     table.add_column(max_width=18, overflow="fold")
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for one in ones:
-        health = Text(one.health.value, style=_STYLES[one.health])
-        table.add_row(Text(visible(one.name)), health, Text(visible(one.said)))
+    for finding in ones:
+        health = Text(finding.health.value, style=_STYLES[finding.health])
+        table.add_row(Text(visible(finding.name)), health, Text(visible(finding.said)))
     return table
 
 
@@ -56,7 +56,7 @@ def _remedies(console: Console, title: str, ones: list[Finding]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(max_width=18, overflow="fold")
     table.add_column(overflow="fold")
-    for one in rows:
-        table.add_row(Text(visible(one.name), style="dim"), Text(visible(one.remedy)))
+    for finding in rows:
+        table.add_row(Text(visible(finding.name), style="dim"), Text(visible(finding.remedy)))
     console.print(Text(title, style="bold"))
     console.print(Padding(table, (0, 0, 1, 2), expand=False))

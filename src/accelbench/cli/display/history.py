@@ -40,11 +40,11 @@ def show(
     console.print(Text(f"On {machine}"))
     console.print()
     same = same_jobs(shown)
-    for one in shown:
-        others_alike = same.get(str(one.row.get("series_key")), ())
-        told = (_course_of(one), *_lines(one), *_of_same_jobs(others_alike))
+    for series_ in shown:
+        others_alike = same.get(str(series_.row.get("series_key")), ())
+        told = (_course_of(series_), *_lines(series_), *_of_same_jobs(others_alike))
         lines = [f"  {line}" for line in told]
-        heading = _heading(one)
+        heading = _heading(series_)
         # To have thousands of lines laid out takes ten times as long as to find them.
         if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
             print_lines([heading, *lines, ""], console.file)
@@ -111,7 +111,9 @@ def _lines(one: Series) -> Iterable[str]:
 def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
     """That a change is one change of several names."""
     if others:
-        names = dict.fromkeys(str(one.row.get("device_name") or title(one.row)) for one in others)
+        names = dict.fromkeys(
+            str(series_.row.get("device_name") or title(series_.row)) for series_ in others
+        )
         yield f"the same jobs as of {', '.join(names)}: one measurement, not several"
 
 

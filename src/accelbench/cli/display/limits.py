@@ -104,7 +104,7 @@ def _odd(batch: Mapping[str, Any]) -> str:
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
     """What measures it here, else on which machine."""
-    able = [one for one in cases if one["command"]]
+    able = [case for case in cases if case["command"]]
     here = next((one for one in able if one["measurable_here"]), None)
     if here is not None:
         return f"To measure: {here['command']}, or add --verify"
@@ -127,16 +127,20 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
     rate, rates = _rates(rows)
     time = time_head(rows)
     named = (
-        ("hardware", "", [where(one["hardware"], one) for one in rows]),
-        ("engine", "", [_engine(one, ways) for one in rows]),
-        ("batch", "right", [str(one["batch_size"]) for one in rows]),
-        (time, "right", [_time(one, time) for one in rows]),
+        ("hardware", "", [where(option["hardware"], option) for option in rows]),
+        ("engine", "", [_engine(option, ways) for option in rows]),
+        ("batch", "right", [str(option["batch_size"]) for option in rows]),
+        (time, "right", [_time(option, time) for option in rows]),
         (rate, "right", rates),
-        ("MB", "right", [_memory(one) for one in rows]),
-        ("error", "right", [_figure(one, "error") for one in rows]),
-        ("W", "right", [_figure(one, "power_watts") for one in rows]),
-        (f"{sign.strip()}\n/million", "right", [_figure(one, "cost_per_million") for one in rows]),
-        ("", "", ["*" if one in front else "" for one in rows]),
+        ("MB", "right", [_memory(option) for option in rows]),
+        ("error", "right", [_figure(option, "error") for option in rows]),
+        ("W", "right", [_figure(option, "power_watts") for option in rows]),
+        (
+            f"{sign.strip()}\n/million",
+            "right",
+            [_figure(option, "cost_per_million") for option in rows],
+        ),
+        ("", "", ["*" if option in front else "" for option in rows]),
     )
     heads = [head for head, _, _ in named]
     right = [number for number, (_, side, _) in enumerate(named) if side]
@@ -167,8 +171,8 @@ def _memory(one: Option) -> str:
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
     """The head of the column of rates and its figures: each with its unit where they differ."""
-    units = [f"{one['throughput_unit']}/s" for one in rows]
-    rates = [_figure(one, "throughput") for one in rows]
+    units = [f"{option['throughput_unit']}/s" for option in rows]
+    rates = [_figure(option, "throughput") for option in rows]
     if len(set(units)) == 1:
         return units[0], rates
     return "rate", [f"{rate} {unit}" for rate, unit in zip(rates, units, strict=True)]
@@ -177,8 +181,8 @@ def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
 def _told_apart(every: Sequence[Option]) -> _Ways:
     """Of each engine at a place, in a precision, the settings that its options differ in."""
     several: dict[tuple[Any, ...], list[Option]] = {}
-    for one in every:
-        several.setdefault(_named(one), []).append(one)
+    for option in every:
+        several.setdefault(_named(option), []).append(option)
     return {name: {"options", *differing(rows)} for name, rows in several.items()}
 
 

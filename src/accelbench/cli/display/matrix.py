@@ -75,7 +75,9 @@ def _portions(
     lines: Sequence[MatrixLine], hardware: Sequence[str], width: int
 ) -> Iterator[tuple[str, ...]]:
     """The platforms, as many at a time as stand beside the names."""
-    room = width - min(_NAME_WIDTH, max((len(one.name) for one in lines), default=0))
+    room = width - min(
+        _NAME_WIDTH, max((len(matrix_line.name) for matrix_line in lines), default=0)
+    )
     now: list[str] = []
     used = 0
     for name in hardware:

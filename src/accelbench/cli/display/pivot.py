@@ -34,19 +34,19 @@ def show(
 
     console = made_for(stream)
     console.print(Text("Engines by precision and batch" + (f", on {machine}" if machine else "")))
-    for one in found:
+    for pivot in found:
         console.print()
-        console.print(Text(_heading(one), style="bold"))
+        console.print(Text(_heading(pivot), style="bold"))
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        apart, rates = _apart(one.lines), bool(_rates(one.lines))
-        versions = versions_apart(line.row for line in one.lines)
+        apart, rates = _apart(pivot.lines), bool(_rates(pivot.lines))
+        versions = versions_apart(line.row for line in pivot.lines)
         for name in ("engine", "precision"):
             table.add_column(name, overflow="fold")
-        for batch in one.batches:
+        for batch in pivot.batches:
             table.add_column(f"batch {batch}" if batch else "batch n/a", justify="right")
         table.add_column("error", justify="right")
-        for line in one.lines:
-            cells = [_cell(line, batch, rates) for batch in one.batches]
+        for line in pivot.lines:
+            cells = [_cell(line, batch, rates) for batch in pivot.batches]
             words = [
                 _engine(line, apart, versions),
                 str(line.row.get("precision")),
@@ -101,7 +101,9 @@ def _cell(line: PivotLine, batch: int, rates: bool) -> str:
 def _apart(lines: Sequence[PivotLine]) -> list[str]:
     """Of how lines ran, what not all have in common."""
     names = ("compiled", "threads", "options")
-    return [name for name in names if len({str(one.row.get(name)) for one in lines}) > 1]
+    return [
+        name for name in names if len({str(pivot_line.row.get(name)) for pivot_line in lines}) > 1
+    ]
 
 
 def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
@@ -142,7 +144,7 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
 
 def _below(found: Sequence[Pivot]) -> Iterable[str]:
     yield "error: the largest of the verified outputs against PyTorch in fp32."
-    lines = [line for one in found for line in one.lines]
+    lines = [line for pivot in found for line in pivot.lines]
     if any(line.best for line in lines):
         yield f"{_BEST} is the fastest at a batch, by the mean time of an item."
     if any(line.near for line in lines):

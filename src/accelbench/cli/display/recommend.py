@@ -72,20 +72,20 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
 def show_answers(answers: Sequence[Answer], console: Console | None = None) -> None:
     """Answers side by side: a line each."""
     console = console or made_for()
-    batches = {one["question"]["batch_size"] for one in answers}
+    batches = {answer["question"]["batch_size"] for answer in answers}
     units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
     rows = [
         (
-            _model_of(one),
-            str(one["question"]["batch_size"]) if len(batches) > 1 else "",
-            _first(one),
-            *figures(_best(one), several),
-            counts(_best(one), units),
-            error(_best(one)),
-            in_a_word(_best(one)),
-            ", ".join(one["fallback_options"][:2]),
+            _model_of(answer),
+            str(answer["question"]["batch_size"]) if len(batches) > 1 else "",
+            _first(answer),
+            *figures(_best(answer), several),
+            counts(_best(answer), units),
+            error(_best(answer)),
+            in_a_word(_best(answer)),
+            ", ".join(answer["fallback_options"][:2]),
         )
-        for one in answers
+        for answer in answers
     ]
     time = time_head(map(_best, answers))
     heads = (
@@ -95,13 +95,13 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
     console.print(table(heads, rows, right=(1, 3, 4, 5, 7), below={4: 3}))
-    if any(one["no_clear_winner_between"] for one in answers):
+    if any(answer["no_clear_winner_between"] for answer in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
-    if any(_is_alone(one) for one in answers):
+    if any(_is_alone(answer) for answer in answers):
         console.print(text("* has a figure alone: nothing shows that it is the best."))
     if machines := _machines_of(answers):
         console.print(text(of_machines(machines, BY_FASTEST)))
-    missing = [one for one in answers if one["missing"] and not is_measured(_best(one))]
+    missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
     if missing:
         console.print(
             text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
@@ -109,7 +109,11 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
         if first:
             console.print(text(first))
-    aside = [one for one in answers if one["measured_otherwise"] and not is_measured(_best(one))]
+    aside = [
+        answer
+        for answer in answers
+        if answer["measured_otherwise"] and not is_measured(_best(answer))
+    ]
     if aside:
         console.print(
             text(
@@ -117,7 +121,7 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
                 " or batches): ask about one by its name, or --explain."
             )
         )
-    moments = [str(one["data_date"]) for one in answers if one["data_date"]]
+    moments = [str(answer["data_date"]) for answer in answers if answer["data_date"]]
     if moments:
         console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
 
@@ -209,7 +213,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
         *("hardware", "engine", time, "within", rate_head(units), "counts", "MB", "error"),
         *(priced, "by", "score"),
     )
-    kinds = [_kind(one) for one in scores.values()]
+    kinds = [_kind(score) for score in scores.values()]
     ends = [n for n, (one, after) in enumerate(pairwise(kinds)) if one != after]
     return table(heads, rows, right=(2, 3, 4, 6, 7, 8, 10), ends=ends, below={3: 2})
 
@@ -281,7 +285,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from _unclear(answer)
     if _is_alone(answer):
         yield "No other has a figure: nothing shows that it is the best of them."
-    if any("≈" in "".join(figures(one)) for one in scores.values()):
+    if any("≈" in "".join(figures(score)) for score in scores.values()):
         yield "≈ estimated, not measured, with the bounds beside it: --explain says from what."
     missing = answer["missing"]
     if missing:

@@ -96,7 +96,7 @@ def within(one: Answer) -> str:
 
 def units_of(several: Iterable[Answer]) -> set[str]:
     """What throughputs count."""
-    known = (one.get("predictions") or {} for one in several)
+    known = (answer.get("predictions") or {} for answer in several)
     return {
         str(one.get("throughput_unit") or "items")
         for one in known

@@ -48,8 +48,8 @@ def other_of(
         return OtherArm(against, plan, settings)
     otherwise, theirs = asked_otherwise(request, settings, *_setting(against))
     other = planned(otherwise)
-    before = {(one.case.case_id, theirs.job.threads) for one in other.cases}
-    if before == {(one.case.case_id, settings.job.threads) for one in plan.cases}:
+    before = {(case.case.case_id, theirs.job.threads) for case in other.cases}
+    if before == {(case.case.case_id, settings.job.threads) for case in plan.cases}:
         raise UsageError(
             f"--against {against.word} changes nothing: it is what every case has already, or of a"
             " runtime that none is of.",

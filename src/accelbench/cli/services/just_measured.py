@@ -98,13 +98,15 @@ def _outcome(
     if not usable_launches(good):
         return f"its times are not usable, {why_unusable(good)}"
     names = ("model", "device", "runtime", "precision", "batch_size")
-    if any(one["run_id"] in runs and all(one[n] == found[n] for n in names) for one in figures):
+    if any(
+        words["run_id"] in runs and all(words[n] == found[n] for n in names) for words in figures
+    ):
         return IN_THE_ANSWER
     same = [
-        one
-        for one in figures
-        if one["platform"] == found["hardware"]
-        and all(one[name] == found[name] for name in ("model", "batch_size"))
+        words
+        for words in figures
+        if words["platform"] == found["hardware"]
+        and all(words[name] == found[name] for name in ("model", "batch_size"))
     ]
     for one in same:
         if one["why"] and all(one[name] == found[name] for name in ("runtime", "precision")):

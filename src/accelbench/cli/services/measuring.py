@@ -30,4 +30,4 @@ def measured(database: Database, planner: Planner) -> list[str]:
         return watch
 
     made = execute(RunRequest(planner, StoredResults(database)), observe)
-    return [one.spec.settings.run_id for one in made]
+    return [executed_run.spec.settings.run_id for executed_run in made]

@@ -28,8 +28,8 @@ def write(path: Path, report: Report, form: str) -> list[Path]:
     names = {one.chart.name: f"{beside.name}/{one.chart.name}.png" for one in figures}
     text = markdown(report, names)
     write_exactly(path, lambda place: _put(place, text))
-    for one in figures:
-        write_over(beside / f"{one.chart.name}.png", draw.png(one.spec))
+    for figure in figures:
+        write_over(beside / f"{figure.chart.name}.png", draw.png(figure.spec))
     return [path, *(beside / f"{one.chart.name}.png" for one in figures)]
 
 

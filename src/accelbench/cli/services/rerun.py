@@ -33,15 +33,21 @@ def rerun_of(
     database: Database, check: Check, found: Baseline, threshold: float | None
 ) -> tuple[Check, Baseline]:
     """Measure suspects again, and judge those by what that gives; the rest stays as it was."""
-    suspects = [one for one in check.questions if one.outcome in _SUSPECT and _may_help(one)]
+    suspects = [
+        question
+        for question in check.questions
+        if question.outcome in _SUSPECT and _may_help(question)
+    ]
     if not suspects:
         return check, found
     runs = _measured(database, suspects, _launches(suspects))
     again = replace(found, now=rows_of_runs(database, runs)).check(threshold)
-    second = {str(one.row["case_id"]): one for one in again.questions if one.figures}
+    second = {
+        str(question.row["case_id"]): question for question in again.questions if question.figures
+    }
     questions = tuple(
-        second.get(str(one.row["case_id"]), one) if one in suspects else one
-        for one in check.questions
+        second.get(str(question.row["case_id"]), question) if question in suspects else question
+        for question in check.questions
     )
     return replace(check, questions=questions), replace(found, runs=(*found.runs, *runs))
 
@@ -57,15 +63,15 @@ def _may_help(one: CheckedQuestion) -> bool:
 
 def _launches(questions: Sequence[CheckedQuestion]) -> int:
     """As many as the noise of the loudest asks for."""
-    wanted = [figure.required or 0 for one in questions for figure in one.figures]
+    wanted = [figure.required or 0 for question in questions for figure in question.figures]
     return max([FEWEST_LAUNCHES, *wanted])
 
 
 def _measured(database: Database, questions: Sequence[CheckedQuestion], launches: int) -> list[str]:
     """Run the cases of those questions as they were planned; the runs that this made."""
     by_run: dict[str, set[str]] = {}
-    for one in questions:
-        by_run.setdefault(str(one.row["run_id"]), set()).add(str(one.row["case_id"]))
+    for question in questions:
+        by_run.setdefault(str(question.row["run_id"]), set()).add(str(question.row["case_id"]))
     command = shlex.join(["accelbench", *sys.argv[1:]])
     return measured(
         database,

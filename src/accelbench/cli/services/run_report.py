@@ -54,7 +54,7 @@ def report_of_run(
     written = [("Report", one) for one in write(path.absolute(), report(known, title), "html")]
     if folder is not None:
         charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
-        written += [("Chart", one) for one in charts]
+        written += [("Chart", chart) for chart in charts]
     return written
 
 

@@ -240,7 +240,11 @@ def deliver(
             "status": "interrupted" if ended.interrupted else "finished",
             "results": rows,
             "warnings": told(ended.rows),
-            **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
+            **(
+                {"unmeasured": [asdict(missing_target) for missing_target in lacks]}
+                if lacks
+                else {}
+            ),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": document_of_comparisons(found, places.prices)} if compare else {}),
             **({"against": document_of(arms)} if arms else {}),

@@ -122,7 +122,7 @@ def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
     Returns:
         The runs, which there is something new to answer by.
     """
-    return _measure(database, [case for one in answers for case in _named_by(one)])
+    return _measure(database, [case for words in answers for case in _named_by(words)])
 
 
 def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> list[str]:
@@ -237,12 +237,12 @@ def planned_here(
         plan = planning.plan_for(case.request(found, runtimes), found, runtimes)
     except UsageError as error:
         return None, [str(error)]
-    able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
-    why = [f"{one.refusal.message}." for one in plan.cases if one.refusal]
+    able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]
+    why = [f"{case.refusal.message}." for case in plan.cases if case.refusal]
     why += [
-        f"{one.case.target.place} is emulated here, and its times are no device's."
-        for one in plan.cases
-        if _stands_in(one)
+        f"{case.case.target.place} is emulated here, and its times are no device's."
+        for case in plan.cases
+        if _stands_in(case)
     ]
     return (Plan(tuple(able), plan.notes) if able else None), why
 

@@ -191,7 +191,7 @@ def again(
     """
     earlier = str(begun["run_id"])
     settings, plan = settled(earlier, begun)
-    wanted = tuple(one for one in plan.cases if one.case.case_id in cases)
+    wanted = tuple(case for case in plan.cases if case.case.case_id in cases)
     _refuse_other_machine(earlier, wanted, found)
     settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
     names = {"names": begun.get("names") or {}}
@@ -259,7 +259,10 @@ def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | N
     if found is None:
         return
     here = {
-        one.fingerprint for entries in found.values() for one in entries if isinstance(one, Device)
+        entry.fingerprint
+        for entries in found.values()
+        for entry in entries
+        if isinstance(entry, Device)
     }
     for planned in left:
         if planned.device is not None and planned.device.fingerprint not in here:

@@ -105,8 +105,8 @@ def _choice(
     Where two are, it is that of the largest batch: it has the most of the work.
     """
     (model,), (mode,), (precision,) = asked.models, asked.modes, asked.precisions
-    there = list(dict.fromkeys(one.case.target.hardware for one in able))
-    batches = sorted({one.case.shapes.batch for one in able})
+    there = list(dict.fromkeys(planned.case.target.hardware for planned in able))
+    batches = sorted({planned.case.shapes.batch for planned in able})
     answers = {
         batch: choose(
             model_family=model.family.value,

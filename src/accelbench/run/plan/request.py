@@ -117,7 +117,7 @@ def joined(plans: Iterable[Plan]) -> Plan:
     """Plans one after the other: what is in several of them is measured, and said, once."""
     several = list(plans)
     cases: dict[tuple[str, str], Planned] = {}
-    for planned in (one for plan in several for one in plan.cases):
+    for planned in (case for plan in several for case in plan.cases):
         cases.setdefault(planned.key, planned)
     notes = dict.fromkeys(note for plan in several for note in plan.notes)
     return Plan(tuple(cases.values()), tuple(notes))

@@ -37,7 +37,9 @@ def stand_in(
     for device in here:
         if is_called(meant, device.name):
             return device
-    everywhere = (one for entries in found.values() for one in entries if isinstance(one, Device))
+    everywhere = (
+        entry for entries in found.values() for entry in entries if isinstance(entry, Device)
+    )
     if here and any(is_called(meant, one.name) for one in everywhere):
         return None
     return meant

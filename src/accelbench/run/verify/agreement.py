@@ -130,7 +130,7 @@ def agree(
     errors, telling = {}, False
     for name in judged:
         right = reference[name]
-        moved = _moved(right, [one.get(name) for one in others])
+        moved = _moved(right, [other.get(name) for other in others])
         rounding = _PLACES * costs.last_places * _rms(_finite(right.values))
         if not right.is_number:
             rounding = 0.0

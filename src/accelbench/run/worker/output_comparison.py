@@ -119,4 +119,6 @@ def _other(seed: int, number: int) -> int:
 
 def _tells_little(outputs: Outputs) -> bool:
     """Whether an output is of so few values that one other draw says little of its spread."""
-    return any(one.is_number and 0 < one.values.size < FEW_VALUES for one in outputs.values())
+    return any(
+        output.is_number and 0 < output.values.size < FEW_VALUES for output in outputs.values()
+    )

@@ -32,8 +32,8 @@ def profile(session: Session, case: Case, runtime: str, folder: str | None) -> d
         **plain(found),
         "explained": found.explained,
         "kinds": [
-            {name: value for name, value in plain(one).items() if name != "name"}
-            for one in by_kind(found)
+            {name: value for name, value in plain(operator).items() if name != "name"}
+            for operator in by_kind(found)
         ],
     }
     return {"profile": body, "why_not": None}

@@ -158,7 +158,7 @@ class BrowserSession(ArtefactSession):
     def _denoising(self, passes: int | None) -> dict[str, Any] | None:
         if self._schedule is None:
             return None
-        names = {one.name: one.file_name for one in self.manifest.inputs}
+        names = {input_.name: input_.file_name for input_ in self.manifest.inputs}
         return {
             "sample": names["sample"],
             "times": names["timestep"],
@@ -188,15 +188,15 @@ class BrowserSession(ArtefactSession):
         if self._schedule is not None or not shapes:
             return {name: Sketch(shapes[name], found[name]) for name in shapes}
         return {
-            one.name: Sketch(shapes[one.file_name], found[one.file_name])
-            for one in self.manifest.outputs
+            output.name: Sketch(shapes[output.file_name], found[output.file_name])
+            for output in self.manifest.outputs
         }
 
     def glance(self, inputs: Any, most: int) -> Glance:
         """A language model's outputs are 26 MB an item: they stay in the page."""
         self._looked_with = inputs
         self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
-        names = {one.file_name: one.name for one in self.manifest.outputs}
+        names = {output.file_name: output.name for output in self.manifest.outputs}
         if self._schedule is not None:
             names = {"sample": "sample"}
         said, found = self._page.ask("glance", most=most, names=names)
@@ -216,7 +216,7 @@ class BrowserSession(ArtefactSession):
         _, found = self._page.ask("outputs")
         if self._schedule is not None:
             return found
-        return {one.name: found[one.file_name] for one in self.manifest.outputs}
+        return {output.name: found[output.file_name] for output in self.manifest.outputs}
 
     # -- evidence
 

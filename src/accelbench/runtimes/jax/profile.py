@@ -85,8 +85,8 @@ def spent(events: list[Event], device: str) -> Iterator[Spent]:
 
     Where a device tells of its operations, what the host did to start them is left out.
     """
-    told = [one for one in events if one.on_device] or events
-    times = own([(one.thread, one.start, one.duration) for one in told])
+    told = [event for event in events if event.on_device] or events
+    times = own([(event.thread, event.start, event.duration) for event in told])
     for event, ns in zip(told, times, strict=True):
         yield Spent(event.operation, kind(event.operation), ns, where=device)
 

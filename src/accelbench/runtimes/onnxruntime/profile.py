@@ -112,7 +112,7 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
     """What each node took in the last `steps` of `of` steps; a loop without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
-    for node, us in _own([one for one in events if one.get("ts", 0) >= first]):
+    for node, us in _own([event for event in events if event.get("ts", 0) >= first]):
         said = node["args"]
         name = node["name"].removesuffix("_kernel_time")
         place = place_of(said.get("provider", ""), device)
@@ -121,8 +121,8 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
 
 def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], float]]:
     """Each node with its own microseconds."""
-    nodes = [one for one in events if _is_node(one)]
-    times = own([(one.get("tid"), one["ts"], one["dur"]) for one in nodes])
+    nodes = [event for event in events if _is_node(event)]
+    times = own([(node.get("tid"), node["ts"], node["dur"]) for node in nodes])
     yield from zip(nodes, times, strict=True)
 
 

@@ -98,7 +98,7 @@ class OnnxruntimeSession(ArraySession):
         before = psutil.Process().num_threads()
         self._session = self._new(self._options())
         self._threads = self._job.settings.threads or self._chosen_threads(before)
-        self._names = [one.file_name for one in self.manifest.outputs]
+        self._names = [output.file_name for output in self.manifest.outputs]
         # What the graph itself takes: an input that a trace did not need is not among it.
         self._takes = {one.name for one in self._session.get_inputs()}
         self._memory = self._provider.binds

@@ -135,14 +135,14 @@ class OpenvinoSession(ArraySession):
         # What the graph itself takes: an input that a trace did not need is not among it.
         taken = [set(port.get_names()) for port in self._model.inputs]
         self._takes = [
-            next(one.file_name for one in self.manifest.inputs if one.file_name in names)
+            next(input_.file_name for input_ in self.manifest.inputs if input_.file_name in names)
             for names in taken
         ]
         self._types = [port.get_element_type().to_dtype() for port in self._model.inputs]
         given = [set(port.get_names()) for port in self._model.outputs]
         self._gives = [
-            next(i for i, names in enumerate(given) if one.file_name in names)
-            for one in self.manifest.outputs
+            next(i for i, names in enumerate(given) if output.file_name in names)
+            for output in self.manifest.outputs
         ]
 
     def _asked_capabilities(self) -> list[str]:

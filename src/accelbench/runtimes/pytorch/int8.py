@@ -43,7 +43,7 @@ def quantise(module: torch.nn.Module) -> dict[str, Any]:
 
     layers = [one for one in module.modules() if type(one).__name__ in _PRODUCTS]
     quantize_(module, Int8DynamicActivationInt8WeightConfig())
-    done = sum(not _plain(one.weight) for one in layers)
+    done = sum(not _plain(layer.weight) for layer in layers)
     if not done:
         raise UnsupportedError(
             "nothing_quantised",

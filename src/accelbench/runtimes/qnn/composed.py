@@ -66,7 +66,7 @@ def understood(graphs: Iterable[Mapping[str, Any]]) -> Composed:
 
 def _type(inputs: list[Mapping[str, Any]]) -> str:
     """What a product of two tensors is computed in: int8 where both are held in 8 bits."""
-    types = [_TYPES.get(one["data_type"], hex(one["data_type"])) for one in inputs[:2]]
+    types = [_TYPES.get(input_["data_type"], hex(input_["data_type"])) for input_ in inputs[:2]]
     types = ["int8" if name == "fixed8" else name for name in types]
     return types[0] if len(set(types)) == 1 else " × ".join(types)
 

@@ -81,7 +81,7 @@ class QnnSession(ArraySession):
             if backend.LEFT_OVER in str(error):
                 raise self._fallback() from error
             raise understood(error, "session_failed") from error
-        self._names = [one.file_name for one in self.manifest.outputs]
+        self._names = [output.file_name for output in self.manifest.outputs]
         self._takes = {one.name for one in self._session.get_inputs()}
         self._nodes = backend.assigned(self._session)
 
@@ -205,7 +205,7 @@ class QnnSession(ArraySession):
         except Exception as error:
             raise understood(error, "no_cpu_to_hold_against") from error
         found = zip(self._run(fed), right, strict=True)
-        names = [one.name for one in self.manifest.outputs]
+        names = [output.name for output in self.manifest.outputs]
         return distances(dict(zip(names, found, strict=True)))
 
     def close(self) -> None:

@@ -99,7 +99,8 @@ class ArtefactSession(ABC):
             self._schedule = Schedule(case.shapes.steps or case.model.steps or 1)
         arrays = self._inputs.arrays(case, seed)
         named = {
-            one.file_name: np.ascontiguousarray(arrays[one.name]) for one in self.manifest.inputs
+            input_.file_name: np.ascontiguousarray(arrays[input_.name])
+            for input_ in self.manifest.inputs
         }
         if self._schedule is None:
             return self._bind(named)
@@ -183,7 +184,7 @@ class ArraySession(ArtefactSession):
     def _denoised(self, inputs: Arrays, passes: int) -> Any:
         """A batch of images: the denoiser again and again, its arithmetic on the host."""
         assert self._schedule is not None
-        names = {one.name: one.file_name for one in self.manifest.inputs}
+        names = {input_.name: input_.file_name for input_ in self.manifest.inputs}
 
         def look(sample: Any, times: Any) -> Any:
             fed = {**inputs, names["sample"]: sample, names["timestep"]: times}
@@ -201,7 +202,7 @@ class ArraySession(ArtefactSession):
         if self._schedule is not None:
             return sketch({"sample": left}, most)
         values = self._read(left)
-        named = zip((one.name for one in self.manifest.outputs), values, strict=True)
+        named = zip((output.name for output in self.manifest.outputs), values, strict=True)
         return sketch(dict(named), most)
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
@@ -209,7 +210,7 @@ class ArraySession(ArtefactSession):
         if self._schedule is not None:
             return {"sample": self._denoised(inputs, SHORT_PASSES)}
         values = self._read(self._run(inputs))
-        return dict(zip((one.name for one in self.manifest.outputs), values, strict=True))
+        return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 
 def hold_precision(asked: str, computed_in: Mapping[str, float]) -> None:
