@@ -60,8 +60,8 @@ _WIDTHS = {
     bold: {letter: wide / 1000 for wide, letters in table.items() for letter in letters}
     for bold, table in ((False, _REGULAR), (True, _BOLD))
 }
-_TEXT = re.compile(r"<text ([^>]*)>(.*?)</text>", re.DOTALL)
-_LINE = re.compile(r"<tspan([^>]*)>([^<]*)</tspan>")
+_TEXT = re.compile(r"(<text [^>]*)>(.*?)(?=</text>)", re.DOTALL)
+_LINE = re.compile(r"(<tspan[^>]*)>([^<]*)(?=</tspan>)")
 _SIZE, _WEIGHT = re.compile(r'font-size="([\d.]+)px"'), re.compile(r'font-weight="(\w+)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"}
 _ENTITY = re.compile("|".join(map(re.escape, _ENTITIES)))
@@ -82,19 +82,17 @@ def fitted(svg: str) -> str:
 
 
 def _fitted(found: re.Match[str]) -> str:
-    about, inner = found.groups()
-    said = _SIZE.search(about)
+    opening, inner = found.groups()
+    said = _SIZE.search(opening)
     if said is None:
         return found.group()
-    weight = _WEIGHT.search(about)
+    weight = _WEIGHT.search(opening)
     size, bold = float(said.group(1)), weight is not None and _is_bold(weight.group(1))
-    if "<" not in inner:
-        return f"<text {about}{_length(inner, size, bold)}>{inner}</text>"
 
     def line(one: re.Match[str]) -> str:
-        return f"<tspan{one.group(1)}{_length(one.group(2), size, bold)}>{one.group(2)}</tspan>"
+        return f"{one.group(1)}{_length(one.group(2), size, bold)}>{one.group(2)}"
 
-    return f"<text {about}>{_LINE.sub(line, inner)}</text>"
+    return f"{opening}>{_LINE.sub(line, inner)}" if "<" in inner else line(found)
 
 
 def _is_bold(weight: str) -> bool:
