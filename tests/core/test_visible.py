@@ -15,7 +15,6 @@ from markdown_it import MarkdownIt
 from accelbench.core.visible import (
     csv_cell,
     from_csv_cell,
-    html,
     in_quotes,
     markdown,
     visible,
@@ -105,12 +104,6 @@ def _read(page: str) -> _Words:
     found.feed(page)
     found.close()
     return found
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_html_says_the_name(name: str) -> None:
-    found = _read(f'<p title="{html(name)}">{html(name)}</p>')
-    assert (found.tags, found.said) == (["p"], visible(name))
 
 
 BLOCKS = ("# head", "- a", "12. b", "===", "---", "> q", "    code")

@@ -20,6 +20,7 @@ ENGINES = frozenset(
 #: From 30 ms (duckdb) to a second (pandas with altair) each.
 HEAVY = ENGINES | {
     *("pandas", "polars", "duckdb", "pyarrow", "numpy", "scipy", "sklearn", "altair", "vl_convert"),
+    "jinja2",
 }
 #: Help is written without it; tables and the live bar import it when they are drawn.
 RENDERING = frozenset({"rich"})

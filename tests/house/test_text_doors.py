@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,6 @@ FILES = {
 #: What would be a way past the doors → who may do it.
 DOORS = {
     r"(?m)^ *(from|import) (html|markupsafe|xml\.sax)\b(?!\.parser)": {
-        "core/visible.py",
         "report/dashboard/words.py",  # what a form sends back, which nobody sees
     },
     r"\bConsole\(|rich\.print|rich\.markup": {"cli/display/console.py"},
@@ -79,5 +80,63 @@ def test_every_page_of_a_template_shows_its_text() -> None:
     assert len(makers) == 1
     assert "finalize=_shown" in makers[0]
     assert "autoescape=True" in makers[0]
-    templates = "".join(one.read_text() for one in SOURCES.rglob("*.html"))
+    templates = "".join(one.read_text("utf-8") for one in SOURCES.rglob("templates/*"))
     assert not re.search(r"\|\s*safe\b|autoescape", templates)
+
+
+#: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
+DRAWN = {"report/whole/as_html.py", "report/charts/draw.py"}
+
+
+def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
+    assert {name for name, text in FILES.items() if re.search(r"\bDrawn\(", text)} <= {
+        *DRAWN,
+        "report/pages/rendering.py",
+    }
+
+
+#: Elements of pages and pictures, as somebody would write them into a string.
+TAGS = re.compile(
+    r"<!doctype|</?(?:a|b|bdi|body|br|caption|code|dd|defs|details|div|dl|dt|em|figcaption|figure"
+    r"|footer|form|g|h[1-6]|head|header|html|i|img|input|label|li|line|link|main|meta|nav|noscript"
+    r"|ol|option|p|path|pattern|pre|rect|script|section|select|small|span|strong|style|sub|summary"
+    r"|sup|svg|t[dhr]|table|tbody|text|tfoot|thead|title|tspan|ul)[\s>/{]",
+    re.IGNORECASE,
+)
+#: Markdown has no words of its own for what folds, nor for a line break within a cell.
+WRITE_MARKDOWN = {
+    "report/check_markdown.py",
+    "report/matrix_markdown.py",
+    "report/whole/as_markdown.py",
+}
+
+
+def strings(source: str) -> Iterator[str]:
+    """Every string of a module that is no docstring and no pattern; {} for what goes into it."""
+    skipped: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skipped.add(id(node.value))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile":
+            skipped |= {id(one) for argument in node.args for one in ast.walk(argument)}
+        elif id(node) in skipped:
+            continue
+        elif isinstance(node, ast.JoinedStr):
+            parts = [(one, getattr(one, "value", None)) for one in node.values]
+            yield "".join(v if isinstance(o, ast.Constant) else "{}" for o, v in parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_the_search_for_tags_sees_them() -> None:
+    for source in ("f'<td{mark}>'", "'<p>'", "'<br/>'", "f'</{x}><svg {y}'", "'<!DOCTYPE html>'"):
+        assert any(map(TAGS.search, strings(f"x = {source} + y"))), source
+    for source in ('"""<p>"""', "re.compile('<p>')", "'<U+1F600>'", "'a < b'"):
+        assert not any(map(TAGS.search, strings(source))), source
+
+
+def test_pages_and_pictures_are_templates() -> None:
+    # To parse takes long: only what has one somewhere, be it in a comment.
+    suspect = {name: text for name, text in FILES.items() if TAGS.search(text)}
+    built = {name for name, text in suspect.items() if any(map(TAGS.search, strings(text)))}
+    assert built <= WRITE_MARKDOWN

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from html import escape
 
 #: Control, format, surrogate, private, unassigned; ends of lines and of paragraphs.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -118,11 +117,6 @@ def from_csv_cell(cell: str) -> str:
     """The text of a cell that `csv_cell` marked."""
     marked = cell.startswith("'") and _FORMULA.match(cell)
     return cell[1:] if marked else cell
-
-
-def html(text: str) -> str:
-    """Text between tags, or within the quotes of an attribute."""
-    return escape(visible(text), quote=True)
 
 
 def markdown(text: str, *, begins: bool = False) -> str:

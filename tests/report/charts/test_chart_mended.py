@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from math import dist
 from typing import Any
@@ -311,11 +312,24 @@ def test_of_letters_that_the_table_lacks_nothing_is_said() -> None:
     assert fitted('<text font-size="10px">🦙7b</text>') == '<text font-size="10px">🦙7b</text>'
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only there the library is looked into")
+def test_the_table_is_what_is_in_the_font() -> None:
+    pytest.importorskip("vl_convert")
+    measured_font = pytest.importorskip("measured_font")
+    assert measured_font.TABLE.read_text("utf-8") == measured_font.text(measured_font.widths())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Latency (p50) · fp32, batch 1,024: 0.153 ms × Quick_Fox [jvwxyz] & GTK/BHW",
+        "Größe ± 0,5 · Модель №7 · Ταχύτητα ≤ ∞",
+    ],
+)
 @pytest.mark.parametrize("bold", [False, True])
-def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool) -> None:
+def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool, words: str) -> None:
     """Bounds of a text in a picture without a margin are what the engine measured."""
     vl_convert = pytest.importorskip("vl_convert")
-    words = "Latency (p50) · fp32, batch 1,024: 0.153 ms × Quick_Fox [jvwxyz] & GTK/BHW"
     size = 100
     spec = {
         "$schema": "https://vega.github.io/schema/vega/v6.json",

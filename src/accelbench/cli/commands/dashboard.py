@@ -97,7 +97,7 @@ def _serve(
 def _needs_its_packages() -> None:
     from importlib.util import find_spec
 
-    for package in ("starlette", "uvicorn", "jinja2"):
+    for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "dashboard", "The dashboard")
 

@@ -1,76 +1,44 @@
-"""How wide a text is in the font that pictures are laid out with. Pure.
+"""How wide a text is in the font that pictures are laid out with.
 
 vl-convert brings Liberation Sans and measures with it; its letters are as wide as those of
 Helvetica, Arial and Arimo. A viewer that has none of them draws with a wider font, and what was
 laid out for a narrower one would be cut off: an SVG therefore says of each text how long it is.
+
+vl-convert keeps its fonts to itself: fontTools has read the table of widths out of it, which
+`tests/report/charts/measured_font.py` writes and a test holds against the version that is here.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
 #: What is asked for: first what was measured with, then what is as wide, then whatever is there.
 FONT = "Liberation Sans, Arimo, Helvetica, Arial, sans-serif"
 
-#: Thousandths of the font's size → letters of that width.
-_REGULAR = {
-    191: "'",
-    222: "ijl",
-    260: "|",
-    278: " \u00a0!,./:;I[\\]ft",
-    333: "()-`r·",
-    334: "{}",
-    355: '"',
-    389: "*",
-    469: "^",
-    500: "Jckvsxyz",
-    556: "#$0123456789?L_abdeghnopqu–",
-    584: "+<=>~×−±",
-    611: "FTZ",
-    667: "&ABEKPSVXY",
-    722: "CDHNRUw",
-    778: "GOQ",
-    833: "Mm",
-    889: "%",
-    944: "W",
-    1000: "…",
-    1015: "@",
-}
-_BOLD = {
-    238: "'",
-    278: " \u00a0,./I[\\]ijl",
-    280: "|",
-    333: "!()-:;`ft·",
-    389: "*r{}",
-    474: '"',
-    500: "z",
-    556: "#$0123456789J_aceksvxy–",
-    584: "+<=>^~×−±",
-    611: "?FLTZbdghnopqu",
-    667: "EPSVXY",
-    722: "&ABCDHKNRU",
-    778: "GOQw",
-    833: "M",
-    889: "%m",
-    944: "W",
-    975: "@",
-    1000: "…",
-}
-_WIDTHS = {
-    bold: {letter: wide / 1000 for wide, letters in table.items() for letter in letters}
-    for bold, table in ((False, _REGULAR), (True, _BOLD))
-}
-_TEXT = re.compile(r"<text ([^>]*)>(.*?)</text>", re.DOTALL)
-_LINE = re.compile(r"<tspan([^>]*)>([^<]*)</tspan>")
+_TABLE = Path(__file__).with_name("font_widths.json")
+_TEXT = re.compile(r"(<text [^>]*)>(.*?)(?=</text>)", re.DOTALL)
+_LINE = re.compile(r"(<tspan[^>]*)>([^<]*)(?=</tspan>)")
 _SIZE, _WEIGHT = re.compile(r'font-size="([\d.]+)px"'), re.compile(r'font-weight="(\w+)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"}
 _ENTITY = re.compile("|".join(map(re.escape, _ENTITIES)))
 _HALF_BOLD = 600
 
 
+@cache
+def _widths(bold: bool) -> Mapping[str, float]:
+    """Each letter's width as a part of the font's size."""
+    table: dict[str, dict[str, str]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    face = table["bold" if bold else "regular"]
+    return {letter: int(wide) / 1000 for wide, letters in face.items() for letter in letters}
+
+
 def width(text: str, size: float, *, bold: bool = False) -> float | None:
     """In pixels; None of letters that the table does not know: nobody guesses them."""
-    known = _WIDTHS[bold]
+    known = _widths(bold)
     found = [known.get(letter) for letter in text]
     whole = [one for one in found if one is not None]
     return sum(whole) * size if len(whole) == len(found) else None
@@ -82,19 +50,17 @@ def fitted(svg: str) -> str:
 
 
 def _fitted(found: re.Match[str]) -> str:
-    about, inner = found.groups()
-    said = _SIZE.search(about)
+    opening, inner = found.groups()
+    said = _SIZE.search(opening)
     if said is None:
         return found.group()
-    weight = _WEIGHT.search(about)
+    weight = _WEIGHT.search(opening)
     size, bold = float(said.group(1)), weight is not None and _is_bold(weight.group(1))
-    if "<" not in inner:
-        return f"<text {about}{_length(inner, size, bold)}>{inner}</text>"
 
     def line(one: re.Match[str]) -> str:
-        return f"<tspan{one.group(1)}{_length(one.group(2), size, bold)}>{one.group(2)}</tspan>"
+        return f"{one.group(1)}{_length(one.group(2), size, bold)}>{one.group(2)}"
 
-    return f"<text {about}>{_LINE.sub(line, inner)}</text>"
+    return f"{opening}>{_LINE.sub(line, inner)}" if "<" in inner else line(found)
 
 
 def _is_bold(weight: str) -> bool:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from accelbench.report.charts.font_metrics import FONT
+from accelbench.report.pages.rendering import rendered
 
 #: What the font that comes with the renderer has for certain: Latin, Greek and Cyrillic.
 _KNOWN = re.compile("[\x00-\u052f]*")
@@ -44,9 +45,6 @@ def _box(engine: Any) -> bytes:
 
 
 def _drawn(letter: str, engine: Any) -> bytes:
-    found: bytes = engine.svg_to_png(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30">'
-        f'<text x="4" y="22" font-family="{FONT}" font-size="16">&#{ord(letter)};</text></svg>',
-        scale=1.0,
-    )
+    svg = rendered("letter.svg", font=FONT, code=ord(letter))
+    found: bytes = engine.svg_to_png(svg, scale=1.0)
     return found

@@ -18,6 +18,9 @@ from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.store.database import Database
 
+#: The style of all pages lies where they have their frame from.
+_SHARED: list[str | tuple[str, str]] = [("accelbench.report.pages", "styles")]
+
 
 def application(
     database: Database, door: AccessRule | None = None, keeper: SnapshotKeeper | None = None
@@ -58,7 +61,7 @@ def _pages(site: Site) -> Starlette:
             Route("/matrix", pages.matrix),
             Route("/runs", runs.all),
             Route("/run/{run}", runs.one),
-            Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
+            Mount("/static", StaticFiles(directory=HERE / "static", packages=_SHARED)),
         ],
         exception_handlers=dict.fromkeys(
             (AccelbenchError, NotThereError, BeingReadError, HTTPException, Exception), failed

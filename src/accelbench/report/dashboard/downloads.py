@@ -11,11 +11,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from accelbench.core.visible import csv_cell, html
+from accelbench.core.visible import csv_cell
+from accelbench.report.charts.chart import Chart
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.pictures import chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.pages.rendering import rendered
 from accelbench.store.samples import step_samples
 
 _KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
@@ -50,7 +52,7 @@ class Downloads:
         if body is None:
             if form != "svg":
                 raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-            body = _nothing(f"{chart.title}: nothing to show.", f"It needs {chart.needs}.")
+            body = _nothing(chart)
         headers = {"content-security-policy": _OF_PICTURE}
         if form == "html" or "download" in request.query_params:
             headers["content-disposition"] = f'attachment; filename="{chart.name}.{form}"'
@@ -91,11 +93,7 @@ def _cell(value: Any) -> Any:
     return csv_cell(value) if isinstance(value, str) else value
 
 
-def _nothing(first: str, second: str) -> bytes:
+def _nothing(chart: Chart) -> bytes:
     """A picture that says that there is none: what shows pictures needs one."""
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="560" height="80" role="img"'
-        ' font-family="sans-serif" font-size="14" fill="#57606a">'
-        f'<rect width="560" height="80" fill="#fff"/><text x="16" y="34">{html(first)}</text>'
-        f'<text x="16" y="56">{html(second)}</text></svg>'
-    ).encode()
+    first, second = f"{chart.title}: nothing to show.", f"It needs {chart.needs}."
+    return rendered("nothing.svg", first=first, second=second).encode()

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
-from accelbench.core.visible import visible
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
@@ -23,6 +21,7 @@ from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
 from accelbench.report.dashboard.snapshot import Snapshot
+from accelbench.report.pages.rendering import environment
 from accelbench.store.database import Database
 
 HERE = Path(__file__).parent
@@ -56,14 +55,7 @@ class Site:
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
         self.pictures = Pictures(database, self.local, keeper.prices)
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            finalize=_shown,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         self._templates.globals.update(
             pages=PAGES,
@@ -114,11 +106,6 @@ class Site:
             **context,
         )
         return HTMLResponse(text, status, dict(headers or {}))
-
-
-def _shown(value: Any) -> Any:
-    """What a template is about to print: text is shown, markup of its own stands as it is."""
-    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def _query(*pairs: tuple[str, Any]) -> str:

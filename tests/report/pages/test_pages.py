@@ -1,0 +1,122 @@
+"""Pages that are made to be passed on: whatever text they are given, they show it and obey none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
+from accelbench.analysis.machines import Machine
+from accelbench.core.visible import visible
+from accelbench.report.charts import CHARTS, draw
+from accelbench.report.charts.chart import Picture
+from accelbench.report.matrix import MatrixHeader
+from accelbench.report.matrix_html import html as matrix_page
+from accelbench.report.pages.rendering import HERE, STYLES, rendered
+from accelbench.report.whole.as_html import html as report_page
+from accelbench.report.whole.contents import Figure, Report, Section, Table, Text
+from hostile_names import NAMES
+
+
+def drawing(name: str) -> Picture:
+    chart = replace(CHARTS["trend"], title=name, answers=name, needs=name)
+    return Picture(chart, {"mark": name, "data": {"values": [{name: name}]}}, [name], [])
+
+
+def report(name: str) -> str:
+    table = Table([name, name], [[name, name]], frozenset({1}), name)
+    blocks = [
+        Text([name]),
+        Text([name], listed=True),
+        table,
+        replace(table, folded=True),
+        Figure(drawing(name), table),
+    ]
+    made = Report(name, [name], [Section(name, blocks)])
+    return report_page(made, lambda _: '<svg width="1"><g role="x" id="a"/></svg>')
+
+
+def matrix(name: str) -> str:
+    cells = {
+        "cpu": MatrixCell(Availability.COMPATIBLE, runtimes=(name,), precisions=(name, name)),
+        name: MatrixCell(Availability.INCOMPATIBLE, reason=name, advice=name, notes=(name,)),
+    }
+    lines = (MatrixLine(name, name, cells),)
+    made = Matrix(tuple(cells), lines, lines, name)
+    return matrix_page(made, MatrixHeader(name, Machine(name, name), name, name))
+
+
+def chart(name: str) -> str:
+    return re.sub(r"(?s)<script>.*</script>", "<script></script>", draw.page(drawing(name)))
+
+
+def nothing(name: str) -> str:
+    return rendered("nothing.svg", first=name, second=name)
+
+
+PAGES: dict[str, Callable[[str], str]] = {
+    "report.html": report,
+    "matrix_page.html": matrix,
+    "chart_page.html": chart,
+    "nothing.svg": nothing,
+}
+#: What no text of anybody's goes into, and the frame, which is in every page.
+OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg"}
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, list[str]]] = []
+        self.texts: set[str] = set()
+        self.said: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, [name for name, _ in attrs]))
+        self.said.append("")
+        self.texts |= {value for _, value in attrs if value}
+
+    def handle_endtag(self, tag: str) -> None:
+        self.said.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.said:
+            self.said[-1] += data
+
+
+def test_every_template_is_looked_at() -> None:
+    assert {one.name for one in (HERE / "templates").iterdir()} == {*PAGES, *OF_OURS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", PAGES)
+def test_text_is_escaped_in_every_page(kind: str, name: str) -> None:
+    found, plain = Seen(PAGES[kind](name)), Seen(PAGES[kind]("plain"))
+    assert found.elements == plain.elements
+    # Between tags as it is, whatever it holds, as often as a plain name; options are set apart.
+    shown = visible(name)
+    assert sum(shown in one for one in found.said) == sum("plain" in one for one in plain.said)
+    assert any(shown in one for one in found.texts) == any("plain" in one for one in plain.texts)
+
+
+@pytest.mark.parametrize("kind", ["report.html", "matrix_page.html"])
+def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind: str) -> None:
+    page = PAGES[kind]("plain")
+    base = (STYLES / "base.css").read_text(encoding="utf-8")
+    assert base.strip() in page
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(link|img|iframe|script)\b|\ssrc=|@import|url\(|https?:", page)
+
+
+def test_a_specification_keeps_its_order_and_ends_no_script() -> None:
+    spec = {"z": "</script><script>alert(1)", "a": [1.5, None]}
+    page = rendered("chart_page.html", picture=drawing("x"), hatched=[], spec=spec, bundle="")
+    assert '{"z": "\\u003c/script\\u003e\\u003cscript\\u003ealert(1)", "a": [1.5, null]}' in page
