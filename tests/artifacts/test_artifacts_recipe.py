@@ -105,13 +105,15 @@ def test_another_commit_of_the_hub_is_another_artefact(
     folder = tmp_path / f"models--{name}"
     for commit in ("a" * 40, "b" * 40):
         (folder / "snapshots" / commit).mkdir(parents=True)
+        (folder / "snapshots" / commit / "config.json").write_text("{}")
+    (folder / "snapshots" / ("d" * 40)).mkdir()  # nothing of it was fetched
     (folder / "refs").mkdir()
     keys = [unknown]
-    for commit in ("a" * 40, "b" * 40, "c" * 40):  # the last of these is not there
+    for commit in ("a" * 40, "b" * 40, "c" * 40, "d" * 40):  # the last two are not there
         (folder / "refs" / "main").write_text(commit)
         keys.append(hub.key)
     assert len(set(keys)) == 3
-    assert keys[3] == unknown
+    assert keys[3] == keys[4] == unknown
     assert BASE.key == replace(BASE, weights="random").key
 
 

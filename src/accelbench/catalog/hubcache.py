@@ -1,22 +1,22 @@
-"""What the hub's local cache holds, by its own layout. Reads two small files, asks nobody."""
+"""What the hub's local cache holds, as its own library finds it. Asks nobody."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+#: Loading a model begins with it, so that every model that was fetched has it.
+_FIRST = "config.json"
+
 
 def snapshot(hub_id: str) -> str | None:
-    """The commit that loading a model by this id would take; None where it would be fetched.
-
-    <cache>/models--<owner>--<name>/refs/main names the folder beneath snapshots/.
-    """
+    """The commit that loading a model by this id would take; None where it would be fetched."""
     try:
-        from huggingface_hub import constants
+        from huggingface_hub import try_to_load_from_cache
     except ImportError:
         return None
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{hub_id.replace('/', '--')}"
     try:
-        commit = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+        found = try_to_load_from_cache(hub_id, _FIRST)
     except (OSError, ValueError):
         return None
-    return commit if commit and (folder / "snapshots" / commit).is_dir() else None
+    # A cached file lies in the folder of its commit; what is known not to exist is no path.
+    return Path(found).parent.name if isinstance(found, str) else None

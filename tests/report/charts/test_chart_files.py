@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from chrome import Chrome
 from made_up_charts import HOSTILE, results, subject, subject_for
 from pages_shown import shown
 
@@ -18,14 +19,10 @@ from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.glyphs import drawable
 from accelbench.report.charts.phrases import safe
-from fetched import fetched_browser
 
 pytest.importorskip("vl_convert")
 
 SVG = "{http://www.w3.org/2000/svg}"
-needs_browser = pytest.mark.skipif(
-    fetched_browser() is None, reason="no browser was fetched: accelbench setup browser"
-)
 
 
 def picture_of(name: str, given: Subject | None = None) -> Picture:
@@ -162,41 +159,39 @@ def test_a_page_names_no_address_that_it_would_fetch() -> None:
     assert "default-src 'none'" in own
 
 
-@needs_browser
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "trend"])
-def test_a_page_draws_says_nothing_and_fetches_nothing(name: str, tmp_path: Path) -> None:
+def test_a_page_draws_says_nothing_and_fetches_nothing(
+    tab: Chrome, name: str, tmp_path: Path
+) -> None:
     file = tmp_path / "page.html"
     file.write_text(draw.page(picture_of(name)), encoding="utf-8")
-    found = shown(file, tmp_path / "profile")
-    assert found.marks > 10
+    found = shown(tab, file)
+    assert len(found.fills) > 10
     assert found.said == []
     assert found.fetched == [file.as_uri()]
     assert CHARTS[name].title in found.text
 
 
-@needs_browser
-def test_a_page_says_the_days_of_an_axis(tmp_path: Path) -> None:
+def test_a_page_says_the_days_of_an_axis(tab: Chrome, tmp_path: Path) -> None:
     """A page interprets its expressions, and its interpreter knows less than who draws a file."""
     file = tmp_path / "page.html"
     file.write_text(draw.page(picture_of("trend")), encoding="utf-8")
-    assert {"12 Jan", "19 Jan"} <= set(shown(file, tmp_path / "profile").text.split("\n"))
+    assert {"12 Jan", "19 Jan"} <= set(shown(tab, file).text.split("\n"))
 
 
-@needs_browser
-def test_a_page_hatches_what_was_simulated(tmp_path: Path) -> None:
+def test_a_page_hatches_what_was_simulated(tab: Chrome, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(draw.page(picture_of("hardware-latency")), encoding="utf-8")
-    assert "url(#hatch-6cb400)" in shown(file, tmp_path / "profile").fills
+    assert "url(#hatch-6cb400)" in shown(tab, file).fills
 
 
-@needs_browser
-def test_a_page_runs_nothing_of_a_hostile_name(tmp_path: Path) -> None:
+def test_a_page_runs_nothing_of_a_hostile_name(tab: Chrome, tmp_path: Path) -> None:
     rows = [row for name in HOSTILE for row in results(name)]
     file = tmp_path / "page.html"
     given = Subject(points(rows), machine="<img src=x onerror=alert(1)>")
     file.write_text(draw.page(picture_of("hardware-latency", given)), encoding="utf-8")
-    found = shown(file, tmp_path / "profile")
-    assert found.marks > 10
+    found = shown(tab, file)
+    assert len(found.fills) > 10
     assert found.said == []
     assert found.fetched == [file.as_uri()]
     assert "<script>alert(1)</script>" in found.text

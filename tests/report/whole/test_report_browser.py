@@ -49,14 +49,14 @@ def test_the_report_leaves_nobody_out_complains_of_nothing_and_asks_nobody(
 def test_paper_shows_whole_tables(tab: Chrome, address: str) -> None:
     tab.look(wide=700)
     tab.go(address)
-    tab.send("Emulation.setEmulatedMedia", media="print")
+    tab.printed(on_paper=True)
     try:
         cut = tab.js(
             "[...document.querySelectorAll('section > div.wide')].filter((one) =>"
             " one.scrollWidth > one.clientWidth + 1).map((one) => one.getAttribute('aria-label'))"
         )
     finally:
-        tab.send("Emulation.setEmulatedMedia", media="")
+        tab.printed(on_paper=False)
     assert cut == []
 
 
@@ -69,7 +69,7 @@ def test_a_report_of_hostile_names_is_text(
     tab.go(made(stored_badly, tmp_path, "--run", f"h{number}"))
     assert tab.js("document.querySelectorAll('figure svg').length") >= 1
     assert tab.js("document.querySelectorAll('script, iframe, object, a[onclick]').length") == 0
-    assert tab.happened("Page.javascriptDialogOpening") == []
+    assert tab.dialogs == []
     assert tab.complaints() == []
     assert hosts(tab) == {"file://"}
     assert barriers(tab, axe) == []
