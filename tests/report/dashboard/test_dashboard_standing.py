@@ -80,10 +80,13 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
             assert one["throughput"] == pytest.approx(point.throughput.value)
             different += bool(one["set_aside"])
             spoilt += bool(one["left_out"])
-        of_charts = subject_in(database, {}, None)
-        assert {one["model"]: one["run_id"] for one in figures} == {
-            one.row["model"]: one.row["run_id"] for one in of_charts.points
+        drawn = {
+            one.row["model"]: one.row["run_id"] for one in subject_in(database, {}, None).points
         }
+        shown = {one["model"]: one["run_id"] for one in figures}
+        # Where the newest run came to nothing, charts have the figures that stood before it.
+        lost = {one["model"] for one in found if one["status"] != "ok"}
+        assert shown == {model: run for model, run in drawn.items() if model not in lost}
     assert different > 2
     assert failed > 2
     assert wrong > 0
