@@ -126,7 +126,7 @@ def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
     if not comparable(cell):
-        return f"{cell['kind']}: nobody measured it"
+        return f"{cell['kind']}: not measured"
     if side is None:
         return "there are no figures"
     return "" if side.usable else f"unusable: {why_unusable(side.rows)}"
