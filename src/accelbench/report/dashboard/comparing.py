@@ -22,8 +22,8 @@ from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import Failing, why_unusable
 from accelbench.core.figures import statistic_of
+from accelbench.core.launch_failures import Failing, why_unusable
 from accelbench.core.provenance import comparable
 from accelbench.core.worth import answered, counting_launches
 

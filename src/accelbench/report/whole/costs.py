@@ -112,7 +112,9 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
     )
     folded = len(ordered) > _MOST_OPEN
     rows = [[name, *_cell(one)] for one, name in zip(ordered, names, strict=True)]
-    return Table(headers, rows, frozenset({2, 4, 5, 6}), "Every configuration that has a price", folded)
+    return Table(
+        headers, rows, frozenset({2, 4, 5, 6}), "Every configuration that has a price", folded
+    )
 
 
 def _place(point: Point) -> tuple[str, str, float]:

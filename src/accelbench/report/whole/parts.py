@@ -15,8 +15,8 @@ from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.exactness import error_of, not_exact
-from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
