@@ -35,7 +35,7 @@ import duckdb
 from accelbench import HardwareSelector
 from accelbench.core.facts import new_run_id
 from accelbench.exchange.imports import tidy as tidy_tables
-from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.result_row import Source
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database

@@ -27,7 +27,7 @@ import duckdb
 from accelbench.core.facts import FACT_VERSION, RUN_STARTED
 from accelbench.core.precision import PRECISIONS
 from accelbench.exchange.imports import tidy as tidy_tables
-from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.result_row import Source
 from accelbench.store.database import Database
 from keeping import keep, verdict
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import accelbench.run.worker.worker
 import accelbench.runtimes.scripted  # noqa: F401 - what is imported here is not imported again
-from accelbench.core import tied
+from accelbench.core import child_launcher
 from accelbench.run.process import template
 
 LONGEST = 10.0  # seconds until a fork is given up that nobody has adopted
@@ -26,7 +26,7 @@ def become(request: dict[str, Any], out: int, channel: socket.socket) -> None:
         if time.monotonic() > deadline:
             os._exit(1)
         time.sleep(0.0005)
-    tied.die_with_parent(request["parent"])
+    child_launcher.die_with_parent(request["parent"])
     channel.sendall(os.getpid().to_bytes(4))
     channel.close()
     os.dup2(out, 1)

@@ -11,9 +11,9 @@ import pytest
 from accelbench.analysis.checking import Check, Outcome, Rules, checked
 from accelbench.analysis.history import HistoryPoint, Series, every_series
 from accelbench.analysis.judging import METRICS, Judgement, Metric
+from accelbench.analysis.line_parts import partings
 from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.run_noise import histories
-from accelbench.analysis.stretches import partings
 from one_series import series_of
 
 LATENCY = METRICS[0]

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from suite import Subject
 
-from accelbench.catalog.short import shortened
+from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.measure.blocks import refuse_bad_block
+from accelbench.measure.block_validation import refuse_bad_block
 from accelbench.run.verify.timed_steps import refuse_other, right_of
 from accelbench.runtimes.scripted import ScriptedSession
 from accelbench.runtimes.shared.sketches import MOST_VALUES, outputs_digest, sketch

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from accelbench.core.failing import (
+from accelbench.core.launch_failures import (
     FAILED,
     LAUNCHED,
     failing_in,

@@ -124,7 +124,7 @@ def has_task(name: str) -> bool:
 
 
 def has_rule(name: str) -> bool:
-    from accelbench.select.estimate.rules import RULES
+    from accelbench.select.estimate.platform_rules import RULES
 
     return any(rule.hardware == name for rule in RULES)
 

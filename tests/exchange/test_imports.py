@@ -26,10 +26,10 @@ from foreign_files import (
 
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import comparable
-from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.kinds import KINDS, files_of, kind_of
+from accelbench.exchange.imports.formats import KINDS, files_of, kind_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.result_file import document
 from accelbench.exchange.rows import row_of
 from accelbench.store.database import Database

@@ -23,7 +23,7 @@ from accelbench.core.axes import AXES, Part
 from accelbench.core.case import Shapes
 from accelbench.core.columns import BY_NAME
 from accelbench.core.model import Generation, ModelSpec
-from accelbench.exchange.imports.foreign import Source, _identities
+from accelbench.exchange.imports.result_row import Source, _identities
 from accelbench.run.plan.request import Request
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -71,7 +71,7 @@ def test_no_other_source_lists_the_sizes() -> None:
     }
     assert listing == {
         "core/axes.py",
-        "exchange/imports/foreign.py",  # identities that are stored: it never changes
+        "exchange/imports/result_row.py",  # identities that are stored: it never changes
     }
 
 

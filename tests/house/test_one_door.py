@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
 DOOR = {
     ROOT / "src/accelbench/core/processes.py",
-    ROOT / "src/accelbench/core/tied.py",  # the program that ties
+    ROOT / "src/accelbench/core/child_launcher.py",  # the program that ties
 }
 #: Of each module, what starts a process; a star is all that begins so.
 STARTERS = {

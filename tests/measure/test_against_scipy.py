@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from known_series import evenly_mixed
 from scipy import stats
 
-from accelbench.measure.apart import Apart, unpaired_interval
 from accelbench.measure.autocorrelation import effective_size, lag1
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -28,6 +27,7 @@ from accelbench.measure.outliers import MILD, SEVERE, labels
 from accelbench.measure.percentiles import percentile
 from accelbench.measure.student import binomial_cdf, t_cdf, t_quantile
 from accelbench.measure.throttle import drift
+from accelbench.measure.unpaired import Apart, unpaired_interval
 
 times = st.floats(1e3, 1e9)
 few = st.lists(times, min_size=2, max_size=9)  # of fewer than ten all count as independent

@@ -10,9 +10,9 @@ import pytest
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.blocks import refuse_bad_block
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import refuse_bad_block
 from accelbench.measure.explained import AFAR, HERE, TimeBudget, fits
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.runtimes.scripted import VirtualClock
 
 MS = 1_000_000

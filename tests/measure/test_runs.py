@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from accelbench.measure.apart import Apart, unpaired_interval
 from accelbench.measure.launches import Noise
 from accelbench.measure.runs import MOST_NEIGHBOURS, PRIOR, noise_between
+from accelbench.measure.unpaired import Apart, unpaired_interval
 
 SIGMA = 0.02
 

@@ -15,8 +15,8 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
 from accelbench.measure.percentiles import fewest_samples
-from accelbench.measure.resolution import Resolution
 from accelbench.measure.summary import PERCENTILES, summarise
+from accelbench.measure.timer_resolution import Resolution
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.missing_reasons import why_null

@@ -14,7 +14,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
 from accelbench.run.verify.peak_rates import fastest, refuse_implausible

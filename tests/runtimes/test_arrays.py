@@ -14,7 +14,7 @@ import pytest
 from accelbench.artifacts.manifest import Manifest, Tensor
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
-from accelbench.catalog.short import SHORT_PASSES
+from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError

@@ -15,7 +15,7 @@ from choosing_world import in_journal, result
 from accelbench.analysis.points import points
 from accelbench.analysis.standing import standing, version
 from accelbench.core.columns import STEP_MS
-from accelbench.core.failing import of_whole_runs
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.worth import (
     ANSWERED_SQL,
     OF_WORTH,

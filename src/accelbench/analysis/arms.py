@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from accelbench.analysis.alike import rates_of_others, unlike
 from accelbench.analysis.checking import (
     BAD,
     Check,
@@ -17,11 +16,12 @@ from accelbench.analysis.checking import (
     outcome_of,
     reason_of,
 )
+from accelbench.analysis.comparability import rates_of_others, unlike
 from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judged, Metric, Row
 from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import of_whole_runs
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Status

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import evidence, installed
-from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
-from accelbench.core.failing import times_of_whole_runs, why_unusable
 from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, step_of
+from accelbench.core.launch_failures import times_of_whole_runs, why_unusable
 from accelbench.core.nouns import digits
 from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
-from accelbench.analysis.alike import rates_of_others, refused_there, unlike
-from accelbench.analysis.carried import published_again
+from accelbench.analysis.comparability import rates_of_others, refused_there, unlike
 from accelbench.analysis.comparison import differences
 from accelbench.analysis.judging import (
     METRICS,
@@ -24,9 +23,10 @@ from accelbench.analysis.judging import (
 from accelbench.analysis.outputs import outputs_differ, outputs_of, why_no_gain, why_other_outputs
 from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
+from accelbench.analysis.republished import published_again
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import is_wrong, of_whole_runs, why_unusable
+from accelbench.core.launch_failures import is_wrong, of_whole_runs, why_unusable
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, settled, usable_launches
 from accelbench.measure.launches import (

@@ -17,14 +17,14 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
 from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import (
+from accelbench.core.figures import Row, items
+from accelbench.core.launch_failures import (
     is_wrong,
     launches_failed,
     mostly_failed,
     of_whole_runs,
     why_unusable,
 )
-from accelbench.core.figures import Row, items
 from accelbench.core.provenance import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import answered

@@ -17,15 +17,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
+from accelbench.analysis.line_parts import Kinds, Parting, joined, partings, stretches
 from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.analysis.standing import Software
-from accelbench.analysis.stretches import Kinds, Parting, joined, partings, stretches
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
-from accelbench.measure.apart import Apart
 from accelbench.measure.launches import LEAST_EFFECT, MOST_LAUNCHES, POWER, Noise, pooled_noise
 from accelbench.measure.runs import FEWEST_RUNS, noise_between, noise_of_levels
 from accelbench.measure.student import t_quantile
+from accelbench.measure.unpaired import Apart
 
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course

@@ -22,7 +22,6 @@ from typing import Any
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import Statistic, latency, rate_of, step_of
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
-from accelbench.measure.apart import Apart, fewest, independent, reach_of_one, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     HUGE,
@@ -35,6 +34,7 @@ from accelbench.measure.launches import (
     typical,
 )
 from accelbench.measure.runs import FEWEST_RUNS, PRIOR, PRIOR_OF_MEMORY
+from accelbench.measure.unpaired import Apart, fewest, independent, reach_of_one, unpaired_interval
 
 Row = Mapping[str, Any]
 

@@ -49,7 +49,7 @@ RULE = (
     ),
     f"Medium: at least {MEDIUM:g}× the CPU.",
     "Low: slower than that, or its outputs were wrong at another batch or in another launch.",
-    "Not verified: it went through, and nobody compared its outputs; most imports are so.",
+    "Not verified: it went through, and its outputs were not compared; most imports are so.",
     (
         f"Not sure: the interval of its speed is wider than a factor of {SURE:g}, and its ends are"
         f" of two levels. Fewer than 30 samples may be off by a factor of {FEW_DIFFER:g}."

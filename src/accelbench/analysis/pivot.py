@@ -14,8 +14,8 @@ from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import Row, statistic_of, times_by
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.worth import answered
 from accelbench.measure.launches import typical
 

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.judging import METRICS
+from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import ComparisonAxis, Key, Row, physical, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
-from accelbench.analysis.within import interval_within
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import (
     Statistic,
     statistic_of,
@@ -25,6 +24,7 @@ from accelbench.core.figures import (
     tail_of,
     times_by,
 )
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.provenance import COMPARABLE, of_this_arm
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable_launches

@@ -15,12 +15,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.run_noise import Histories, between_rows
-from accelbench.analysis.within import interval_within
 from accelbench.core.figures import MEANS, Row, Statistic, Times, item_ms, step_of, times_by
-from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.student import t_quantile
+from accelbench.measure.unpaired import unpaired_interval
 
 #: From the low to the high end of an interval: beyond this nothing is told of a ratio.
 WIDEST = 2.0

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from accelbench.analysis.carried import counted_once
 from accelbench.analysis.matching import MatchedConfiguration, matched, of_one_run, ways_of
 from accelbench.analysis.questions import ComparisonAxis, Key
 from accelbench.analysis.ratios import is_faster, quickest
+from accelbench.analysis.republished import counted_once
 from accelbench.analysis.standing import Standing, software
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import (
     TAILS,
     Row,
@@ -22,6 +21,7 @@ from accelbench.core.figures import (
     step_of,
     times_by,
 )
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.worth import answered, counting_launches, usable_launches
 from accelbench.measure.launches import typical
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.questions import PASSED_OVER, flat
-from accelbench.core.failing import whole_runs_sql
 from accelbench.core.identity import canonical
+from accelbench.core.launch_failures import whole_runs_sql
 from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.worth import (
     OF_WORTH,

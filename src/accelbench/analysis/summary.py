@@ -15,8 +15,8 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
 from accelbench.core.devices import devices_of
 from accelbench.core.exactness import not_exact
-from accelbench.core.failing import mostly_failed
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
+from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import unit_of
@@ -63,7 +63,7 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         )
     ]
     modes = sorted({str(row.get("mode")) for row in done if row.get("mode")})
-    many = f"{counted(len(points), 'cell')} ({counted(len(done), 'launch', 'launches')})"
+    many = f"{counted(len(points), 'configuration')} ({counted(len(done), 'launch', 'launches')})"
     return [f"{many} of {', '.join(kinds[:-1])} and {kinds[-1]}: {' and '.join(modes)}."]
 
 
@@ -315,18 +315,20 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     if since := _failed_since(rows, points):
         names = "; ".join(since[:_MOST_NAMED]) + ("; …" if len(since) > _MOST_NAMED else "")
         told.append(
-            f"{counted(len(since), 'cell')} shown by an older run, as a newer one came to nothing:"
-            f" {names}."
+            f"{counted(len(since), 'configuration')} shown by an older run, as a newer one came to"
+            f" nothing: {names}."
         )
     if single:
         told.append(
-            f"{counted(single, 'cell')} of a single launch{_apart(points)}: how far another would"
-            " differ it does not show. Measure with --launches 5."
+            f"{counted(single, 'configuration')} of a single launch{_apart(points)}: how far"
+            " another would differ it does not show. Measure with --launches 5."
         )
     if emulated:
-        told.append(f"{counted(emulated, 'cell')} ran on a stand-in: such times mean nothing.")
+        told.append(
+            f"{counted(emulated, 'configuration')} ran on a stand-in: such times mean nothing."
+        )
     told += [
-        f"{counted(number, 'cell')} {kind}, nobody measured it here."
+        f"{counted(number, 'configuration')} {kind}, not measured here."
         for kind, number in kinds.items()
     ]
     return told

@@ -85,7 +85,7 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
 
 
 def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
-    from accelbench.artifacts import intermediate, quantising, settling
+    from accelbench.artifacts import fixed_batch, intermediate, quantising
 
     wanted, manifest = recipe.wanted.format, base.manifest
     if wanted == "ir":
@@ -93,7 +93,7 @@ def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
     if wanted == "ir-int8":
         return intermediate.quantise(recipe, base.folder, manifest, folder)
     if wanted == "onnx-folded":
-        return settling.settle(base.folder, manifest, folder, recipe.case.shapes.batch)
+        return fixed_batch.settle(base.folder, manifest, folder, recipe.case.shapes.batch)
     if wanted == "onnx-fp16":
         return quantising.halve(base.folder, manifest, folder)
     return quantising.quantise(recipe, base.folder, manifest, folder)

@@ -26,7 +26,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from accelbench.catalog.rules import (
+from accelbench.catalog.op_costs import (
     PRODUCTS,
     SOFTMAX,
     Args,

@@ -1,8 +1,9 @@
 """The one place where processes are started: none of them outlives the process that started it.
 
 Not even a killed one, which can tell nobody: the kernel of Linux tells our own Python processes,
-and everybody else hears it from a pipe that nothing is ever written to (`core/tied.py`). Nowhere
-else in the sources may a process be started; `tests/house/test_one_door.py` looks.
+and everybody else hears it from a pipe that nothing is ever written to
+(`core/child_launcher.py`). Nowhere else in the sources may a process be started;
+`tests/house/test_one_door.py` looks.
 
 The kernel counts the *thread* that started a process as its parent: start what is to last from a
 thread that lasts.
@@ -22,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from accelbench.core import tied
+from accelbench.core import child_launcher
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -81,7 +82,7 @@ def start(
     if found is None:
         raise FileNotFoundError(f"there is no program {program[0]}")
     # Isolated and without site: nothing of the user's is read before the program runs.
-    beside = [sys.executable, "-I", "-S", tied.__file__, tied.WATCHED, "family"]
+    beside = [sys.executable, "-I", "-S", child_launcher.__file__, child_launcher.WATCHED, "family"]
     return subprocess.Popen(
         [*beside, found, *program[1:]],
         stdin=_lifeline(),
@@ -116,11 +117,15 @@ def start_python(
         interpreter: Another environment's Python, which has this module as well; else ours.
         alone: That is a command that starts one in a process of its own, or in a container.
     """
-    parent, stdin = tied.WATCHED, _lifeline()
+    parent, stdin = child_launcher.WATCHED, _lifeline()
     if BY_KERNEL and not alone:
         parent, stdin = str(os.getpid()), subprocess.DEVNULL
     # Our file is not there in a container, and another environment has its own.
-    python = [*interpreter, "-P", "-m", tied.__name__] if interpreter else [*_PYTHON, tied.__file__]
+    python = (
+        [*interpreter, "-P", "-m", child_launcher.__name__]
+        if interpreter
+        else [*_PYTHON, child_launcher.__file__]
+    )
     return subprocess.Popen(
         [*python, parent, "module", module, *arguments],
         stdin=stdin,
@@ -181,9 +186,9 @@ def fork() -> int:
     pid = os.fork()
     if pid == 0:
         if watched is None:
-            tied.die_with_parent(parent)
+            child_launcher.die_with_parent(parent)
         else:
-            tied.die_with_pipe(watched)
+            child_launcher.die_with_pipe(watched)
     return pid
 
 
@@ -241,7 +246,7 @@ if hasattr(os, "register_at_fork"):
 
 def _join_pool(parent: int, by_kernel: bool) -> None:
     if by_kernel:
-        tied.die_with_parent(parent)
+        child_launcher.die_with_parent(parent)
         return
     import threading
     from multiprocessing import parent_process

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.failing import launches_failed
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
 from accelbench.core.worth import answered

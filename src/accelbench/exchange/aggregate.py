@@ -33,8 +33,8 @@ from accelbench.core import jsonc
 from accelbench.core.axes import columns
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.provenance import comparable
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import answered, usable_launches

@@ -17,7 +17,6 @@ from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.provenance import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.imports import guide
-from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.holding import hold, rates_of
 from accelbench.exchange.imports.ours import (
     NEEDED,
@@ -36,6 +35,7 @@ from accelbench.exchange.imports.records import (
     table_of,
     text_of,
 )
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.run_facts import machine_facts
 
 Row = dict[str, Any]

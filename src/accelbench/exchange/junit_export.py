@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from accelbench.core.failing import why_unusable
+from accelbench.core.launch_failures import why_unusable
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import answered, usable_launches

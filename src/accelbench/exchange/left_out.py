@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelbench.core.failing import is_wrong, mostly_failed
 from accelbench.core.figures import TAILS, Statistic, statistic_of
+from accelbench.core.launch_failures import is_wrong, mostly_failed
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.core.worth import answered, usable_launches
 from accelbench.exchange.titles import title

@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, usable_launches

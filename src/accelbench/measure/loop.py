@@ -19,11 +19,9 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.measure.blocks import refuse_other_tokens, samples_of
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import refuse_other_tokens, samples_of
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
-from accelbench.measure.resolution import Resolution, choose_timing
 from accelbench.measure.stopping import (
     UNUSABLE_WIDTH,
     Decision,
@@ -32,6 +30,8 @@ from accelbench.measure.stopping import (
 )
 from accelbench.measure.summary import summarise
 from accelbench.measure.throttle import drift, drift_quality
+from accelbench.measure.timer_resolution import Resolution, choose_timing
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.measure.warmup import WarmupRule, WarmupState
 
 #: Longest block between two reports: a person watching sees something move.

@@ -9,8 +9,8 @@ from accelbench.measure.autocorrelation import effective_size, lag1
 from accelbench.measure.intervals import Interval, mean_interval, median_interval
 from accelbench.measure.outliers import outliers
 from accelbench.measure.percentiles import percentile
-from accelbench.measure.resolution import Resolution
 from accelbench.measure.series import Samples, Series, series
+from accelbench.measure.timer_resolution import Resolution
 
 _MS = 1e6  # nanoseconds
 

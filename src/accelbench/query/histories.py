@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.alike import parted
+from accelbench.analysis.comparability import parted
 from accelbench.analysis.judging import METRICS, UNIT_SQL
 from accelbench.analysis.machines import Machine, machines_of
 from accelbench.analysis.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs

@@ -10,7 +10,7 @@ from accelbench.analysis.judging import Metric
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.query.conditions import marks
 from accelbench.query.stored_results import rows_of
-from accelbench.report.gaps import Unseen
+from accelbench.report.runs_without_figures import Unseen
 from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
-from accelbench.core.failing import failing_in, failing_sql, marked
+from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued

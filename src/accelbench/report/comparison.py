@@ -15,9 +15,9 @@ from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
 from accelbench.core.columns import ASKED
 from accelbench.core.exactness import error_of, not_exact
-from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
+from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices

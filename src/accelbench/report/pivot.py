@@ -7,7 +7,7 @@ from typing import Any
 
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.versions import engine_version
-from accelbench.core.failing import FAILED, LAUNCHED
+from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
 
 

@@ -16,15 +16,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.attempts import VERIFIED
-from accelbench.analysis.carried import job_of
 from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
 from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
+from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
+from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.analysis.stretches import Kinds
-from accelbench.core.failing import whole_runs_sql, wrong_sql
+from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
-from accelbench.report.gaps import NOTHING, Case, Nothing
+from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import StoreError
 from accelbench.store.conflicts import ConflictError
-from accelbench.store.door import UnlikeError, columns_in, hold
 from accelbench.store.duck import file_errors, quoted_path
 from accelbench.store.insert import FilledRows, insert_many
+from accelbench.store.merge_validation import UnlikeError, columns_in, hold
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:

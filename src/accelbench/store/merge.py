@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import StoreError
 from accelbench.store.conflicts import ConflictError
-from accelbench.store.door import columns_in, hold
 from accelbench.store.duck import (
     connect,
     held_or_explained,
@@ -18,6 +17,7 @@ from accelbench.store.duck import (
     shared_guard,
 )
 from accelbench.store.insert import FilledRows, insert_many
+from accelbench.store.merge_validation import columns_in, hold
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ def _nothing_alike(
     advice = [along if there else "Nor was anything along another axis."]
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
-        f"Nothing on {machine} was asked alike at two places of the axis {axis.name}.",
+        f"Nothing on {machine} was measured alike at two values of the axis {axis.name}.",
         " ".join(advice),
     )
 

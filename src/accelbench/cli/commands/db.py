@@ -35,7 +35,7 @@ from accelbench.cli.services.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
 from accelbench.exchange.csv_export import write_lines
-from accelbench.exchange.imports.kinds import KINDS
+from accelbench.exchange.imports.formats import KINDS
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.left_out import Entries

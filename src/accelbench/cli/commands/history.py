@@ -25,7 +25,7 @@ from accelbench.query.filters import filters_of
 from accelbench.query.stored_results import on_one_machine
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.all_series import about_series, series_in
-from accelbench.report.gaps import Unseen
+from accelbench.report.runs_without_figures import Unseen
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine

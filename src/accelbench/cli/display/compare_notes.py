@@ -22,8 +22,8 @@ from accelbench.cli.display.compare_cells import (
 )
 from accelbench.cli.display.words import MISSING, other_machines
 from accelbench.core.exactness import not_exact
-from accelbench.core.failing import launches_failed, mostly_failed
 from accelbench.core.figures import MEANS, Statistic
+from accelbench.core.launch_failures import launches_failed, mostly_failed
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of

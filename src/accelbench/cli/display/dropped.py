@@ -7,7 +7,7 @@ from typing import Any
 
 from accelbench.analysis.questions import SHAPES, values
 from accelbench.analysis.standing import newest
-from accelbench.core.failing import is_wrong, of_whole_runs
+from accelbench.core.launch_failures import is_wrong, of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.vocabulary import Status

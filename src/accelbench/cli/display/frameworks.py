@@ -9,8 +9,8 @@ from accelbench.analysis.ratios import CANNOT_TELL, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
-from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import statistic_of
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.worth import answered, usable_launches
 from accelbench.run.plan.simulated_cases import measured_of
 

@@ -20,7 +20,7 @@ from accelbench.report.matrix import MatrixHeader, precisions, tells
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
 _LEGEND = (
     "✗ incompatible · N/A not available · emulated: right, its times mean nothing · not verified:"
-    " nobody compared its outputs · not sure: measured too roughly · runs: compatible, not rated"
+    " its outputs were not compared · not sure: measured too roughly · runs: compatible, not rated"
 )
 #: What nobody has shown is neither good nor bad.
 _UNPROVEN = "magenta"

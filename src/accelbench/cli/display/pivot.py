@@ -9,7 +9,7 @@ from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
-from accelbench.core.failing import launches_failed
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.vocabulary import SINGLE_STREAM
 

@@ -30,7 +30,7 @@ from accelbench.cli.display.recommend_cells import (
     where,
 )
 from accelbench.cli.display.words import figure
-from accelbench.core.failing import launches_failed
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.failing import of_whole_runs, why_unusable
 from accelbench.core.figures import Statistic, step_of
+from accelbench.core.launch_failures import of_whole_runs, why_unusable
 from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
 from accelbench.measure.launches import typical
 from accelbench.query.filters import catalogued

@@ -43,7 +43,9 @@ def print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: I
     from accelbench.cli.display.compare import show
 
     if not found:
-        print_lines(("", "Nothing to compare: no question was answered at two places."), stream)
+        print_lines(
+            ("", "Nothing to compare: nothing was measured at two values of one axis."), stream
+        )
     for name, lines in found.items():
         print_line(stream=stream)
         show(lines, AXES[name], stream=stream, prices=prices)

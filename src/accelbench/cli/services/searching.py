@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.within import interval_within
+from accelbench.analysis.launch_intervals import interval_within
 from accelbench.cli.display.terminal import complain
 from accelbench.cli.services import verification_runs
 from accelbench.cli.services.just_measured import rows_of, step, why_failed, why_no_time

@@ -10,8 +10,8 @@ from typing import Any
 from accelbench.core.ranges import COUNT, MEMORY_MB
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record
+from accelbench.exchange.imports.result_row import Source, imported
 from accelbench.exchange.imports.yamls import yaml_of
 
 PATTERN = "perf.yaml"

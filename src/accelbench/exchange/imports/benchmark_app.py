@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from accelbench.core.possible import ABOVE_ZERO
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record, object_of
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "benchmark_report*.json"
 

@@ -13,8 +13,8 @@ from accelbench.core.possible import ABOVE_ZERO, OTHERS, impossible
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import brief, in_quotes
 from accelbench.exchange.guide_csv import FIGURES
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record, table_of
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "benchmark_results_*.csv"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from accelbench.core.ranges import OPERATIONS
 from accelbench.core.visible import in_quotes
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import MalformedError, Record, json_of, objects_in
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "summary_results.json"
 

@@ -9,8 +9,8 @@ from typing import Any
 from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record, object_of
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "benchmark*.json"
 

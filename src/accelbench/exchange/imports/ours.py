@@ -15,7 +15,6 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.holding import hold, hold_samples, rates_of
 from accelbench.exchange.imports.records import (
     MalformedError,
@@ -25,6 +24,7 @@ from accelbench.exchange.imports.records import (
     quick_object_of,
     table_of,
 )
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.imports.runs import about_ours
 from accelbench.exchange.result_schema import SCHEMA_ID, SCHEMA_VERSION
 from accelbench.exchange.run_facts import RUN, RUNS

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.result_row import Source
 from accelbench.store.duck import quoted, quoted_path
 from accelbench.store.possible import TYPES, rules
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.exchange.imports import parquet, tidy
-from accelbench.exchange.imports.kinds import TIDY
+from accelbench.exchange.imports.formats import TIDY
 from accelbench.exchange.imports.ours import told_as_csv, told_as_json
 from accelbench.exchange.imports.records import MalformedError, object_of
 from accelbench.store.conflicts import ConflictError

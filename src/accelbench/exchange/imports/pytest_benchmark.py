@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.possible import OTHERS
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record, object_of, objects_in
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "*.json"
 

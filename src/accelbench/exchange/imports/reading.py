@@ -12,10 +12,10 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.possible import latest
 from accelbench.core.visible import in_quotes
-from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.kinds import CSV, TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.formats import CSV, TIDY, Kind, digest_of, files_of, kind_of
 from accelbench.exchange.imports.ours import has_samples
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN
 from accelbench.store.fit import MisfitError, as_kind, spell_time

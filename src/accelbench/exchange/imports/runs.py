@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.run_facts import told
 
 

@@ -16,9 +16,9 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
 from accelbench.core.possible import OTHERS
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
-from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.result_row import Source
 from accelbench.store.duck import quoted
 from accelbench.store.possible import column_sql
 

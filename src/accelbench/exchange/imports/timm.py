@@ -11,8 +11,8 @@ from accelbench.core.possible import OTHERS
 from accelbench.core.ranges import OPERATIONS
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family, Mode
-from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import MalformedError, Record, table_of
+from accelbench.exchange.imports.result_row import Source, imported
 
 PATTERN = "benchmark-*.csv"
 

@@ -15,8 +15,8 @@ from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
 from accelbench.analysis.run_noise import Histories
-from accelbench.core.failing import launches_failed, why_unusable
 from accelbench.core.figures import Statistic
+from accelbench.core.launch_failures import launches_failed, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
@@ -144,7 +144,9 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     launches = sum(len(point.rows) for point in points)
     # What was calculated has no samples to be counted.
     samples = [point.samples for point in points if point.kind not in _CALCULATED]
-    told = [f"{counted(len(points), 'cell')} from {counted(launches, 'launch', 'launches')}"]
+    told = [
+        f"{counted(len(points), 'configuration')} from {counted(launches, 'launch', 'launches')}"
+    ]
     if known := [n for n in samples if n is not None]:
         told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
     elif samples:
@@ -164,7 +166,9 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     lost = [point for point in points if point.usable and launches_failed(point.rows)]
     if lost:
         why = dict.fromkeys(launches_failed(one.rows) for one in lost)
-        marked.append(f"{counted(len(lost), 'cell')} of runs with failures: {listed(list(why), 2)}")
+        marked.append(
+            f"{counted(len(lost), 'configuration')} of runs with failures: {listed(list(why), 2)}"
+        )
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 
@@ -178,5 +182,5 @@ _CALCULATED = ("predicted", "simulated")
 _MARKS = {
     "imported": "measured by others",
     "predicted": "band",
-    "simulated": "hatched, measured by nobody",
+    "simulated": "hatched, not measured",
 }

@@ -57,7 +57,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = [
         "In its platform's colour: a step in the steady state.",
         *([f"All: {named.together}."] if named.together else []),
-        *left_out(len(known) - len(shown), "cell"),
+        *left_out(len(known) - len(shown), "configuration"),
         *emulated(len(first) - len(known)),
     ]
     return ChartBody(_body(records), shown, notes, records)

@@ -48,7 +48,7 @@ def left_out(number: int, one: str, many: str = "", advice: str = _ALL) -> list[
 
 def emulated(number: int, because: str = "such times mean nothing") -> list[str]:
     """That some were measured on a stand-in for their device, and are on no axis of times."""
-    return [f"{counted(number, 'emulated cell')} not drawn: {because}."] * (number > 0)
+    return [f"{counted(number, 'emulated configuration')} not drawn: {because}."] * (number > 0)
 
 
 #: Why a figure of memory of such a cell is not drawn.

@@ -47,7 +47,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes += sorted({f"{safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
     if bare := sorted(there - {roof.hardware for roof in roofs}):
         notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
-    notes += left_out(len(timed) - _MOST, "cell")
+    notes += left_out(len(timed) - _MOST, "configuration")
     notes += emulated(len(known) - len(timed))
     notes += _names(shown, records, subject.devices)
     return ChartBody(_body(records, lines), shown, notes, records)
@@ -146,7 +146,7 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
 ROOFLINE = Chart(
     "roofline",
     "Roofline",
-    "how near each cell comes to the limits of its device",
+    "how near each configuration comes to the limits of its device",
     "models whose operations and bytes are counted",
     _drawn,
 )

@@ -12,10 +12,10 @@ from starlette.staticfiles import StaticFiles
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.guard import AccessRule, App, Guard
-from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
+from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
 from accelbench.store.database import Database
 
 #: The style of all pages lies where they have their frame from.

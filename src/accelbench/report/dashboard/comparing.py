@@ -22,8 +22,8 @@ from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import Failing, why_unusable
 from accelbench.core.figures import statistic_of
+from accelbench.core.launch_failures import Failing, why_unusable
 from accelbench.core.provenance import comparable
 from accelbench.core.worth import answered, counting_launches
 
@@ -126,7 +126,7 @@ def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
     if not comparable(cell):
-        return f"{cell['kind']}: nobody measured it"
+        return f"{cell['kind']}: not measured"
     if side is None:
         return "there are no figures"
     return "" if side.usable else f"unusable: {why_unusable(side.rows)}"

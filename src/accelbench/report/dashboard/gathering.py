@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.standing import version_sql, worth_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
+from accelbench.core.launch_failures import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL

@@ -184,7 +184,9 @@ class Pages:
         """
         found = cells.named(snapshot, [key])
         if not found:
-            raise NotThereError("There is no such cell, or a later run has taken its place.")
+            raise NotThereError(
+                "There is no such configuration, or a later run has taken its place."
+            )
         return found[0]
 
     def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:

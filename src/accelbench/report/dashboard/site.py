@@ -17,10 +17,10 @@ from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked
-from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
 from accelbench.report.dashboard.snapshot import Snapshot
+from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
 from accelbench.report.pages.rendering import environment
 from accelbench.store.database import Database
 

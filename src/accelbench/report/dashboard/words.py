@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from accelbench.analysis.cost_words import money
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
-from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
+from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import percentile_text

@@ -107,12 +107,14 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
     names = told(ordered, always=("model",), longest=72).apart
     mark = sign.strip()
     headers = (
-        *("cell", "figures", f"{mark} for a million", "of", "95 % interval"),
+        *("configuration", "figures", f"{mark} for a million", "of", "95 % interval"),
         *(f"{mark} a training step", f"{mark} an hour", "priced as"),
     )
     folded = len(ordered) > _MOST_OPEN
     rows = [[name, *_cell(one)] for one, name in zip(ordered, names, strict=True)]
-    return Table(headers, rows, frozenset({2, 4, 5, 6}), "Every cell that has a price", folded)
+    return Table(
+        headers, rows, frozenset({2, 4, 5, 6}), "Every configuration that has a price", folded
+    )
 
 
 def _place(point: Point) -> tuple[str, str, float]:

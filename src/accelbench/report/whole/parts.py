@@ -15,8 +15,8 @@ from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.exactness import error_of, not_exact
-from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
@@ -81,12 +81,12 @@ def _results(known: ReportData) -> Section:
     points = sorted(known.subject.points, key=_place)
     unit = unit_of_all(one.row for one in points)
     headers = (
-        *("cell", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
+        *("configuration", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
         *("first step, ms", "launches", "samples", "quality"),
     )
     names = told(points, always=("model",), longest=_NAME) if points else PointNames((), "")
     rows = [_cell(one, name, unit) for one, name in zip(points, names.apart, strict=True)]
-    caption = "Every cell: the geometric mean of its launches"
+    caption = "Every configuration: the geometric mean of its launches"
     aside = newer_set_aside(points)
     caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
     caption += f". All: {names.together}" if names.together else ""
@@ -240,7 +240,7 @@ def _verification(known: ReportData) -> Section:
         ]
         for row, name in _once(done, "verification", "self_check", "workarounds")
     ]
-    headers = ("cell", "outputs", "error", "tolerance", "self-check", "workarounds")
+    headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Block] = [
         Text([_OUTPUTS]),
         Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
@@ -281,7 +281,7 @@ def _refusals(known: ReportData) -> Iterable[Section]:
         ]
         for row, name in _once(bad, "status", "reason")
     ]
-    headers = ("cell", "status", "reason", "what happened", "what to do")
+    headers = ("configuration", "status", "reason", "what happened", "what to do")
     yield Section("Without a figure", [Table(headers, rows, caption="And why")])
 
 
@@ -333,11 +333,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, st
 _OUTPUTS = (
     "Outputs are held against PyTorch's in fp32 on the CPU, with the same weights and inputs. An"
     " error is in parts of what other inputs change; a workaround is a declared change that made a"
-    " cell run."
+    " configuration run."
 )
 _METHOD = (
     (
-        "A cell is what was asked: a model at a size, on a device, by an engine, in a precision."
+        "A configuration is a model at a size, on a device, by an engine, in a precision."
         " Its figure is the geometric mean of the launches that stand for it, each a fresh process:"
         " of the newest software, those of the run that says most."
     ),
@@ -355,7 +355,7 @@ _METHOD = (
         " launch is no step."
     ),
     (
-        "Imported figures are others' own; predicted and simulated ones nobody measured, and they"
+        "Imported figures are others' own; predicted and simulated ones were not measured, and they"
         " are in no comparison."
     ),
 )

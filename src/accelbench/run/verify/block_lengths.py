@@ -16,10 +16,10 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.blocks import samples_of
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
-from accelbench.measure.resolution import choose_timing
+from accelbench.measure.timer_resolution import choose_timing
+from accelbench.measure.validated_session import CheckedSession
 
 TRIES = 16
 

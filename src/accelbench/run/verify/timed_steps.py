@@ -25,15 +25,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from accelbench.catalog.short import shortened
+from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.blocks import samples_of
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import samples_of
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree, tolerance_of
 from accelbench.run.verify.reference_outputs import ReferenceOutputs, is_number
 from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch

@@ -32,9 +32,9 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.measure.blocks import samples_of
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     SingleStep,
     refuse_fewer,

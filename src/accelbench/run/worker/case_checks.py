@@ -17,8 +17,8 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import refuse_thinned, single_steps
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (

@@ -34,11 +34,11 @@ from accelbench.core.identity import plain
 from accelbench.core.protocols import ArtifactFormat, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
-from accelbench.measure.blocks import refuse_bad_time
-from accelbench.measure.checked import CheckedSession
+from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.catalog.short import SHORT_PASSES
+from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError

@@ -16,7 +16,7 @@ import numpy as np
 
 from accelbench.artifacts.manifest import Manifest, load
 from accelbench.catalog.denoising import Schedule, denoised
-from accelbench.catalog.short import SHORT_PASSES
+from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError

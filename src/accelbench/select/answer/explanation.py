@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
-from accelbench.core.failing import launches_failed
 from accelbench.core.figures import name_of
+from accelbench.core.launch_failures import launches_failed
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy

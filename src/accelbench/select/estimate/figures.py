@@ -16,8 +16,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from accelbench.core.exactness import error_of
-from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import Statistic
+from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
-from accelbench.analysis.within import interval_within
 from accelbench.core.devices import devices_in
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic

@@ -11,12 +11,11 @@ from typing import Any
 
 from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
+from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import same_software_sql, version_sql, worth_sql
-from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import FAILED, LAUNCHED, whole_runs_sql
 from accelbench.core.figures import (
     MEANS,
     OF_A_STEP,
@@ -26,6 +25,7 @@ from accelbench.core.figures import (
     TAIL_SQL,
     Statistic,
 )
+from accelbench.core.launch_failures import FAILED, LAUNCHED, whole_runs_sql
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs

@@ -95,9 +95,9 @@ def _result_files(folder: Path) -> list[Path]:
 
 def _read_in(files: Iterable[Path]) -> Database | None:
     """A database of this process's own, with what result files say; others are passed over."""
-    from accelbench.exchange.imports.foreign import Source
     from accelbench.exchange.imports.ours import json_rows
     from accelbench.exchange.imports.records import MalformedError
+    from accelbench.exchange.imports.result_row import Source
     from accelbench.exchange.run_facts import RUN
 
     bodies = []

@@ -14,8 +14,8 @@ from dataclasses import replace
 from statistics import quantiles
 
 from accelbench.analysis.run_noise import Histories, between_rows
-from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import LEAST_EFFECT, differ
+from accelbench.measure.unpaired import unpaired_interval
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.evidence.cells import FEWEST_FITTED
 from accelbench.select.rank.scoring import Encode, ScoredCandidate, scored

@@ -10,7 +10,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.ceilings import bounded
 from accelbench.select.estimate.figures import Figure, FigureQuestion, figure, has_sizes
-from accelbench.select.estimate.rules import RuleSubject, ruled
+from accelbench.select.estimate.platform_rules import RuleSubject, ruled
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
     FEWEST_FITTED,

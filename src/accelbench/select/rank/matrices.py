@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench.analysis.matrix import rating
 from accelbench.core.vocabulary import Family, Mode
-from accelbench.select.estimate.rules import family_rating
+from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
 from accelbench.select.query.config import ANY_FAMILY
 

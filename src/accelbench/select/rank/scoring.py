@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.select.estimate.figures import Figure
-from accelbench.select.estimate.rules import RuleAnswer
+from accelbench.select.estimate.platform_rules import RuleAnswer
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.units import counted
 from accelbench.select.query.config import FACTORS

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accelbench.catalog.denoising import Schedule
-from accelbench.catalog.short import SHORT_PASSES
+from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.runtimes.jax.lowering import Lowered
 from accelbench.runtimes.jax.procedures.base import Example, Inputs, Opened

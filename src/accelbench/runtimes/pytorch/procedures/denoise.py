@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.short import SHORT_PASSES
+from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.short import SHORT_TOKENS
+from accelbench.catalog.short_steps import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import Generation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from accelbench.catalog.short import SHORT_TOKENS
+from accelbench.catalog.short_steps import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.generate import (

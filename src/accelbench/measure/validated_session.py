@@ -22,7 +22,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
+from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time, samples_of
 from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, TimeBudget, fits
 
 #: Blocks that are asked for again are fewer where they take so long.

@@ -22,7 +22,7 @@ from accelbench.exchange.imports import (
     tables,
     timm,
 )
-from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.imports.runs import Run, Table
 
 #: None is a line that is there and has no figure: it did not run.

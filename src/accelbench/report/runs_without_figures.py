@@ -11,7 +11,7 @@ from typing import Any
 
 from accelbench.analysis.history import Gap, HistoryPoint
 from accelbench.analysis.judging import METRICS, Metric
-from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
+from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
 from accelbench.core.provenance import OF_IMPORT_SQL
 
 Row = Mapping[str, Any]

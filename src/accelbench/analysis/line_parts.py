@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accelbench.analysis.alike import parted
+from accelbench.analysis.comparability import parted
 from accelbench.analysis.judging import Metric
 
 if TYPE_CHECKING:

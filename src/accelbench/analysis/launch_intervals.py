@@ -1,6 +1,6 @@
 """The interval within one launch of the figure that is shown: a mean's is not its median's. Pure.
 
-A launch stores the interval of its median, by bootstrap of its samples. Slow steps that a median
+A launch stores the interval of its median, by the ranks of its samples. Slow steps that a median
 does not see make a mean uncertain: beside a median of 2.1 ms ±12 %, a mean of 2.56 ms was seen that
 its own samples leave open by ±38 %. So the interval of a mean is made of its standard error.
 """
