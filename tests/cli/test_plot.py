@@ -159,8 +159,8 @@ def test_of_a_folder_of_result_files(plot: Command, files: Path, tmp_path: Path)
     found = plot.json("--input-dir", files, *asked)
     assert found["files"] == ["visualizations/hardware-latency.svg"]
     said = (tmp_path / found["files"][0]).read_text(encoding="utf-8")
-    assert "8 cells from 8 launches" not in said
-    assert "4 cells from 4 launches" in said
+    assert "8 configurations from 8 launches" not in said
+    assert "4 configurations from 4 launches" in said
     assert "lab" in said
 
 

@@ -69,7 +69,7 @@ def test_a_distribution_counts_what_it_draws_and_what_it_does_not() -> None:
     rows.append(result(batch_size=4, provenance="imported", result_id="imported"))
     given = Subject(points(rows), {"1-0": [1.0, 2.0, 3.0]}, machine=LAB)
     about = drawn("latency-distribution", given).about
-    assert about[0].startswith("1 cell from 1 launch · 3 samples")
+    assert about[0].startswith("1 configuration from 1 launch · 3 samples")
     assert any(line.startswith("3 more launches not drawn") for line in about)
 
 
@@ -86,7 +86,7 @@ def test_what_others_measured_and_did_not_count_is_missed() -> None:
 
 def test_the_matrix_says_of_what_it_is() -> None:
     about = drawn("compatibility").about
-    assert re.match(r"\d+ cells from \d+ launches · .*2026-01-02", about[0])
+    assert re.match(r"\d+ configurations from \d+ launches · .*2026-01-02", about[0])
     assert "Of inference, each platform in the best precision that ran." in about
 
 

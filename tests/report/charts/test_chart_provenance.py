@@ -60,14 +60,14 @@ def test_the_subtitle_says_which_were_not_measured_here(name: str) -> None:
     said = " ".join(drawn(name).about)
     assert "imported: measured by others" in said
     assert "predicted: band" in said
-    assert "simulated: hatched, measured by nobody" in said
+    assert "simulated: hatched, not measured" in said
 
 
 @pytest.mark.parametrize("name", [name for name in TIMES if name not in OF_ONE_PLATFORM])
 def test_what_was_emulated_is_on_no_axis_of_times_and_that_is_said(name: str) -> None:
     found = drawn(name)
     assert not [one for one in found.records if one.get("hardware") == "webgpu"]
-    assert any("emulated cell" in one and "not drawn" in one for one in found.about)
+    assert any("emulated configuration" in one and "not drawn" in one for one in found.about)
 
 
 @pytest.mark.parametrize("name", OF_ONE_PLATFORM)

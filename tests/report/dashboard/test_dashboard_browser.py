@@ -123,7 +123,7 @@ def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address:
     tab.key(SPACE)
     tab.until(lambda: count(tab) != before)
     assert search(tab) == "?hardware=cuda"
-    assert count(tab).startswith("3 cells")
+    assert count(tab).startswith("3 configurations")
     assert tab.js("document.activeElement.value") == "cuda"
     assert tab.js("document.querySelectorAll('#results tbody tr').length") == 3
     assert tab.js("window.same") == 1, "the page was not left"
@@ -156,7 +156,7 @@ def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
     tab.until(
         lambda: tab.js("location.pathname === '/compare' && document.readyState") == "complete"
     )
-    assert "2 cells" in tab.js("document.querySelector('.heading').textContent")
+    assert "2 configurations" in tab.js("document.querySelector('.heading').textContent")
     tabbed_to(tab, "document.activeElement.matches('main tbody th a')")
     outlined = "getComputedStyle(document.activeElement).outlineStyle"
     assert tab.js(outlined) == "solid", "where the focus is can be seen"
@@ -187,7 +187,7 @@ def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
         tab.key(ENTER)
         tab.until(lambda: search(tab) == "?model=&hardware=cuda&from=&to=")
         tab.until(lambda: tab.js("document.readyState") == "complete")
-        assert count(tab).startswith("3 cells")
+        assert count(tab).startswith("3 configurations")
         assert tab.js("document.querySelectorAll('.choices input:checked').length") == 1
     finally:
         tab.scripts(allowed=True)

@@ -85,7 +85,7 @@ def test_it_answers_until_it_is_interrupted_and_ends_well(folder: Path, sign: in
     with started(folder) as (process, address):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
         status, page = asked(address)
-        assert (status, "1 cell" in page) == (200, True)
+        assert (status, "1 configuration" in page) == (200, True)
         process.send_signal(sign)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")

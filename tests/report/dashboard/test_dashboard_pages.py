@@ -37,8 +37,8 @@ def count(page: str) -> str:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("/", "8 cells"),
-        ("/charts", "8 cells"),
+        ("/", "8 configurations"),
+        ("/charts", "8 configurations"),
         ("/chart/pareto?model=bert", "Latency against throughput"),
         ("/chart/trend?hardware=webgpu", "There is nothing to show: it needs a question"),
         ("/history", "1 question was measured in more than one run"),
@@ -58,7 +58,7 @@ def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
 def test_the_overview_says_what_there_is(site: TestClient) -> None:
     page = site.get("/").text
     assert count(page) == (
-        "8 cells · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported, 1 predicted,"
+        "8 configurations · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported, 1 predicted,"
         " 1 simulated · 1 without figures"
     )
     assert len(keys(page)) == 8
@@ -112,7 +112,7 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
 def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
     page = site.get(f"/?{query}").text
     assert len(keys(page)) == expected
-    assert count(page).startswith(f"{expected} cell" if expected else "No cell answers")
+    assert count(page).startswith(f"{expected} configuration" if expected else "No configuration answers")
     rows = list(csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text)))
     assert len(rows) == expected
 
@@ -224,11 +224,11 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     }
     chosen = [now, office, *by_kind.values(), "0" * 16]
     said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in chosen)).text)
-    assert "5 cells, each held against the first" in said
+    assert "5 configurations, each held against the first" in said
     assert "not compared: not alike: source" in said
     assert "not compared: simulated: nobody measured it" in said
     assert "not compared: emulated: such times mean nothing" in said
-    assert "1 cell of this address is not there any more" in said
+    assert "1 configuration of this address is not there any more" in said
     assert "of different runs" not in said  # what is not compared has no ratio of any
     (now,) = keys(site.get("/?from=2026-01-07").text)
     measured = keys(site.get("/?hardware=cpu&provenance=measured").text)

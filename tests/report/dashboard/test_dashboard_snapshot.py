@@ -128,7 +128,7 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
     lake = store_at(folder)
     lake.ensure()
     store(lake, "a", result())
-    assert "1 cell" in visitor(lake).get("/").text
+    assert "1 configuration" in visitor(lake).get("/").text
 
 
 def test_a_store_of_an_older_version_is_shown_without_what_it_lacks(database: Database) -> None:
@@ -190,7 +190,7 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     while "Older than the store" not in (page := site.get("/").text):
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert "1 cell" in page
+    assert "1 configuration" in page
 
 
 def test_who_comes_before_the_first_snapshot_is_asked_to_come_again(
