@@ -53,6 +53,6 @@ def _otherwise(mine: Timed, theirs: Timed) -> str:
 
 
 def _word(name: str, value: object) -> str:
-    if name == "unit" and not value:
-        return "items/s"
+    if name == "unit":  # by the kind of what is counted, in the singular
+        return f"{value}s/s" if value else "items/s"
     return "n/a" if value is None else str(value)

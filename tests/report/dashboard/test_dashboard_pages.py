@@ -45,7 +45,7 @@ def count(page: str) -> str:
         ("/matrix", "1 model on lab"),
         ("/runs", "8 runs"),
         ("/run/night-3", "Run night-3"),
-        ("/compare", "Choose cells first"),
+        ("/compare", "Choose configurations first"),
     ],
 )
 def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
@@ -58,8 +58,8 @@ def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
 def test_the_overview_says_what_there_is(site: TestClient) -> None:
     page = site.get("/").text
     assert count(page) == (
-        "8 configurations · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported, 1 predicted,"
-        " 1 simulated · 1 without figures"
+        "8 configurations · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported,"
+        " 1 predicted, 1 simulated · 1 without figures"
     )
     assert len(keys(page)) == 8
 
@@ -112,7 +112,9 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
 def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
     page = site.get(f"/?{query}").text
     assert len(keys(page)) == expected
-    assert count(page).startswith(f"{expected} configuration" if expected else "No configuration answers")
+    assert count(page).startswith(
+        f"{expected} configuration" if expected else "No configuration answers"
+    )
     rows = list(csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text)))
     assert len(rows) == expected
 
@@ -226,7 +228,7 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in chosen)).text)
     assert "5 configurations, each held against the first" in said
     assert "not compared: not alike: source" in said
-    assert "not compared: simulated: nobody measured it" in said
+    assert "not compared: simulated: not measured" in said
     assert "not compared: emulated: such times mean nothing" in said
     assert "1 configuration of this address is not there any more" in said
     assert "of different runs" not in said  # what is not compared has no ratio of any

@@ -27,7 +27,7 @@ from accelbench.store.database import Database
 HERE = Path(__file__).parent
 #: The pages that a header leads to, each with its address.
 PAGES = (
-    ("Cells", "/"),
+    ("Results", "/"),
     ("Charts", "/charts"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
