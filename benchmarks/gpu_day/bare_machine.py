@@ -24,6 +24,7 @@ OF_THE_MACHINE = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 #: What it may lack, each with the packages that it needs in turn: 29 MiB, 23 of them DuckDB.
 CARRIED: Mapping[str, tuple[str, ...]] = {
     "duckdb": (),
+    "jinja2": ("markupsafe",),
     "psutil": (),
     "pyyaml": (),
     "nvidia-ml-py": (),
