@@ -7,7 +7,7 @@ equals sign (`cuda:=NVIDIA GeForce RTX 4090`), by its number (`cuda:1`) or by it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: From so many digits on, what follows `cuda:` is a part of a name, such as 3090, and no ordinal.
@@ -47,6 +47,13 @@ def is_named(row: Mapping[str, Any], word: str) -> bool:
         if not found:
             return False
     return True
+
+
+def has_one_of(row: Mapping[str, Any], column: str, wanted: Sequence[Any]) -> bool:
+    """Whether a row has one of the values that are asked for in a column."""
+    if column == "hardware":
+        return any(is_named(row, str(word)) for word in wanted)
+    return row.get(column) in wanted
 
 
 def _is_part(colon: str, device: str) -> bool:

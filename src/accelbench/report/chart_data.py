@@ -17,7 +17,7 @@ from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
-from accelbench.query.hardware_words import is_named
+from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
@@ -126,7 +126,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
         for one, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
-            if not all(_answers(row, name, wanted) for name, wanted in filters.items()):
+            if not all(has_one_of(row, name, wanted) for name, wanted in filters.items()):
                 continue
             key = str(row["result_id"])
             rows[key] = row
@@ -146,13 +146,6 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
     rated = matrix_of(priced, of_one, LocalPlatforms())
     return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
-
-
-def _answers(row: Row, column: str, wanted: Sequence[Any]) -> bool:
-    """Whether a row of a file has one of the values that are asked for."""
-    if column == "hardware":
-        return any(is_named(row, str(word)) for word in wanted)
-    return row.get(column) in wanted
 
 
 def _samples_in(one: Record) -> list[float]:

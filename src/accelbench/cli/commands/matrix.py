@@ -13,7 +13,6 @@ from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.text_output import deliver
 from accelbench.cli.services.opening import filled_if_any
-from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
@@ -167,7 +166,7 @@ def _made(
     found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
     made = matrix_on(
-        named_apart(rows),
+        rows,
         machine,
         LocalPlatforms(),
         only,

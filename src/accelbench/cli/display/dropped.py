@@ -13,7 +13,7 @@ from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.query.filters import by_word
-from accelbench.query.hardware_words import is_named
+from accelbench.query.hardware_words import has_one_of
 
 Row = Mapping[str, Any]
 #: By what is told apart what was measured, beside its sizes.
@@ -48,9 +48,9 @@ def not_shown(
     said = []
     for column, name in _NAMES.items():
         for value, names in by_word(column, filters.get(column, ())).items():
-            if any(_answers(row, column, names) for row in shown):
+            if any(has_one_of(row, column, names) for row in shown):
                 continue
-            found = [row for row in rows if _answers(row, column, names)]
+            found = [row for row in rows if has_one_of(row, column, names)]
             if column == "runtime" and not found and value not in registered(RUNTIMES):
                 continue  # another word for one of ours
             why = _why(column, found)
@@ -85,13 +85,6 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
     """The same of what shows every result that is ok, such as a report."""
     return not_shown(filters, rows, [row for row in rows if answered(row)])
-
-
-def _answers(row: Row, column: str, names: Sequence[Any]) -> bool:
-    """Whether a row is of one of the values that a word stands for."""
-    if column == "hardware":
-        return any(is_named(row, str(name)) for name in names)
-    return row.get(column) in names
 
 
 def _why(column: str, found: Sequence[Row]) -> str:
