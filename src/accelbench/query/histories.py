@@ -59,6 +59,8 @@ QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC
 
 #: What a run's figures are of, beside its series.
 _KIND = ("weights_digest", "workarounds", "throughput_unit")
+#: What is asked for each run of a hundred thousand is made once.
+_EVERY = frozenset(metric.name for metric in METRICS)
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -67,19 +69,18 @@ def _kind(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _counting(
     of: Mapping[str, Any], judged: Mapping[tuple[str, ...], Mapping[str, Any]]
-) -> set[str]:
+) -> frozenset[str]:
     """The metrics by which a run is of what is judged: other things say nothing of its noise.
 
     Args:
         of: what the run's figures are of.
         judged: of its series a row of each kind; a neighbour has none, and counts by all.
     """
-    every = {metric.name for metric in METRICS}
     if not judged or _kind(of) in judged:
-        return every
+        return _EVERY
     # What was not read of a row is alike.
     rows = [{name: row.get(name, value) for name, value in of.items()} for row in judged.values()]
-    return {m.name for m in METRICS if any(not parted(m, [row], [of]) for row in rows)}
+    return frozenset(m.name for m in METRICS if any(not parted(m, [row], [of]) for row in rows))
 
 
 def is_of_a_check(label: str) -> bool:
