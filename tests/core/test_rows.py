@@ -1,0 +1,21 @@
+"""The type of a result row is the registry's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accelbench.core import row_types, rows
+
+
+def test_the_type_of_a_row_is_written_from_the_registry() -> None:
+    assert Path(rows.__file__).read_text() == row_types.source()
+
+
+def test_a_column_named_at_run_time_is_a_number_or_nothing() -> None:
+    row = {"threads": 2, "model": "bert", "emulated": True}
+    assert rows.number(row, "threads") == 2
+    assert rows.number(row, "model") is None
+    assert rows.number(row, "emulated") is None
+    assert rows.number(row, "absent") is None
+    assert rows.text(row, "model") == "bert"
+    assert rows.text(row, "absent") == ""
