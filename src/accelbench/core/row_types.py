@@ -8,6 +8,8 @@ test holds the file and the registry together.
 
 from __future__ import annotations
 
+import sys
+
 from accelbench.core.columns import COLUMNS, Kind
 
 #: What Python holds of each kind of column, where it holds anything.
@@ -23,7 +25,7 @@ _TYPES: dict[Kind, str] = {
     "map": "Mapping[str, float]",
 }
 
-_HEAD = '''"""Result row: the columns of benchmark_results as a type. Written by `core/row_types.py`.
+_HEAD = '''"""Result row: the columns of benchmark_results as a type; `core/row_types.py` writes it.
 
 `row["threads"]` and `row.get("threads")` have the column's own type, and a name that is no column
 is an error of the type checker. A name that is only known at run time gives `object`: `number` and
@@ -69,4 +71,4 @@ def source() -> str:
 
 
 if __name__ == "__main__":
-    print(source(), end="")
+    sys.stdout.write(source())

@@ -1,4 +1,4 @@
-"""Result row: the columns of benchmark_results as a type. Written by `core/row_types.py`.
+"""Result row: the columns of benchmark_results as a type; `core/row_types.py` writes it.
 
 `row["threads"]` and `row.get("threads")` have the column's own type, and a name that is no column
 is an error of the type checker. A name that is only known at run time gives `object`: `number` and
