@@ -15,15 +15,15 @@ from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.attempts import VERIFIED
 from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
-from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
+from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
 from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
+from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
 from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
 
 if TYPE_CHECKING:
@@ -35,13 +35,24 @@ _COUNTS = (
     " AND started_at IS NOT NULL"
 )
 _RUNS = f"""
-SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR,
-    any_value(case_id), any_value(device_fingerprint), {{about}}{{figures}}
+SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, {{figures}}
 FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608 — our words
+#: What differs in few series is read of a series first, and of its runs only where it does.
+_SERIES = f"""
+SELECT series_key, any_value(case_id), any_value(device_fingerprint), count(*), {{constant}}
+FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
+GROUP BY series_key
+"""  # noqa: S608
+_DIFFERENT = f"""
+SELECT series_key, coalesce(run_id, ''), {{about}}
+FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
+    AND coalesce(run_id, '') NOT LIKE 'import-%'
+GROUP BY series_key, run_id
+"""  # noqa: S608
 _IMPORTS = f"""
-SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{about}}{{figures}}
+SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{about}}, {{figures}}
 FROM {{results}} WHERE {_COUNTS} AND run_id LIKE 'import-%'
 GROUP BY series_key, run_id, started_at, conditions
 """  # noqa: S608
@@ -51,18 +62,6 @@ FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
     AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608
-#: What launches are figures of, beside their series: the least and the largest of each in a run.
-_KINDS = {
-    "weights_digest": "weights_digest",
-    "workarounds": "CASE WHEN len(workarounds) > 0 THEN workarounds::VARCHAR ELSE '' END",
-    "provenance": "provenance",
-    "throughput_unit": UNIT_SQL,
-}
-_NEEDS = {"throughput_unit": "throughput_unit"}  # of a rate alone
-_OUTPUTS = {
-    "verification": f"bool_or(verification IN ({', '.join(repr(one) for one in VERIFIED)}))",
-    "verification_error": "max(verification_error)",
-}
 
 
 @dataclass(frozen=True)
@@ -91,14 +90,12 @@ def points_in(
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
     there = _there(database)
-    about = _About(metric, there)
-    cases: dict[str, Case] = {}
+    reading = KindsRead(metric, there)
+    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading)
     _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", there), values)
-    for key, run, moment, case, device, *more in rows:
-        cases[key] = str(case or ""), str(device or "")
-        kinds, outputs = about.of(more)
+    for key, run, moment, *figures in rows:
+        kinds, outputs = kinds_of.get(key) or kinds_in[key, run]
         commit, ran = runs.get(run, nothing)
-        figures = more[about.width :]
         for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
                 point = HistoryPoint(
@@ -109,57 +106,28 @@ def points_in(
         listed = "list({0}) FILTER ({0} > 0)"
         _, rows = database.query(_sql(_IMPORTS, metric, where, listed, there), values)
         for found, several in zip(every, _each(rows, len(every)), strict=True):
-            for point, key in _imported(several, about):
+            for point, key in _imported(several, reading):
                 found.setdefault(key, []).append(point)
     chosen = _by_one_figure(metric, every)
     return {key: Line(*line, cases.get(key, ("", ""))) for key, line in chosen.items()}
 
 
-class _About:
-    """What is read of a run beside its figures: what they are of, and what its outputs are."""
-
-    def __init__(self, metric: Metric, there: Container[str]) -> None:
-        self._names = [
-            name for name in _KINDS if name in there and (metric.rated or name not in _NEEDS)
-        ]
-        self._outputs = [sql if name in there else "NULL" for name, sql in _OUTPUTS.items()]
-        self._kinds: dict[tuple[Any, ...], Kinds] = {}
-        self._known: dict[tuple[Any, ...], Outputs] = {}
-
-    @property
-    def sql(self) -> str:
-        """What to ask for."""
-        ends = (f"{end}({_KINDS[name]})" for name in self._names for end in ("min", "max"))
-        return "".join(f"{one}, " for one in (*ends, *self._outputs))
-
-    @property
-    def width(self) -> int:
-        """How many columns that is."""
-        return 2 * len(self._names) + len(self._outputs)
-
-    def of(self, row: Sequence[Any]) -> tuple[Kinds, Outputs]:
-        """The same as objects, of which alike runs share one: most runs are alike."""
-        count = 2 * len(self._names)
-        said, outputs = tuple(row[:count]), tuple(row[count : self.width])
-        kinds = self._kinds.get(said)
-        if kinds is None:
-            kinds = self._kinds[said] = self._rows(said[::2], said[1::2])
-        known = self._known.get(outputs)
-        if known is None:
-            known = self._known[outputs] = Outputs(bool(outputs[0]), outputs[1])
-        return kinds, known
-
-    def _rows(self, least: Sequence[Any], most: Sequence[Any]) -> Kinds:
-        rows = [
-            {name: self._value(name, one) for name, one in zip(self._names, end, strict=True)}
-            | {"throughput": 1.0}  # its unit is that of a rate, said or made of a step
-            for end in (least, most)
-        ]
-        return (rows[0],) if rows[0] == rows[1] else tuple(rows)
-
-    @staticmethod
-    def _value(name: str, one: Any) -> Any:
-        return ([one] if one else []) if name == "workarounds" else one
+def _kinds_of_runs(
+    database: Database, metric: Metric, where: tuple[str, Sequence[Any]], reading: KindsRead
+) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
+    """The case of each series, what it is of where all its runs are alike, and else of each run."""
+    there = _there(database)
+    _, rows = database.query(_sql(_SERIES, metric, where[0], "", there), where[1])
+    cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
+    alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
+    differ = sorted(key for key, kinds in alike.items() if kinds is None)
+    each: dict[tuple[str, str], KindsAndOutputs] = {}
+    if differ:
+        marks = ", ".join("?" * len(differ))
+        sql = _sql(_DIFFERENT, metric, where[0], "", there, keys=marks)
+        _, rows = database.query(sql, [*where[1], *differ])
+        each = {(key, run): reading.of(more) for key, run, *more in rows}
+    return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
 
 
 def _by_one_figure(
@@ -298,7 +266,8 @@ def _sql(
         usable=usable,
         real=_real(there),
         emulated=f"NOT {_real(there)}",
-        about=_About(metric, there).sql,
+        about=KindsRead(metric, there).sql,
+        constant=KindsRead(metric, there).sql_of_all,
         answered=answered_sql(there),
         wrong=wrong_sql(there),
         results=whole_runs_sql(there),
@@ -311,7 +280,9 @@ def _real(there: Container[str]) -> str:
     return "(NOT coalesce(emulated, false))" if "emulated" in there else "true"
 
 
-def _imported(rows: Iterable[Sequence[Any]], about: _About) -> Iterable[tuple[HistoryPoint, str]]:
+def _imported(
+    rows: Iterable[Sequence[Any]], reading: KindsRead
+) -> Iterable[tuple[HistoryPoint, str]]:
     """Points of imports, each with its series; jobs of one version are launches of one point.
 
     What a later release carries forward of a job is no point, and is counted by the first.
@@ -337,7 +308,7 @@ def _imported(rows: Iterable[Sequence[Any]], about: _About) -> Iterable[tuple[Hi
                 again[measured_at] += len(values)
                 continue
         launches.setdefault(place, []).extend(values)
-        of.setdefault(place, about.of(more))
+        of.setdefault(place, reading.of(more))
     ran_with = list(known)
     for place, each in launches.items():
         key, run, moment, number = place

@@ -1,0 +1,55 @@
+"""What a whole series is of is what each of its runs is of, or is read of each run."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from accelbench.analysis.judging import METRICS
+from accelbench.report.kinds_read import KindsRead
+
+_COLUMNS = ("weights_digest", "workarounds", "provenance", "verification", "verification_error")
+_METRIC = next(metric for metric in METRICS if not metric.rated)
+_READING = KindsRead(_METRIC, _COLUMNS)
+_ALIKE = "('a', []::VARCHAR[], 'measured', 'ok', 0.1)"
+
+
+def _of_series(rows: str) -> tuple[object, list[object]]:
+    """What is said of all runs together, and of each by itself."""
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {rows}) v({', '.join(_COLUMNS)})")
+    count, *series = con.execute(f"SELECT count(*), {_READING.sql_of_all} FROM t").fetchone() or ()
+    runs = con.execute(f"SELECT {_READING.sql} FROM t GROUP BY rowid").fetchall()
+    return _READING.of_all(count, series), [_READING.of(run) for run in runs]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        _ALIKE,
+        "('a', ['relu as max']::VARCHAR[], 'imported', 'failed', 0.1)",
+        "(NULL, NULL::VARCHAR[], 'measured', NULL, NULL)",
+    ],
+)
+def test_what_all_runs_have_is_read_once(row: str) -> None:
+    whole, runs = _of_series(f"{row}, {row}")
+    assert whole is not None
+    assert runs == [whole, whole]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "('b', []::VARCHAR[], 'measured', 'ok', 0.1)",
+        "(NULL, []::VARCHAR[], 'measured', 'ok', 0.1)",
+        "('a', ['relu as max']::VARCHAR[], 'measured', 'ok', 0.1)",
+        "('a', []::VARCHAR[], 'imported', 'ok', 0.1)",
+        "('a', []::VARCHAR[], 'measured', 'failed', 0.1)",
+        "('a', []::VARCHAR[], 'measured', NULL, 0.1)",
+        "('a', []::VARCHAR[], 'measured', 'ok', 0.2)",
+        "('a', []::VARCHAR[], 'measured', 'ok', NULL)",
+    ],
+)
+def test_runs_that_differ_are_read_each(other: str) -> None:
+    whole, _ = _of_series(f"{_ALIKE}, {other}")
+    assert whole is None
