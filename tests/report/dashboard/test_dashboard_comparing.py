@@ -68,3 +68,24 @@ def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
     assert "≠" not in plain
     assert '<abbr title="not alike: ' in marked
     assert "≠: beside what is compared" in marked
+
+
+def test_quantised_outputs_are_said_in_the_row(tmp_path: Path) -> None:
+    """int8 stood beside fp32 as twice as fast, and nothing said that its outputs were unknown."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    unverified = {"verification": "not_done", "verification_error": None}
+    store(
+        database,
+        "r",
+        result(),
+        result(precision="int8", **unverified),
+        result(precision="int8", batch_size=2, verification="ok", verification_error=0.01),
+    )
+    found = cells.every(taken(database, "now"), PageQuery())
+    keys = {(one["precision"], one["batch_size"]): one["key"] for one in found}
+    site = visitor(database)
+    first = f"/compare?cell={keys['fp32', 1]}"
+    said = "not known to be exact: outputs not verified"
+    assert site.get(f"{first}&cell={keys['int8', 1]}").text.count(said) == 1
+    assert said not in site.get(f"{first}&cell={keys['int8', 2]}").text

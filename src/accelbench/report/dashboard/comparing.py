@@ -7,7 +7,7 @@ things is not held against each other, and what nobody measured never is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.comparison import (
@@ -22,6 +22,7 @@ from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
+from accelbench.core.exactness import not_exact
 from accelbench.core.figures import statistic_of
 from accelbench.core.launch_failures import Failing, why_unusable
 from accelbench.core.provenance import comparable
@@ -43,6 +44,7 @@ class ComparedCell:
     doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
     first: bool = False  # what the others are held against
     of_other_runs: bool = False  # than the first's launches, all of them
+    not_exact: str = ""  # why its outputs are not known to be those of a float precision
 
     @property
     def speedup(self) -> float | None:
@@ -66,9 +68,13 @@ def beside(
     first, *others = chosen
     base = _side(*first)
     alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
-    return [
+    sides = [
         alone,
         *(_beside(cell, _side(cell, rows), first[0], base, known) for cell, rows in others),
+    ]
+    return [
+        replace(side, not_exact=not_exact(rows))
+        for side, (_, rows) in zip(sides, chosen, strict=True)
     ]
 
 
