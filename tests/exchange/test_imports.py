@@ -28,8 +28,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.provenance import comparable
 from accelbench.exchange.imports.formats import KINDS, files_of, kind_of
 from accelbench.exchange.imports.reading import read_import
-from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.imports.result_row import Source
+from accelbench.exchange.imports.records import MalformedError, Record
+from accelbench.exchange.imports.result_row import Source, imported
 from accelbench.exchange.result_file import document
 from accelbench.exchange.rows import row_of
 from accelbench.store.database import Database
@@ -233,6 +233,18 @@ def test_the_same_question_is_one_case_and_another_source_another_series(tmp_pat
     assert old["case_id"] == new["case_id"] == ours["case_id"]
     assert old["series_key"] == new["series_key"] != ours["series_key"]
     assert len({row["result_id"] for row in (old, new, ours)}) == 3
+
+
+def test_images_of_other_numbers_of_steps_are_other_cases() -> None:
+    """4 denoising steps and 50 were one case, and one was "12x as fast" as the other."""
+    asked = {"model": "sd", "hardware": "cuda", "device_name": "A card", "runtime": "pytorch"}
+    at = Record(Path("a.csv"), 2, {})
+    few, many, unsaid = (
+        imported(Source("us"), {**asked, "denoising_steps": steps, "latency_mean_ms": 5.0}, at=at)
+        for steps in (4, 50, None)
+    )
+    assert len({row["case_id"] for row in (few, many, unsaid)}) == 3
+    assert len({row["series_key"] for row in (few, many, unsaid)}) == 3
 
 
 def test_white_space_makes_no_other_thing_of_a_name(tmp_path: Path) -> None:

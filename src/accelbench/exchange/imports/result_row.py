@@ -20,8 +20,8 @@ _ASKED = (
     *("prompt_tokens", "new_tokens", "audio_seconds", "mode", "scenario", "compiled"),
     *("world_size", "options"),
 )
-#: Sizes that came later make another case only where they are said. Denoising steps never did.
-_LATER = frozenset(columns()) - {*_ASKED, "denoising_steps"}
+#: Sizes that came later make another case only where they are said.
+_LATER = frozenset(columns()) - frozenset(_ASKED)
 #: What is a name: white space around it, or more of it within, makes no other thing of it.
 NAMES = ("model", "hardware", "device_name", "runtime", "precision")
 _NS = 1e6  # in a millisecond
