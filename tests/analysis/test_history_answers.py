@@ -217,7 +217,7 @@ def test_what_a_check_refuses_is_no_step_of_a_line(word: str) -> None:
     for after, answer in ((1, Judgement.CANNOT_TELL), (3, Judgement.CANNOT_TELL)):
         found = parted(before, now, after)
         assert found.answer is answer
-        assert found.said.startswith(f"can't tell: not alike: {word}, since 2026-01-07; of {after}")
+        assert found.said.startswith(f"can't tell: not alike: {word}, since 2026-01-07; {after}")
         assert found.course is not None
         assert not found.course.steps
     found = parted(before, now, 6)

@@ -34,7 +34,7 @@ def test_what_is_named_and_not_here_is_simulated_and_a_note_says_so() -> None:
     assert one.roofline.device == "NVIDIA A100-SXM4-80GB"
     (note,) = plan.notes
     assert "cuda:a100-80gb is not here" in note
-    assert "nobody has measured" in note
+    assert "a limit, not a measurement" in note
 
 
 def test_a_platform_alone_stands_for_a_device_that_is_named() -> None:

@@ -257,7 +257,7 @@ def _too_new(series: Series) -> str:
     last, runs = series.partings[-1], counted(len(series.stretches[-1]), "run")
     few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
     since = series.points[last.at].moment[:16]
-    return f"{last.said}, since {since}; of {runs} since then nothing is told, {few} are needed"
+    return f"{last.said}, since {since}; {runs} since then, {few} are needed"
 
 
 def _as_outputs_are(

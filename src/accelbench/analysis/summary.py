@@ -270,7 +270,7 @@ def _verified(rows: Sequence[Row]) -> list[str]:
         else "",
         f"{said['reference']} are that reference" if said["reference"] else "",
         f"{wrong} were wrong, and have no figures" if wrong else "",
-        f"{said['not_done']} nobody verified" if said["not_done"] else "",
+        f"{said['not_done']} not verified" if said["not_done"] else "",
     ]
     told = [part for part in parts if part]
     return [f"Outputs: {'; '.join(told)}."] if told else []

@@ -72,8 +72,8 @@ def kept_theirs(number: int) -> str:
     """The sentence about results for which a source was named, and that have one."""
     say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
     return (
-        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source is the name"
-        " of what was measured by our own program, or names nobody"
+        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source names the"
+        " source of results that have none"
     )
 
 
@@ -97,8 +97,8 @@ def repeated(number: int) -> str:
     """The sentence about what stands in the files more than once, equal in everything."""
     say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
     return (
-        f"{counted(number, 'line')} {say} another in everything and {are} taken once: nobody says"
-        " whether they are launches of their own or copies of one"
+        f"{counted(number, 'line')} {say} another in everything and {are} taken once: the file"
+        " does not say whether they are separate launches or copies of one"
     )
 
 

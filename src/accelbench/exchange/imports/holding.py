@@ -93,5 +93,5 @@ def wrong_sampling(sampling: Any, samples: Mapping[str, Any]) -> str:
         if not isinstance(steps, list) or not all(type(n) is int and n > 0 for n in steps):
             return f"the steps of {in_quotes(phase)} are no list of whole numbers above 0"
         if len(steps) != len(samples.get(phase, steps)):
-            return f"{len(steps)} steps of {in_quotes(phase)} are told, and other samples are there"
+            return f"{len(steps)} steps of {in_quotes(phase)} do not fit the number of its samples"
     return ""

@@ -131,7 +131,7 @@ def _whose(
                 f"{in_quotes(word)} has characters that cannot be shown.", "Leave them out."
             )
     if source is not None and not source.strip():
-        raise UsageError("--source names nobody.", "Say whose figures they are, or leave it out.")
+        raise UsageError("--source is empty.", "Say whose figures they are, or leave it out.")
     return Source(
         name=source or form.source or form.name,
         commit=commit,

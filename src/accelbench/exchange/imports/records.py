@@ -61,7 +61,8 @@ class Record:
         value = self.values.get(field)
         if not self.has(field):
             self.wrong(
-                field, f"{in_quotes(value)} stands for nothing" if value else "it is missing"
+                field,
+                f"{in_quotes(value)} means that there is no value" if value else "it is missing",
             )
         if isinstance(value, (dict, list)):
             self.wrong(field, "a word was expected")

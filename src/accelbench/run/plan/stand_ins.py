@@ -49,7 +49,7 @@ def remark(hardware: str, named: str, meant: Roofline) -> str:
     """What a reader has to know of a place whose figures are simulated."""
     said = (
         f"{hardware}:{meant.name} is not here: its figures are simulated from the documented"
-        f" roofline of {meant.device}, a limit that nobody has measured."
+        f" roofline of {meant.device}, a limit, not a measurement."
     )
     if named != meant.name:
         said += f" It is what {hardware}{f':{named}' if named else ''} alone stands for."

@@ -337,7 +337,7 @@ def _did_not_start(process: processes.Process, log: Path) -> SurroundingsError:
 def describe_end(status: int | None) -> str:
     """An exit status in words."""
     if status is None:
-        return "its template ended too, so nobody saw how"
+        return "its template ended too, so how is not known"
     if status >= 0:
         return f"exit code {status}"
     try:

@@ -45,7 +45,9 @@ class Profile:
         """For the evidence."""
         if self.why:
             return {"computed_in": None, "computed_in_unknown": self.why}
-        unknown = {} if self.computed_in else {"computed_in_unknown": "no product is told of"}
+        unknown = (
+            {} if self.computed_in else {"computed_in_unknown": "the profile names no product"}
+        )
         return {
             **unknown,
             "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
