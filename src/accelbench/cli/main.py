@@ -50,6 +50,10 @@ COMMANDS = {
         "accelbench.cli.commands.recommend",
         "Say which hardware to take for a model, and why.",
     ),
+    "predict": (
+        "accelbench.cli.commands.predict",
+        "Say how well what nobody measured is predicted.",
+    ),
     "check": (
         "accelbench.cli.commands.check",
         "Say whether anything became worse than a baseline.",

@@ -1,0 +1,87 @@
+"""Regression of a residual on features: boosted trees by scikit-learn, else ridge in numpy.
+
+Boosting minimises the absolute error: on this data squared error gave a median 20 % larger, since
+a few models whose kernels are missing on a device are off by a factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from accelbench.predict.graphs import Floats
+
+BOOSTING, RIDGE = "boosting", "ridge"
+Regression = Callable[[Floats], Floats]
+
+
+def sklearn_is_here() -> bool:
+    """Whether scikit-learn can be imported, without importing it."""
+    return find_spec("sklearn") is not None
+
+
+def fit_regression(
+    features: Floats,
+    target: Floats,
+    weight: Floats | None = None,
+    *,
+    trees: int = 350,
+    seed: int = 0,
+    categories: tuple[int, ...] = (),
+) -> Regression:
+    """A function from features to the target. Columns named as categories hold small numbers."""
+    if not sklearn_is_here():
+        return _ridge(features, target, weight, categories)
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    model: Any = HistGradientBoostingRegressor(
+        loss="absolute_error",
+        max_iter=trees,
+        learning_rate=0.06,
+        max_leaf_nodes=31,
+        min_samples_leaf=10,
+        l2_regularization=1.0,
+        max_features=0.5,
+        random_state=seed,
+        categorical_features=list(categories) or None,
+        early_stopping=False,
+    )
+    model.fit(features, target, sample_weight=weight)
+    return lambda rows: np.asarray(model.predict(rows), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Linear:
+    mean: Floats
+    scale: Floats
+    coefficients: Floats
+    constant: float
+    categories: tuple[tuple[int, Floats], ...]
+
+    def expanded(self, rows: Floats) -> Floats:
+        plain = np.delete(rows, [column for column, _ in self.categories], axis=1)
+        flags = [rows[:, [column]] == values for column, values in self.categories]
+        return np.column_stack([np.nan_to_num(plain), *(one.astype(float) for one in flags)])
+
+    def __call__(self, rows: Floats) -> Floats:
+        z = np.clip((self.expanded(rows) - self.mean) / self.scale, -4, 4)
+        return np.asarray(z @ self.coefficients + self.constant)
+
+
+def _ridge(
+    features: Floats, target: Floats, weight: Floats | None, categories: tuple[int, ...]
+) -> Regression:
+    kinds = tuple((column, np.unique(features[:, column])) for column in categories)
+    bare = _Linear(np.zeros(1), np.ones(1), np.zeros(1), 0.0, kinds)
+    wide = bare.expanded(features)
+    mean, scale = wide.mean(axis=0), wide.std(axis=0) + 1e-6
+    z = np.clip((wide - mean) / scale, -4, 4)
+    w = np.ones(len(z)) if weight is None else weight / weight.mean()
+    constant = float(np.average(target, weights=w))
+    gram = z.T @ (z * w[:, None]) + 10.0 * np.eye(z.shape[1])
+    found = np.linalg.solve(gram, z.T @ (w * (target - constant)))
+    return _Linear(mean, scale, np.asarray(found), constant, kinds)

@@ -1,0 +1,137 @@
+"""Vendor peaks and memory bandwidths of devices, by which times are scaled between them.
+
+Peaks are dense. `half` is fp16 or bf16 with sums in fp32, as PyTorch multiplies under autocast:
+GeForce cards do that at half their fp16 rate, so the figure is below the one on their box. A
+CPU's fp32 peak is cores × clock × operations a clock; `half` repeats it where the CPU has no
+16-bit matrix unit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What limits a device, from its vendor's documents."""
+
+    name: str
+    kind: str
+    half: float  # 1e12 operations a second, a product and its sum being two
+    fp32: float
+    bandwidth: float  # 1e9 bytes a second
+    source: str
+
+    def peak(self, precision: str) -> float:
+        """The peak that a precision's products meet, in 1e12 operations a second."""
+        return self.fp32 if precision in {"fp32", "float32", "fp64"} else self.half
+
+
+def facts_of(name: str) -> DeviceFacts | None:
+    """The facts of a device by the name that a driver or a table gives it."""
+    bare = _bare(name)
+    return next((one for one in _TABLE if _bare(one.name) == bare), None)
+
+
+def known_devices() -> tuple[DeviceFacts, ...]:
+    """Every device whose facts are known."""
+    return _TABLE
+
+
+def _bare(name: str) -> str:
+    text = re.sub(r"\((r|tm|c)\)", " ", name.lower())
+    text = re.sub(r"\b(nvidia|geforce|amd|intel|tesla|graphics|gpu|cpu|processor|edition)\b", " ",
+                  text)  # fmt: skip
+    text = re.sub(r"@.*$|\b\d+-core\b", " ", text)
+    return " ".join(re.sub(r"[^a-z0-9]+", " ", text).split())
+
+
+def _gpu(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
+    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source)
+
+
+def _cpu(
+    name: str, cores: int, gigahertz: float, per_clock: int, bandwidth: float, source: str
+) -> DeviceFacts:
+    peak = cores * gigahertz * per_clock / 1e3
+    return DeviceFacts(name, "cpu", peak, peak, bandwidth, source)
+
+
+_ADA = "NVIDIA Ada GPU architecture whitepaper"
+_AMPERE = "NVIDIA Ampere GA102 GPU architecture whitepaper"
+_BLACKWELL = "NVIDIA RTX Blackwell GPU architecture whitepaper"
+_TURING = "NVIDIA Turing GPU architecture whitepaper"
+_SHEET = "NVIDIA datasheet of the card, without sparsity"
+_INTEL = "Intel product specifications: cores × base clock × operations a clock of its AVX units"
+_AMD = "AMD product specifications: cores × base clock × operations a clock of its AVX units"
+
+_TABLE = (
+    _gpu("GTX 1080 Ti", 11.3, 11.3, 484, "NVIDIA GTX 1080 Ti specifications; no matrix units"),
+    _gpu("TITAN V", 110, 14.9, 653, "NVIDIA TITAN V specifications"),
+    _gpu("V100-SXM2-16GB", 125, 15.7, 900, _SHEET),
+    _gpu("V100-SXM2-32GB", 125, 15.7, 900, _SHEET),
+    _gpu("T4", 65, 8.1, 320, _SHEET),
+    _gpu("TITAN RTX", 130.5, 16.3, 672, _TURING),
+    _gpu("RTX 2060", 25.8, 6.5, 336, _TURING),
+    _gpu("RTX 2070", 29.9, 7.5, 448, _TURING),
+    _gpu("RTX 2080", 40.3, 10.1, 448, _TURING),
+    _gpu("RTX 2080 Ti", 53.8, 13.4, 616, _TURING),
+    _gpu("A10", 125, 31.2, 600, _SHEET),
+    _gpu("A10G", 70, 31.5, 600, "AWS and NVIDIA figures of A10G"),
+    _gpu("A30", 165, 10.3, 933, _SHEET),
+    _gpu("A40", 149.7, 37.4, 696, _SHEET),
+    _gpu("A100-PCIE-40GB", 312, 19.5, 1555, _SHEET),
+    _gpu("A100-SXM4-40GB", 312, 19.5, 1555, _SHEET),
+    _gpu("A100-SXM4-80GB", 312, 19.5, 2039, _SHEET),
+    _gpu("A100 80GB PCIe", 312, 19.5, 1935, _SHEET),
+    _gpu("RTX A4000", 76.7, 19.2, 448, _SHEET),
+    _gpu("RTX A5000", 111.1, 27.8, 768, _SHEET),
+    _gpu("RTX A6000", 154.8, 38.7, 768, _SHEET),
+    _gpu("RTX 3060", 25.4, 12.7, 360, _AMPERE),
+    _gpu("RTX 3070", 40.6, 20.3, 448, _AMPERE),
+    _gpu("RTX 3080", 59.5, 29.8, 760, _AMPERE),
+    _gpu("RTX 3080 Ti", 68.2, 34.1, 912, _AMPERE),
+    _gpu("RTX 3090", 71, 35.6, 936, _AMPERE),
+    _gpu("RTX 3090 Ti", 80, 40, 1008, _AMPERE),
+    _gpu("L4", 121, 30.3, 300, _SHEET),
+    _gpu("L40", 181, 90.5, 864, _SHEET),
+    _gpu("L40S", 362, 91.6, 864, _SHEET),
+    _gpu("RTX 4060", 30.2, 15.1, 272, _ADA),
+    _gpu("RTX 4070", 58.3, 29.1, 504, _ADA),
+    _gpu("RTX 4080", 97.5, 48.7, 717, _ADA),
+    _gpu("RTX 4090", 165.2, 82.6, 1008, _ADA),
+    _gpu("RTX 4000 Ada Generation", 106.9, 26.7, 360, _SHEET),
+    _gpu("RTX 5000 Ada Generation", 261.1, 65.3, 576, _SHEET),
+    _gpu("RTX 6000 Ada Generation", 364.2, 91.1, 960, _SHEET),
+    _gpu("H100 80GB HBM3", 989.5, 67, 3350, _SHEET),
+    _gpu("H100 SXM5 80GB", 989.5, 67, 3350, _SHEET),
+    _gpu("H100 PCIe", 756, 51, 2000, _SHEET),
+    _gpu("H100 NVL", 835, 60, 3900, _SHEET),
+    _gpu("H200", 989.5, 67, 4800, _SHEET),
+    _gpu("GH200 480GB", 989.5, 67, 4000, _SHEET),
+    _gpu("B200", 2250, 80, 8000, _SHEET),
+    _gpu("RTX 5060 Ti", 47.4, 23.7, 448, _BLACKWELL),
+    _gpu("RTX 5070", 61.7, 30.9, 672, _BLACKWELL),
+    _gpu("RTX 5070 Ti", 87.9, 43.9, 896, _BLACKWELL),
+    _gpu("RTX 5080", 112.6, 56.3, 960, _BLACKWELL),
+    _gpu("RTX 5090", 209.5, 104.8, 1792, _BLACKWELL),
+    _gpu("RTX PRO 6000 Blackwell Workstation", 503.8, 126, 1792, _SHEET),
+    _gpu("RTX PRO 6000 Blackwell Server", 468, 117, 1597, _SHEET),
+    _gpu("RTX PRO 6000 Blackwell Max-Q Workstation", 438.9, 110, 1792, _SHEET),
+    _cpu("Core i9-10940X", 14, 3.3, 64, 93.9, _INTEL),
+    _cpu("Core i7-12700H", 14, 2.3, 32, 76.8, _INTEL),
+    _cpu("Core i9-12900K", 16, 3.2, 32, 76.8, _INTEL),
+    _cpu("Core i9-13900K", 24, 3.0, 32, 89.6, _INTEL),
+    _cpu("Core i9-14900K", 24, 3.2, 32, 89.6, _INTEL),
+    _cpu("Xeon Platinum 8259CL", 24, 2.5, 64, 140.8, _INTEL),
+    _cpu("Xeon Platinum 8375C", 32, 2.9, 64, 204.8, _INTEL),
+    _cpu("Xeon Platinum 8488C", 48, 2.4, 64, 307.2, _INTEL),
+    _cpu("Ryzen 9 5950X", 16, 3.4, 32, 51.2, _AMD),
+    _cpu("Ryzen 9 7950X", 16, 4.5, 32, 83.2, _AMD),
+    _cpu("Ryzen 9 9950X", 16, 4.3, 64, 89.6, _AMD),
+    _cpu("Ryzen Threadripper 7980X", 64, 3.2, 32, 166.4, _AMD),
+    _cpu("EPYC 7763", 64, 2.45, 32, 204.8, _AMD),
+    _cpu("EPYC 7R13", 48, 2.65, 32, 204.8, _AMD),
+    _cpu("EPYC 9654", 96, 2.4, 32, 460.8, _AMD),
+)

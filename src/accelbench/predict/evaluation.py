@@ -1,0 +1,155 @@
+"""`accelbench predict --evaluate`: train on one table, predict another, and score.
+
+The measured columns of the test table are read for scoring, and where anchors are asked for those
+of the anchors, which are not scored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench.core.errors import UsageError
+from accelbench.predict.device_facts import facts_of
+from accelbench.predict.graph_evaluation import predict_by_graph
+from accelbench.predict.graph_predictor import GraphTable
+from accelbench.predict.graphs import Ints, read_graphs
+from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
+from accelbench.predict.network_training import torch_is_here
+from accelbench.predict.scoring import Predictions, score, score_by
+from accelbench.predict.tabular import predict_by_table, tabular_method
+
+#: Kinds of hardware whose rows are predicted from operator graphs.
+_GRAPH_KINDS = ("cuda", "cpu")
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What is trained on, what is predicted and how."""
+
+    train: tuple[Path, ...]
+    test: Path
+    graph_features: Path | None = None
+    anchors: int = 0
+    target: str = LATENCY
+    seed: int = 0
+
+
+def evaluate(request: EvaluationRequest) -> dict[str, Any]:
+    """The scores of a request, overall, by hardware and by basis, as JSON holds them.
+
+    Raises:
+        UsageError: a table cannot be read, or the request cannot be answered.
+    """
+    _refuse(request)
+    started = time.monotonic()
+    train = [m for path in request.train for m in read_measurements(path, request.target)]
+    test = read_measurements(request.test, request.target)
+    table = None
+    if request.graph_features is not None:
+        table = GraphTable.of(read_graphs(request.graph_features))
+    return _Evaluation(request, train, test, table).answer(started)
+
+
+def _refuse(request: EvaluationRequest) -> None:
+    if request.target not in TARGETS:
+        raise UsageError("--target takes latency or memory.", "Leave it out for latency.")
+    if request.anchors < 0:
+        raise UsageError("--anchors takes a number of measurements, 0 or more.")
+    if request.anchors and (request.target != LATENCY or request.graph_features is None):
+        raise UsageError(
+            "Anchors calibrate latencies that are predicted from operator graphs.",
+            "Give --graph-features with --target latency, or leave --anchors out.",
+        )
+
+
+class _Evaluation:
+    """One request at work."""
+
+    def __init__(
+        self,
+        request: EvaluationRequest,
+        train: Sequence[TableMeasurement],
+        test: Sequence[TableMeasurement],
+        table: GraphTable | None,
+    ) -> None:
+        self.request, self.train, self.test, self.table = request, train, test, table
+        number = len(test)
+        self.found = Predictions(
+            np.full(number, np.nan),
+            np.full(number, np.nan),
+            ("none",) * number,
+            np.zeros(number, dtype=bool),
+        )
+        self.methods: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    def answer(self, started: float) -> dict[str, Any]:
+        kinds = [m.configuration.kind for m in self.test]
+        for kind in dict.fromkeys(kinds):
+            rows = np.flatnonzero(np.array(kinds) == kind)
+            self._predict_kind(kind, rows)
+        self._note_absent_facts()
+        if self.table is not None and not torch_is_here():
+            self.notes.append("torch is not installed: predicted without an operator network")
+        measured = np.array([m.value for m in self.test])
+        hardware = [m.configuration.hardware for m in self.test]
+        return {
+            "target": self.request.target,
+            "anchors": self.request.anchors,
+            **score(self.found, measured, np.arange(len(self.test))),
+            "per_hardware": score_by(self.found, measured, hardware),
+            "per_basis": score_by(self.found, measured, self.found.basis),
+            "per_mode": score_by(self.found, measured, [m.configuration.mode for m in self.test]),
+            "methods": self.methods,
+            "notes": self.notes,
+            "seconds": round(time.monotonic() - started, 2),
+        }
+
+    def _predict_kind(self, kind: str, rows: Ints) -> None:
+        left = rows
+        if self.table is not None and self.request.target == LATENCY and kind in _GRAPH_KINDS:
+            task = predict_by_graph(
+                self.train, self.test, rows, self.table, self.request.anchors,
+                seed=self.request.seed,
+            )  # fmt: skip
+            if task is not None:
+                self._fill(task.rows, task.predictions)
+                self.methods[kind] = task.method
+                left = np.setdiff1d(rows, task.rows)
+        if len(left):
+            some = predict_by_table(
+                self.train, self.test, left, self.request.target, self.request.seed
+            )
+            self._fill(left, some)
+            self.methods.setdefault(kind, tabular_method())
+            if len(left) < len(rows):
+                self.notes.append(f"{len(left)} rows of {kind} have no graph: {tabular_method()}")
+
+    def _fill(self, rows: Ints, some: Predictions) -> None:
+        basis = list(self.found.basis)
+        for place, said in zip(rows, some.basis, strict=True):
+            basis[int(place)] = said
+        self.found.log_value[rows] = some.log_value
+        self.found.half_width[rows] = some.half_width
+        self.found.anchor[rows] = some.anchor
+        self.found = Predictions(
+            self.found.log_value, self.found.half_width, tuple(basis), self.found.anchor
+        )
+
+    def _note_absent_facts(self) -> None:
+        trained = {m.configuration.hardware for m in self.train}
+        absent = {
+            m.configuration.hardware
+            for m in self.test
+            if m.configuration.kind in _GRAPH_KINDS
+            and m.configuration.hardware not in trained
+            and facts_of(m.configuration.hardware) is None
+        }
+        self.notes += [f"no vendor peaks of {name}: taken for a middle one" for name in
+                       sorted(absent)]  # fmt: skip

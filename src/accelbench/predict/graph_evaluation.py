@@ -1,0 +1,94 @@
+"""Predictions of a test table whose operator graphs are known, trained on another table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelbench.predict.anchors import choose_anchors, condition
+from accelbench.predict.calibration import (
+    Calibration,
+    calibrate,
+    noise_of,
+    residual_inputs,
+)
+from accelbench.predict.graph_predictor import GraphPredictor, GraphTable, cells_of
+from accelbench.predict.graphs import Ints
+from accelbench.predict.measurements import TableMeasurement
+from accelbench.predict.operator_network import GraphBatches
+from accelbench.predict.scoring import Predictions
+from accelbench.predict.transfer import TransferPredictor
+
+
+@dataclass(frozen=True)
+class GraphTask:
+    """Predictions of rows, and what made them."""
+
+    rows: Ints
+    predictions: Predictions
+    method: str
+
+
+def predict_by_graph(
+    train: Sequence[TableMeasurement],
+    test: Sequence[TableMeasurement],
+    rows: Ints,
+    table: GraphTable,
+    anchors: int,
+    *,
+    seed: int = 0,
+) -> GraphTask | None:
+    """Predictions of those rows of the test table, all of one kind of hardware, that have a graph.
+
+    None where the training table has no measurement of the kind with a graph.
+    """
+    kind = test[int(rows[0])].configuration.kind
+    cells = cells_of([m for m in train if m.configuration.kind == kind], table)
+    with_graph = [n for n in rows if table.number(test[int(n)]) is not None]
+    if not len(cells) or not with_graph:
+        return None
+    rows = np.array(with_graph, dtype=np.int64)
+    predictor = GraphPredictor(table, cells).fit(seed=seed)
+    found = TransferPredictor(predictor, range(len(cells.configurations)))
+    chosen = [test[int(n)] for n in rows]
+    graphs = np.array([table.graphs.index[m.graph] for m in chosen], dtype=np.int64)
+    batch = np.array([m.batch for m in chosen], dtype=np.float64)
+    times = found.predict(GraphBatches(graphs, batch), [m.configuration for m in chosen])
+    calibration = calibrate(predictor, anchors, seed=seed)
+    widths = np.array([calibration.half_width(basis) for basis in times.basis])
+    plain = Predictions(
+        times.log_ms + np.log(batch), widths, times.basis, np.zeros(len(rows), dtype=bool)
+    )
+    if anchors:
+        plain = _with_anchors(plain, chosen, graphs, table, calibration, anchors, seed)
+    return GraphTask(rows, plain, predictor.basis)
+
+
+def _with_anchors(
+    plain: Predictions,
+    measured: Sequence[TableMeasurement],
+    graphs: Ints,
+    table: GraphTable,
+    calibration: Calibration,
+    anchors: int,
+    seed: int,
+) -> Predictions:
+    """The same, corrected on each device by as many of its own measurements."""
+    log_value, half_width = plain.log_value.copy(), plain.half_width.copy()
+    anchor = plain.anchor.copy()
+    numbers = {m.configuration: n for n, m in enumerate(measured)}
+    configuration = np.array([numbers[m.configuration] for m in measured], dtype=np.int64)
+    hardware = np.array([m.configuration.hardware for m in measured])
+    for device in dict.fromkeys(hardware):
+        mine = np.flatnonzero(hardware == device)
+        basis = tuple(plain.basis[n] for n in mine)
+        inputs = residual_inputs(table, graphs[mine], configuration[mine], noise_of(basis))
+        chosen = choose_anchors(inputs, anchors, seed)
+        truth = np.log([measured[int(mine[n])].value for n in chosen])
+        mean, deviation = condition(inputs, chosen, truth - log_value[mine[chosen]])
+        log_value[mine] += mean
+        half_width[mine] = calibration.anchored * deviation
+        anchor[mine[chosen]] = True
+    return Predictions(log_value, half_width, plain.basis, anchor)

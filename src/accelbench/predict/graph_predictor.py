@@ -1,0 +1,233 @@
+"""The predictor of models whose operators are known, in configurations that were measured.
+
+A prediction is 0.6 of the operator network and 0.4 of boosting on the residual of a roofline,
+both as logarithms of milliseconds a sample. What is missing of torch and scikit-learn leaves the
+other alone, and ridge regression takes the place of boosting; `basis` says which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accelbench.predict.boosting import (
+    BOOSTING,
+    RIDGE,
+    Regression,
+    fit_regression,
+    sklearn_is_here,
+)
+from accelbench.predict.device_facts import DeviceFacts, facts_of
+from accelbench.predict.graphs import Floats, Ints, OperatorGraphs
+from accelbench.predict.measurements import TableConfiguration, TableMeasurement
+from accelbench.predict.network_training import NetworkTargets, torch_is_here, train_network
+from accelbench.predict.operator_features import (
+    PooledFeatures,
+    operator_features,
+    pooled_features,
+)
+from accelbench.predict.operator_network import (
+    ConfigurationLimits,
+    GraphBatches,
+    OperatorNetwork,
+)
+
+NETWORK = "operator network"
+_NETWORK_SHARE = 0.6
+_LAUNCH_MS = 0.004  # of a kernel in eager mode, on every GPU of the tables within a factor of two
+#: Of a device whose facts are not known: a middle one of its kind. Fitted efficiencies take up
+#: the difference where it was measured.
+_MIDDLE = {
+    "cpu": DeviceFacts("a CPU", "cpu", 1.5, 1.5, 80, "assumed"),
+    "cuda": DeviceFacts("a GPU", "cuda", 100, 30, 900, "assumed"),
+}
+
+
+def limits_of(configuration: TableConfiguration) -> DeviceFacts:
+    """The facts of a configuration's device, or those of a middle one of its kind."""
+    found = facts_of(configuration.hardware)
+    return found or _MIDDLE.get(configuration.kind, _MIDDLE["cuda"])
+
+
+def element_bytes(configuration: TableConfiguration) -> float:
+    """Bytes of a value as it is moved; under autocast some tensors stay in fp32."""
+    return 4.0 if configuration.precision in {"fp32", "float32"} else 2.0
+
+
+@dataclass(frozen=True)
+class GraphTable:
+    """Operator graphs with what both learners see of them."""
+
+    graphs: OperatorGraphs
+    operators: Floats
+    pooled: PooledFeatures
+
+    @classmethod
+    def of(cls, graphs: OperatorGraphs) -> GraphTable:
+        return cls(graphs, operator_features(graphs), pooled_features(graphs))
+
+    def number(self, measurement: TableMeasurement) -> int | None:
+        """The graph of a measurement."""
+        return self.graphs.index.get(measurement.graph)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What was measured: a graph in a configuration, with the logarithm of ms a sample."""
+
+    configurations: tuple[TableConfiguration, ...]
+    graph: Ints
+    configuration: Ints
+    batch: Floats
+    log_ms: Floats
+    families: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    def only(self, keep: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Cells:
+        """Some of the cells; configurations keep their numbers."""
+        families = tuple(f for f, kept in zip(self.families, keep, strict=True) if kept)
+        return Cells(
+            self.configurations, self.graph[keep], self.configuration[keep], self.batch[keep],
+            self.log_ms[keep], families,
+        )  # fmt: skip
+
+
+def cells_of(measurements: Sequence[TableMeasurement], table: GraphTable) -> Cells:
+    """The cells of measurements whose graph is known; several of one cell are averaged."""
+    configurations = tuple(dict.fromkeys(m.configuration for m in measurements))
+    number = {one: n for n, one in enumerate(configurations)}
+    found: dict[tuple[int, int], list[TableMeasurement]] = {}
+    for m in measurements:
+        if (graph := table.number(m)) is not None:
+            found.setdefault((graph, number[m.configuration]), []).append(m)
+    logs = [np.mean([np.log(m.value / m.batch) for m in ms]) for ms in found.values()]
+    return Cells(
+        configurations,
+        np.array([graph for graph, _ in found], dtype=np.int64),
+        np.array([configuration for _, configuration in found], dtype=np.int64),
+        np.array([ms[-1].batch for ms in found.values()], dtype=np.float64),
+        np.array(logs, dtype=np.float64),
+        tuple(ms[0].family for ms in found.values()),
+    )
+
+
+@dataclass
+class GraphPredictor:
+    """Fitted to cells: predicts graphs in the same configurations."""
+
+    table: GraphTable
+    cells: Cells
+    network: OperatorNetwork | None = None
+    regression: Regression | None = None
+    basis: str = ""
+    _rooflines: dict[int, Floats] = field(default_factory=dict)
+
+    def fit(self, *, seed: int = 0, epochs: int = 50, trees: int = 350) -> GraphPredictor:
+        """Train on the cells, with whatever is installed."""
+        learner = BOOSTING if sklearn_is_here() else RIDGE
+        self.basis = learner
+        if torch_is_here():
+            self.network = train_network(
+                self.table.graphs, self.table.operators, self._targets(), self._limits(),
+                seed=seed, epochs=epochs,
+            )  # fmt: skip
+            self.basis = f"{NETWORK} and {learner}"
+        pairs = GraphBatches(self.cells.graph, self.cells.batch)
+        rows = self._rows(pairs, self.cells.configuration)
+        target = self.cells.log_ms - self._roofline(pairs, self.cells.configuration)
+        self.regression = fit_regression(
+            rows, target, trees=trees, seed=seed, categories=(rows.shape[1] - 1,)
+        )
+        return self
+
+    def predict(self, pairs: GraphBatches, configuration: Ints) -> Floats:
+        """Logarithms of milliseconds a sample of graphs, each in its configuration."""
+        assert self.regression is not None
+        if not len(configuration):
+            return np.zeros(0)
+        boosted = self.regression(self._rows(pairs, configuration))
+        boosted = boosted + self._roofline(pairs, configuration)
+        if self.network is None:
+            return np.asarray(boosted)
+        compute, memory, launch = self.parts(pairs, configuration)
+        network = np.log(compute + memory + launch)
+        return np.asarray(_NETWORK_SHARE * network + (1 - _NETWORK_SHARE) * boosted)
+
+    def parts(self, pairs: GraphBatches, configuration: Ints) -> tuple[Floats, Floats, Floats]:
+        """Milliseconds a sample of compute, memory and launches; a roofline's without a network."""
+        found = np.zeros((3, len(configuration)))
+        for one in np.unique(configuration):
+            mine = np.flatnonzero(configuration == one)
+            some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
+            if self.network is None:
+                found[:, mine] = self._bounds(some, int(one))
+            else:
+                found[:, mine] = self.network.parts(
+                    self.table.graphs, self.table.operators, some, int(one)
+                )
+        return found[0], found[1], found[2]
+
+    def _targets(self) -> NetworkTargets:
+        cells = self.cells
+        chosen, row = np.unique(cells.graph, return_inverse=True)
+        shape = (len(chosen), len(cells.configurations))
+        log_ms, batch = np.full(shape, np.nan), np.full(shape, np.nan)
+        log_ms[row, cells.configuration] = cells.log_ms
+        batch[row, cells.configuration] = cells.batch
+        typical = np.nanmedian(batch, axis=1, keepdims=True)
+        return NetworkTargets(chosen, log_ms, np.where(np.isnan(batch), typical, batch))
+
+    def _limits(self) -> ConfigurationLimits:
+        facts = [limits_of(one) for one in self.cells.configurations]
+        both = zip(facts, self.cells.configurations, strict=True)
+        return ConfigurationLimits(
+            np.array([fact.peak(one.precision) for fact, one in both]),
+            np.array([fact.bandwidth for fact in facts]),
+            np.array([element_bytes(one) for one in self.cells.configurations]),
+        )
+
+    def _bounds(self, pairs: GraphBatches, configuration: int) -> Floats:
+        """Compute, memory and launches of a roofline whose operators do not overlap."""
+        table, one = self.table, self.cells.configurations[configuration]
+        facts, f = limits_of(one), table.graphs.figures
+        ops = table.graphs.operators(pairs.chosen)
+        owner = np.repeat(np.arange(len(pairs.chosen)), np.diff(table.graphs.start)[pairs.chosen])
+        batch, count = pairs.batch[owner], f["count"][ops]
+        compute = 2 * f["macs"][ops] / 1e9 / facts.peak(one.precision)
+        moved = (f["input_elements"] + f["output_elements"])[ops]
+        moved = moved + f["weight_elements"][ops] / batch
+        memory = moved * element_bytes(one) / 1e6 / facts.bandwidth
+        size = len(pairs.chosen)
+        bound = compute > memory
+        return np.array([
+            np.bincount(owner, weights=count * compute * bound, minlength=size),
+            np.bincount(owner, weights=count * memory * ~bound, minlength=size),
+            np.bincount(owner, weights=count * _LAUNCH_MS / batch, minlength=size),
+        ])  # fmt: skip
+
+    def _roofline(self, pairs: GraphBatches, configuration: Ints) -> Floats:
+        found = np.zeros(len(configuration))
+        for one in np.unique(configuration):
+            mine = np.flatnonzero(configuration == one)
+            some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
+            found[mine] = np.log(self._bounds(some, int(one)).sum(axis=0) + 1e-9)
+        return found
+
+    def _rows(self, pairs: GraphBatches, configuration: Ints) -> Floats:
+        """The features of boosting; the last one is the configuration's number."""
+        of = np.array([
+            [
+                np.log(limits_of(one).peak(one.precision)), np.log(limits_of(one).bandwidth),
+                one.compiled, one.channels_last, one.version, one.mode == "training",
+            ]
+            for one in self.cells.configurations
+        ], dtype=np.float64)  # fmt: skip
+        roofline = self._roofline(pairs, configuration)
+        return np.column_stack([
+            self.table.pooled.values[pairs.chosen], np.log2(pairs.batch), roofline,
+            of[configuration], configuration,
+        ])  # fmt: skip

@@ -1,0 +1,155 @@
+"""Measurements in the tidy schema: one row a figure, read from Parquet.
+
+The columns that are read: model, family, params_m, gmacs, activations_m, hardware_name,
+hardware_kind, runtime, precision, batch_size, img_size, mode, latency_ms, memory_mb, extra. Any
+other column is left alone. `extra` is JSON; layout, threads, unit and job are taken from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import UsageError
+
+LATENCY, MEMORY = "latency", "memory"
+TARGETS = (LATENCY, MEMORY)
+
+_COLUMNS = (
+    "model", "family", "params_m", "gmacs", "activations_m", "hardware_name", "hardware_kind",
+    "runtime", "precision", "batch_size", "img_size", "mode", "latency_ms", "memory_mb", "extra",
+)  # fmt: skip
+#: Without these a row says nothing of what was measured.
+_REQUIRED = ("model", "hardware_name", "latency_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfiguration:
+    """What a model ran on and how: everything of a measurement but the model and its sizes."""
+
+    hardware: str
+    kind: str
+    runtime: str
+    precision: str
+    mode: str
+    layout: str
+    setting: str  # threads of a CPU, the unit of a phone's chip
+
+    @property
+    def compiled(self) -> bool:
+        return any(word in self.runtime for word in ("inductor", "compile", "dynamo"))
+
+    @property
+    def channels_last(self) -> bool:
+        return self.layout in {"nhwc", "channels_last"}
+
+    @property
+    def version(self) -> float:
+        """The runtime's version as a number that sorts: torch 2.10.1 is 2.10."""
+        found = re.search(r"(\d+)\.(\d+)", self.runtime)
+        return float(found[1]) + float(found[2]) / 100 if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableMeasurement:
+    """One figure and what it is of."""
+
+    model: str
+    family: str
+    image_size: int
+    batch: int
+    configuration: TableConfiguration
+    value: float  # milliseconds a batch, or megabytes
+    parameters_m: float  # NaN where the source does not say
+    gmacs: float
+    activations_m: float
+    job: str  # the source's own name of the measuring; rows that share it are copies
+
+    @property
+    def graph(self) -> tuple[str, int]:
+        """Which operator graph it ran: the architecture, without the weights' tag, at a size."""
+        return self.model.split(".")[0], self.image_size
+
+
+def read_measurements(path: Path, target: str = LATENCY) -> list[TableMeasurement]:
+    """Every row of a table that has the target's figure.
+
+    Raises:
+        UsageError: the file is no Parquet, lacks a column or has no figure of the target.
+    """
+    found = [m for row in _rows(path) if (m := _measurement(row, target)) is not None]
+    if not found:
+        raise UsageError(
+            f"{path.name} has no figure of {target}.",
+            "Give a table whose column latency_ms or memory_mb is filled.",
+        )
+    return found
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        present = set(pq.read_schema(path).names)
+        absent = [name for name in _REQUIRED if name not in present]
+        if not absent:
+            table = pq.read_table(path, columns=[name for name in _COLUMNS if name in present])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UsageError(
+            f"{path.name} cannot be read as Parquet.", "Give a table in the tidy schema."
+        ) from error
+    if absent:
+        raise UsageError(
+            f"{path.name} has no column {', '.join(absent)}.", "Give a table in the tidy schema."
+        )
+    for batch in table.to_batches(max_chunksize=8192):
+        yield from batch.to_pylist()
+
+
+def _measurement(row: Mapping[str, Any], target: str) -> TableMeasurement | None:
+    value = row["latency_ms"] if target == LATENCY else row.get("memory_mb")
+    if not value or not value > 0 or not row["model"] or not row["hardware_name"]:
+        return None
+    extra = _extra(row.get("extra"))
+    return TableMeasurement(
+        model=row["model"],
+        family=row.get("family") or row["model"],
+        image_size=int(row.get("img_size") or 0),
+        batch=int(row.get("batch_size") or 1),
+        configuration=TableConfiguration(
+            hardware=row["hardware_name"],
+            kind=row.get("hardware_kind") or "",
+            runtime=row.get("runtime") or "",
+            precision=row.get("precision") or "",
+            mode=row.get("mode") or "inference",
+            layout=str(extra.get("layout") or ""),
+            setting=_setting(extra),
+        ),
+        value=float(value),
+        parameters_m=_number(row.get("params_m")),
+        gmacs=_number(row.get("gmacs")),
+        activations_m=_number(row.get("activations_m")),
+        job=str(extra.get("job_id") or ""),
+    )
+
+
+def _extra(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _setting(extra: Mapping[str, Any]) -> str:
+    names = ("num_threads", "powersave", "unit", "n_gpus")
+    return " ".join(f"{name}={extra[name]}" for name in names if extra.get(name) is not None)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,152 @@
+"""Predictions in configurations that were never measured, from the nearest that was.
+
+Where the model itself was measured anywhere, its own time is the base, else the predictor's. The
+share of the time that computing takes is scaled by the ratio of the peaks, the share of memory by
+that of the bandwidths, and launches not at all (exponents of one were best on held-out GPUs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelbench.predict.graph_predictor import GraphPredictor, element_bytes, limits_of
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.measurements import TableConfiguration
+from accelbench.predict.operator_network import GraphBatches
+
+#: How a prediction came about, which decides how far it may be off.
+MEASURED = "measured in the same configuration"
+NEW_MODEL = "new model, known hardware"
+SAME_HARDWARE = "measured on the same hardware, other software"
+NEW_HARDWARE = "measured on other hardware"
+BOTH_NEW = "new model, new hardware"
+BASES = (MEASURED, NEW_MODEL, SAME_HARDWARE, NEW_HARDWARE, BOTH_NEW)
+
+
+def distance(one: TableConfiguration, other: TableConfiguration) -> float:
+    """How far two configurations are apart: what changes times most counts most."""
+    there, here = limits_of(one), limits_of(other)
+    ratios = abs(np.log(there.peak(one.precision) / here.peak(other.precision)))
+    ratios += abs(np.log(there.bandwidth / here.bandwidth))
+    return float(
+        1000 * (one.mode != other.mode)
+        + 300 * (one.kind != other.kind)
+        + 100 * (one.compiled != other.compiled)
+        + 60 * (one.precision != other.precision)
+        + (20 + min(10 * ratios, 30)) * (one.hardware != other.hardware)
+        + 15 * (one.channels_last != other.channels_last)
+        + min(8 * abs(one.version - other.version), 12)
+    )
+
+
+@dataclass(frozen=True)
+class TransferredTimes:
+    """Logarithms of milliseconds a sample, each with its basis."""
+
+    log_ms: Floats
+    basis: tuple[str, ...]
+
+
+class TransferPredictor:
+    """Predicts any configuration from those that are allowed as sources."""
+
+    def __init__(
+        self, predictor: GraphPredictor, sources: Collection[int], *, own_times: bool = True
+    ) -> None:
+        self.predictor = predictor
+        self.cells = predictor.cells
+        self.sources = sorted(sources)
+        self.measured: dict[int, dict[int, tuple[float, float]]] = {}
+        if own_times:
+            allowed = set(self.sources)
+            columns = zip(self.cells.graph, self.cells.configuration, self.cells.log_ms,
+                          self.cells.batch, strict=True)  # fmt: skip
+            for graph, configuration, log_ms, batch in columns:
+                if configuration in allowed:
+                    self.measured.setdefault(int(graph), {})[int(configuration)] = (log_ms, batch)
+
+    def nearest(self, wanted: TableConfiguration) -> list[int]:
+        """The sources, nearest first."""
+        known = self.cells.configurations
+        return sorted(self.sources, key=lambda number: distance(known[number], wanted))
+
+    def predict(
+        self, pairs: GraphBatches, wanted: Sequence[TableConfiguration]
+    ) -> TransferredTimes:
+        """The times of graphs, each in the configuration that is wanted of it."""
+        log_ms, basis = np.zeros(len(wanted)), [""] * len(wanted)
+        for one in dict.fromkeys(wanted):
+            mine = np.array([n for n, other in enumerate(wanted) if other == one])
+            some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
+            found = self._in(one, some)
+            log_ms[mine] = found.log_ms
+            for place, said in zip(mine, found.basis, strict=True):
+                basis[place] = said
+        return TransferredTimes(log_ms, tuple(basis))
+
+    def _in(self, wanted: TableConfiguration, pairs: GraphBatches) -> TransferredTimes:
+        order = self.nearest(wanted)
+        mode = self.cells.configurations[order[0]].mode
+        usable = [n for n in order if self.cells.configurations[n].mode == mode]
+        nearest = np.full(len(pairs.chosen), order[0], dtype=np.int64)
+        own = [self._own(int(graph), usable) for graph in pairs.chosen]
+        compute, memory, launch = self.predictor.parts(pairs, nearest)
+        here = np.log(compute + memory + launch)
+        base = np.zeros(len(own))
+        new = np.array([one is None for one in own])
+        if new.any():
+            some = GraphBatches(pairs.chosen[new], pairs.batch[new])
+            base[new] = self.predictor.predict(some, nearest[new])
+        if not new.all():
+            base[~new] = self._carried(pairs, here, own)
+        scaled = np.log(self._scaled(order[0], wanted, compute, memory, launch)) - here
+        basis = [self._basis(wanted, order[0], one) for one in own]
+        return TransferredTimes(base + scaled, tuple(basis))
+
+    def _own(self, graph: int, order: list[int]) -> tuple[int, float, float] | None:
+        """A graph's own time in the nearest configuration it was measured in."""
+        found = self.measured.get(graph)
+        nearest = None if not found else next((n for n in order if n in found), None)
+        return None if nearest is None or not found else (nearest, *found[nearest])
+
+    def _carried(
+        self, pairs: GraphBatches, here: Floats, own: list[tuple[int, float, float] | None]
+    ) -> Floats:
+        """Own times, carried to the nearest configuration and the batch that is asked for."""
+        held = [(n, one) for n, one in enumerate(own) if one is not None]
+        rows = np.array([n for n, _ in held])
+        there: Ints = np.array([one[0] for _, one in held], dtype=np.int64)
+        log_ms = np.array([one[1] for _, one in held])
+        batch = np.array([one[2] for _, one in held])
+        parts = self.predictor.parts(GraphBatches(pairs.chosen[rows], batch), there)
+        return np.asarray(log_ms + here[rows] - np.log(sum(parts)))
+
+    def _scaled(
+        self,
+        source: int,
+        wanted: TableConfiguration,
+        compute: Floats,
+        memory: Floats,
+        launch: Floats,
+    ) -> Floats:
+        known = self.cells.configurations[source]
+        if known.hardware == wanted.hardware and known.precision == wanted.precision:
+            return compute + memory + launch
+        here, there = limits_of(known), limits_of(wanted)
+        faster = there.peak(wanted.precision) / here.peak(known.precision)
+        wider = there.bandwidth / here.bandwidth * element_bytes(known) / element_bytes(wanted)
+        return compute / faster + memory / wider + launch
+
+    def _basis(
+        self, wanted: TableConfiguration, source: int, own: tuple[int, float, float] | None
+    ) -> str:
+        known = self.cells.configurations
+        same = known[source].hardware == wanted.hardware
+        if own is None:
+            return NEW_MODEL if same else BOTH_NEW
+        if known[own[0]] == wanted:
+            return MEASURED
+        return SAME_HARDWARE if known[own[0]].hardware == wanted.hardware else NEW_HARDWARE
