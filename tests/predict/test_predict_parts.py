@@ -7,7 +7,7 @@ import pytest
 from predict_tables import FAMILIES, operators
 
 from accelbench.predict.anchors import ResidualInputs, choose_anchors, condition
-from accelbench.predict.boosting import _ridge
+from accelbench.predict.boosting import _ridge, fit_regression
 from accelbench.predict.device_facts import facts_of, known_devices
 from accelbench.predict.graphs import CLASSES, graphs_of
 from accelbench.predict.intervals import half_width, weighted_quantile
@@ -129,3 +129,14 @@ def test_scores_leave_anchors_out() -> None:
     found = score(predictions, np.array([1.0, 1.0, 1.0]), np.arange(3))
     assert (found["n"], found["mdape"], found["within25"]) == (2, 55.0, 50.0)
     assert found["coverage90"] == 50.0
+
+
+def test_boosting_takes_columns_of_which_nothing_is_known() -> None:
+    """A table without parameters ended in an error of scikit-learn's own."""
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=200)
+    features = np.column_stack([known, np.full(200, np.nan), np.zeros(200)])
+    fit = fit_regression(features, np.sign(known), trees=20)
+    found = fit(np.array([[-2.0, np.nan, 0.0], [2.0, 1.0, 0.0]]))
+    assert found[0] < 0 < found[1]

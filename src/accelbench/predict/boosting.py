@@ -37,6 +37,11 @@ def fit_regression(
     if not sklearn_is_here():
         return _ridge(features, target, weight, categories)
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    # scikit-learn puts a column into bins, and fails for one in which nothing is known.
+    unknown = np.isnan(features).all(axis=0)
+    features = np.where(unknown, 0.0, features)
 
     model: Any = HistGradientBoostingRegressor(
         loss="absolute_error",
@@ -50,8 +55,16 @@ def fit_regression(
         categorical_features=list(categories) or None,
         early_stopping=False,
     )
-    model.fit(features, target, sample_weight=weight)
-    return lambda rows: np.asarray(model.predict(rows), dtype=np.float64)
+    # Its threads wait for each other by spinning: on two busy cores two of them took 27 s for what
+    # one does in 1.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        model.fit(features, target, sample_weight=weight)
+
+    def predicted(rows: Floats) -> Floats:
+        with threadpool_limits(limits=1, user_api="openmp"):
+            return np.asarray(model.predict(np.where(unknown, 0.0, rows)), dtype=np.float64)
+
+    return predicted
 
 
 @dataclass(frozen=True)
