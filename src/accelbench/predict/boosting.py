@@ -50,8 +50,10 @@ def fit_regression(
         categorical_features=list(categories) or None,
         early_stopping=False,
     )
-    model.fit(features, target, sample_weight=weight)
-    return lambda rows: np.asarray(model.predict(rows), dtype=np.float64)
+    # scikit-learn has no bins for a column without any figure.
+    filled = ~np.isnan(features).all(axis=0)
+    model.fit(np.where(filled, features, 0.0), target, sample_weight=weight)
+    return lambda rows: np.asarray(model.predict(np.where(filled, rows, 0.0)), dtype=np.float64)
 
 
 @dataclass(frozen=True)
