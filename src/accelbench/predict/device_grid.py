@@ -20,6 +20,7 @@ Item = tuple[str, str, str]
 _ROUNDS = 15
 _SHRINKAGE = 2.0  # measurements that an effect of zero is worth
 _SHIFT, _SETTING, _NOISE = 0.4, 0.1, 0.06  # standard deviations, of logarithms
+_LEVEL = 0.2  # of an item that was measured on one device
 _AGREEMENT, _LEAST = 0.08, 0.02  # of the weight of a known device
 
 
@@ -37,6 +38,7 @@ class DeviceGrid:
     settings: dict[str, float]
     devices: tuple[str, ...]
     vectors: Floats  # devices × items: less the level
+    counts: Floats  # devices that an item was measured on
 
     @classmethod
     def of(cls, measurements: Sequence[TableMeasurement]) -> DeviceGrid:
@@ -62,7 +64,14 @@ class DeviceGrid:
         np.add.at(sums, (device, item), rest)
         np.add.at(counts, (device, item), 1)
         vectors = np.where(counts > 0, sums / np.maximum(counts, 1), filled)
-        return cls(items, level, dict(zip(settings, by_setting, strict=True)), names, vectors)
+        return cls(
+            items,
+            level,
+            dict(zip(settings, by_setting, strict=True)),
+            names,
+            vectors,
+            (counts > 0).sum(axis=0).astype(np.float64),
+        )
 
     def base(self, m: TableMeasurement) -> float:
         """The logarithm of a figure on the mean device."""
@@ -73,7 +82,9 @@ class DeviceGrid:
         """The same with one device fewer; levels keep what it added to them."""
         kept = [n for n, name in enumerate(self.devices) if name != device]
         names = tuple(self.devices[n] for n in kept)
-        return DeviceGrid(self.items, self.level, self.settings, names, self.vectors[kept])
+        return DeviceGrid(
+            self.items, self.level, self.settings, names, self.vectors[kept], self.counts
+        )
 
 
 def _effects(
@@ -146,4 +157,5 @@ class DeviceProcess:
     def _variance(self, rows: Ints) -> Floats:
         vectors = self.grid.vectors[:, self.item[rows]]
         shared = (vectors**2 * self.weights[:, None]).sum(axis=0)
-        return np.asarray(shared + _SHIFT**2 + _SETTING**2)
+        level = _LEVEL**2 / np.maximum(self.grid.counts[self.item[rows]], 1)
+        return np.asarray(shared + level + _SHIFT**2 + _SETTING**2)

@@ -12,7 +12,7 @@ import numpy as np
 
 from accelbench.predict.device_grid import DeviceGrid, DeviceProcess, item_of
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import LEVEL
+from accelbench.predict.intervals import LEVEL, weighted_quantile
 from accelbench.predict.measurements import TableMeasurement
 from accelbench.predict.scoring import Predictions
 from accelbench.predict.transfer import NEW_HARDWARE, SAME_HARDWARE
@@ -22,6 +22,7 @@ METHOD = "device vectors"
 LEAST_DEVICES = 4
 _MOST_KNOWN = 1500  # rows of one device that are conditioned on
 _TRIED = 10  # devices of the training table by which intervals are calibrated
+_LEFT_OUT = 0.2  # of the rows of a known device
 _HEAVY = 1.9
 
 
@@ -52,7 +53,7 @@ def predict_by_grid(
     rng = np.random.default_rng(seed)
     log_value, deviation = np.zeros(len(rows)), np.zeros(len(rows))
     anchor, basis = np.zeros(len(rows), dtype=bool), [""] * len(rows)
-    ratios = _ratios(grid, known, anchors, rng)
+    ratios = _ratios(train, known, anchors, rng)
     for device in dict.fromkeys(hardware):
         mine = np.flatnonzero(hardware == device)
         own = known.get(device, [])
@@ -90,7 +91,7 @@ def _on_device(
 
 
 def _ratios(
-    grid: DeviceGrid,
+    train: Sequence[TableMeasurement],
     known: dict[str, list[TableMeasurement]],
     anchors: int,
     rng: np.random.Generator,
@@ -100,20 +101,31 @@ def _ratios(
     empty: list[Floats] = []
     names = sorted(known)
     for name in rng.permutation(names)[:_TRIED]:
-        rows, others = known[name], grid.without(name)
+        rows = known[name]
         if len(rows) < 2 * anchors + 4:
             continue
-        new.append(_off(others, [], rows, anchors, rng))
-        models = sorted({m.model for m in rows})
-        out = set(rng.choice(models, max(1, len(models) // 5), replace=False))
-        kept = [m for m in rows if m.model not in out]
-        left = [m for m in rows if m.model in out]
-        if kept and left:
-            empty.append(_off(others, kept, left, 0, rng))
-    return {
-        held: float(np.quantile(np.concatenate(several), LEVEL)) if several else _HEAVY
-        for held, several in ((False, new), (True, empty))
-    }
+        others = [m for m in train if m.configuration.hardware != name]
+        grid = DeviceGrid.of(others)
+        new.append(_off(grid, [], _of_known_items(grid, rows), anchors, rng))
+        out = rng.random(len(rows)) < _LEFT_OUT
+        kept = [m for m, is_out in zip(rows, out, strict=True) if not is_out]
+        left = [m for m, is_out in zip(rows, out, strict=True) if is_out]
+        grid = DeviceGrid.of([*others, *kept])
+        empty.append(_off(grid.without(name), kept, _of_known_items(grid, left), 0, rng))
+    return {held: _quantile(several) for held, several in ((False, new), (True, empty))}
+
+
+def _quantile(several: list[Floats]) -> float:
+    """Nine in ten of the ratios, each device counting alike."""
+    several = [one for one in several if len(one)]
+    if not several:
+        return _HEAVY
+    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in several])
+    return weighted_quantile(np.concatenate(several), weights, LEVEL)
+
+
+def _of_known_items(grid: DeviceGrid, rows: Sequence[TableMeasurement]) -> list[TableMeasurement]:
+    return [m for m in rows if item_of(m) in grid.items]
 
 
 def _off(
@@ -124,6 +136,8 @@ def _off(
     rng: np.random.Generator,
 ) -> Floats:
     """Errors in deviations of one device's rows."""
+    if not wanted:
+        return np.zeros(0)
     mean, deviation, picked = _on_device(grid, own, wanted, anchors, rng)
     rest = np.setdiff1d(np.arange(len(wanted)), picked)
     truth = np.log([wanted[int(n)].value for n in rest])
