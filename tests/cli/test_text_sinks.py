@@ -98,6 +98,10 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("recommend", NAMES[0], "--db", "DB", "--max-latency-ms", "100"),
         ("recommend", "--task", NAMES[1]),
     ),
+    "predict": (
+        ("predict", NAMES[0]),
+        ("predict", "--evaluate", "--train", NAMES[0], "--test", NAMES[1]),
+    ),
     "check": (
         ("check", "--db", "DB", "--baseline", "first", "--run", "second"),
         ("check", "--db", "DB", "--baseline", NAMES[0]),

@@ -108,7 +108,6 @@ def test_hardware_without_facts_is_named(
     [
         ({"target": "beauty"}, "latency or memory"),
         ({"anchors": -1}, "0 or more"),
-        ({"anchors": 3, "target": "memory"}, "Anchors"),
     ],
 )
 def test_what_is_refused(tables: dict[str, Path], change: dict[str, Any], says: str) -> None:

@@ -13,9 +13,11 @@ import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
 
-_SHIFT, _OWN, _LINEAR, _SMOOTH = 0.25, 0.05, 0.12, 0.06  # standard deviations, of logarithms
+_SHIFT, _OWN, _LINEAR, _SMOOTH = 0.25, 0.02, 0.12, 0.03  # standard deviations, of logarithms
 _REACH = 1.5  # of the smooth part, in standard deviations of its features
-_SCALES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+_SCALES = (1.0, 1.5, 2.0, 3.0)
+_PREFERENCE = 2.0  # for a scale of one; ten anchors alone tell little of it
+_FREEDOM, _ROUNDS = 3.0, 5  # of the Student-t noise of anchors, and of its reweighting
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,28 @@ def _squares(one: Floats, other: Floats) -> Floats:
 
 def condition(inputs: ResidualInputs, anchors: Ints, residual: Floats) -> tuple[Floats, Floats]:
     """The mean and standard deviation of every row's residual, given those of the anchors."""
-    kernel_shift, kernel_rest = _kernels(inputs, anchors)
-    noise = np.diag(inputs.noise[anchors] ** 2)
-    best, likelihood = 1.0, -np.inf
-    for scale in _SCALES:
-        covariance = kernel_shift[anchors] + scale**2 * (kernel_rest[anchors] + noise)
-        found = _log_likelihood(covariance, residual) - 0.5 * np.log(scale) ** 2
-        if found > likelihood:
-            best, likelihood = scale, found
-    covariance = kernel_shift[anchors] + best**2 * (kernel_rest[anchors] + noise)
-    cross = kernel_shift + best**2 * kernel_rest
+    shift, rest = _kernels(inputs, anchors)
+    noise = inputs.noise[anchors] ** 2
+    best = max(_SCALES, key=lambda one: _likelihood_of(one, shift, rest, noise, anchors, residual))
+    cross = shift + best**2 * rest
+    spread = best**2 * noise
+    for _ in range(_ROUNDS):  # an anchor far from what the others say counts as a noisier one
+        covariance = cross[anchors] + np.diag(spread)
+        mean = cross[anchors] @ np.linalg.solve(covariance, residual)
+        apart = (residual - mean) ** 2 / (best**2 * noise)
+        spread = best**2 * noise * (_FREEDOM + apart) / (_FREEDOM + 1)
+    covariance = cross[anchors] + np.diag(spread)
     solved = np.linalg.solve(covariance, np.column_stack([residual, cross.T]))
-    mean = cross @ solved[:, 0]
     own = _SHIFT**2 + best**2 * (_own_variance(inputs) + inputs.noise**2)
     variance = own - np.einsum("ij,ji->i", cross, solved[:, 1:])
-    return np.asarray(mean), np.sqrt(np.maximum(variance, (best * inputs.noise) ** 2))
+    return cross @ solved[:, 0], np.sqrt(np.maximum(variance, (best * inputs.noise) ** 2))
+
+
+def _likelihood_of(
+    scale: float, shift: Floats, rest: Floats, noise: Floats, anchors: Ints, residual: Floats
+) -> float:
+    covariance = shift[anchors] + scale**2 * (rest[anchors] + np.diag(noise))
+    return _log_likelihood(covariance, residual) - _PREFERENCE * float(np.log(scale)) ** 2
 
 
 def _log_likelihood(covariance: Floats, values: Floats) -> float:

@@ -72,7 +72,7 @@ def residual_inputs(
 
 def noise_of(basis: tuple[str, ...]) -> Floats:
     """What no neighbour explains of a row's residual: more where the model itself is predicted."""
-    return np.array([0.09 if one in {NEW_MODEL, BOTH_NEW} else 0.035 for one in basis])
+    return np.array([0.12 if one in {NEW_MODEL, BOTH_NEW} else 0.08 for one in basis])
 
 
 def calibrate(predictor: GraphPredictor, anchors: int = 0, *, seed: int = 0) -> Calibration:

@@ -19,6 +19,8 @@ from accelbench.predict.device_facts import facts_of
 from accelbench.predict.graph_evaluation import predict_by_graph
 from accelbench.predict.graph_predictor import GraphTable
 from accelbench.predict.graphs import Ints, read_graphs
+from accelbench.predict.grid_evaluation import METHOD as GRID_METHOD
+from accelbench.predict.grid_evaluation import grid_rows, predict_by_grid
 from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.scoring import Predictions, score, score_by
@@ -61,11 +63,6 @@ def _refuse(request: EvaluationRequest) -> None:
         raise UsageError("--target takes latency or memory.", "Leave it out for latency.")
     if request.anchors < 0:
         raise UsageError("--anchors takes a number of measurements, 0 or more.")
-    if request.anchors and (request.target != LATENCY or request.graph_features is None):
-        raise UsageError(
-            "Anchors calibrate latencies that are predicted from operator graphs.",
-            "Give --graph-features with --target latency, or leave --anchors out.",
-        )
 
 
 class _Evaluation:
@@ -122,6 +119,15 @@ class _Evaluation:
                 self._fill(task.rows, task.predictions)
                 self.methods[kind] = task.method
                 left = np.setdiff1d(rows, task.rows)
+        like = [m for m in self.train if m.configuration.kind == kind]
+        on_grid = grid_rows(like, self.test, left)
+        if len(on_grid):
+            some = predict_by_grid(
+                like, self.test, on_grid, self.request.anchors, self.request.seed
+            )
+            self._fill(on_grid, some)
+            self.methods.setdefault(kind, GRID_METHOD)
+            left = np.setdiff1d(left, on_grid)
         if len(left):
             some = predict_by_table(
                 self.train, self.test, left, self.request.target, self.request.seed
@@ -129,7 +135,9 @@ class _Evaluation:
             self._fill(left, some)
             self.methods.setdefault(kind, tabular_method())
             if len(left) < len(rows):
-                self.notes.append(f"{len(left)} rows of {kind} have no graph: {tabular_method()}")
+                self.notes.append(f"{len(left)} rows of {kind} by {tabular_method()}")
+            if self.request.anchors:
+                self.notes.append(f"{len(left)} rows of {kind} without anchors")
 
     def _fill(self, rows: Ints, some: Predictions) -> None:
         basis = list(self.found.basis)
@@ -148,6 +156,7 @@ class _Evaluation:
             m.configuration.hardware
             for m in self.test
             if m.configuration.kind in _GRAPH_KINDS
+            and self.methods.get(m.configuration.kind) != GRID_METHOD
             and m.configuration.hardware not in trained
             and facts_of(m.configuration.hardware) is None
         }

@@ -7,7 +7,6 @@ other column is left alone. `extra` is JSON; layout, threads, unit and job are t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, loads
 
 LATENCY, MEMORY = "latency", "memory"
 TARGETS = (LATENCY, MEMORY)
@@ -140,8 +140,8 @@ def _measurement(row: Mapping[str, Any], target: str) -> TableMeasurement | None
 
 def _extra(text: Any) -> dict[str, Any]:
     try:
-        found = json.loads(text) if text else {}
-    except ValueError:
+        found = loads(text) if text else {}
+    except JsonError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -1,0 +1,144 @@
+"""Predictions of a test table without operator graphs: empty cells of known devices, new devices.
+
+Intervals are calibrated by treating devices of the training table as the test's are: as new ones
+with as many anchors, or as known ones some of whose models are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accelbench.predict.device_grid import DeviceGrid, DeviceProcess, item_of
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.intervals import LEVEL, weighted_quantile
+from accelbench.predict.measurements import TableMeasurement
+from accelbench.predict.scoring import Predictions
+from accelbench.predict.transfer import NEW_HARDWARE, SAME_HARDWARE
+
+METHOD = "device vectors"
+#: With fewer, their vectors say nothing of another device.
+LEAST_DEVICES = 4
+_MOST_KNOWN = 1500  # rows of one device that are conditioned on
+_TRIED = 10  # devices of the training table by which intervals are calibrated
+_LEFT_OUT = 0.2  # of the rows of a known device
+_HEAVY = 1.9
+
+
+def grid_rows(
+    train: Sequence[TableMeasurement], test: Sequence[TableMeasurement], rows: Ints
+) -> Ints:
+    """The rows whose model, runtime and precision were measured on enough devices' kind."""
+    if len({m.configuration.hardware for m in train}) < LEAST_DEVICES:
+        return np.zeros(0, dtype=np.int64)
+    items = {item_of(m) for m in train}
+    return np.array([n for n in rows if item_of(test[int(n)]) in items], dtype=np.int64)
+
+
+def predict_by_grid(
+    train: Sequence[TableMeasurement],
+    test: Sequence[TableMeasurement],
+    rows: Ints,
+    anchors: int,
+    seed: int,
+) -> Predictions:
+    """Predictions of rows whose items are known, all of one kind of hardware."""
+    grid = DeviceGrid.of(train)
+    known: dict[str, list[TableMeasurement]] = {}
+    for m in train:
+        known.setdefault(m.configuration.hardware, []).append(m)
+    chosen = [test[int(n)] for n in rows]
+    hardware = np.array([m.configuration.hardware for m in chosen])
+    rng = np.random.default_rng(seed)
+    log_value, deviation = np.zeros(len(rows)), np.zeros(len(rows))
+    anchor, basis = np.zeros(len(rows), dtype=bool), [""] * len(rows)
+    ratios = _ratios(train, known, anchors, rng)
+    for device in dict.fromkeys(hardware):
+        mine = np.flatnonzero(hardware == device)
+        own = known.get(device, [])
+        mean, spread, picked = _on_device(
+            grid.without(device), own, [chosen[n] for n in mine], 0 if own else anchors, rng
+        )
+        log_value[mine], anchor[mine[picked]] = mean, True
+        deviation[mine] = spread * ratios[bool(own)]
+        for n in mine:
+            basis[int(n)] = SAME_HARDWARE if own else NEW_HARDWARE
+    return Predictions(log_value, deviation, tuple(basis), anchor)
+
+
+def _on_device(
+    grid: DeviceGrid,
+    own: Sequence[TableMeasurement],
+    wanted: Sequence[TableMeasurement],
+    anchors: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, Ints]:
+    """Means and deviations of the wanted rows on one device, and which of them are anchors."""
+    if len(own) > _MOST_KNOWN:
+        own = [own[n] for n in sorted(rng.choice(len(own), _MOST_KNOWN, replace=False))]
+    rows = [*own, *wanted]
+    process = DeviceProcess(grid, rows)
+    places = np.arange(len(own), len(rows))
+    given = np.arange(len(own))
+    picked = np.zeros(0, dtype=np.int64)
+    if anchors:
+        picked = process.choose(places, anchors)
+        given = np.concatenate([given, picked])
+    truth = np.log([rows[int(n)].value for n in given]) if len(given) else np.zeros(0)
+    mean, deviation = process.condition(given, truth, places)
+    return mean, deviation, picked - len(own)
+
+
+def _ratios(
+    train: Sequence[TableMeasurement],
+    known: dict[str, list[TableMeasurement]],
+    anchors: int,
+    rng: np.random.Generator,
+) -> dict[bool, float]:
+    """What multiplies a deviation: for new devices, and for empty cells of known ones."""
+    new: list[Floats] = []
+    empty: list[Floats] = []
+    names = sorted(known)
+    for name in rng.permutation(names)[:_TRIED]:
+        rows = known[name]
+        if len(rows) < 2 * anchors + 4:
+            continue
+        others = [m for m in train if m.configuration.hardware != name]
+        grid = DeviceGrid.of(others)
+        new.append(_off(grid, [], _of_known_items(grid, rows), anchors, rng))
+        out = rng.random(len(rows)) < _LEFT_OUT
+        kept = [m for m, is_out in zip(rows, out, strict=True) if not is_out]
+        left = [m for m, is_out in zip(rows, out, strict=True) if is_out]
+        grid = DeviceGrid.of([*others, *kept])
+        empty.append(_off(grid.without(name), kept, _of_known_items(grid, left), 0, rng))
+    return {held: _quantile(several) for held, several in ((False, new), (True, empty))}
+
+
+def _quantile(several: list[Floats]) -> float:
+    """Nine in ten of the ratios, each device counting alike."""
+    several = [one for one in several if len(one)]
+    if not several:
+        return _HEAVY
+    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in several])
+    return weighted_quantile(np.concatenate(several), weights, LEVEL)
+
+
+def _of_known_items(grid: DeviceGrid, rows: Sequence[TableMeasurement]) -> list[TableMeasurement]:
+    return [m for m in rows if item_of(m) in grid.items]
+
+
+def _off(
+    grid: DeviceGrid,
+    own: Sequence[TableMeasurement],
+    wanted: Sequence[TableMeasurement],
+    anchors: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Errors in deviations of one device's rows."""
+    if not wanted:
+        return np.zeros(0)
+    mean, deviation, picked = _on_device(grid, own, wanted, anchors, rng)
+    rest = np.setdiff1d(np.arange(len(wanted)), picked)
+    truth = np.log([wanted[int(n)].value for n in rest])
+    return np.asarray(np.abs(mean[rest] - truth) / deviation[rest])
