@@ -19,7 +19,7 @@ Item = tuple[str, str, str]
 
 _ROUNDS = 15
 _SHRINKAGE = 2.0  # measurements that an effect of zero is worth
-_SHIFT, _SETTING, _NOISE = 0.4, 0.1, 0.06  # standard deviations, of logarithms
+_SHIFT, _SETTING, _NOISE = 0.4, 0.3, 0.06  # standard deviations, of logarithms
 _LEVEL = 0.2  # of an item that was measured on one device
 _AGREEMENT, _LEAST = 0.08, 0.02  # of the weight of a known device
 
@@ -29,6 +29,11 @@ def item_of(m: TableMeasurement) -> Item:
     return m.model, m.configuration.runtime, m.configuration.precision
 
 
+def device_of(m: TableMeasurement) -> tuple[str, str]:
+    """What has a vector: hardware at one setting, since threads change which models are fast."""
+    return m.configuration.hardware, m.configuration.setting
+
+
 @dataclass(frozen=True)
 class DeviceGrid:
     """Levels of items, effects of settings, and the vectors of known devices."""
@@ -36,7 +41,7 @@ class DeviceGrid:
     items: dict[Item, int]
     level: Floats
     settings: dict[str, float]
-    devices: tuple[str, ...]
+    devices: tuple[tuple[str, str], ...]  # hardware and its setting
     vectors: Floats  # devices × items: less the level
     counts: Floats  # devices that an item was measured on
 
@@ -44,9 +49,10 @@ class DeviceGrid:
     def of(cls, measurements: Sequence[TableMeasurement]) -> DeviceGrid:
         """The grid of measurements of one kind of hardware; repeats of a cell are averaged."""
         items = {one: n for n, one in enumerate(dict.fromkeys(map(item_of, measurements)))}
-        names = tuple(dict.fromkeys(m.configuration.hardware for m in measurements))
+        names = tuple(dict.fromkeys(map(device_of, measurements)))
+        numbers = {name: n for n, name in enumerate(names)}
         settings = list(dict.fromkeys(m.configuration.setting for m in measurements))
-        device = np.array([names.index(m.configuration.hardware) for m in measurements])
+        device = np.array([numbers[device_of(m)] for m in measurements])
         item = np.array([items[item_of(m)] for m in measurements])
         setting = np.array([settings.index(m.configuration.setting) for m in measurements])
         log_value = np.log([m.value for m in measurements])
@@ -80,7 +86,7 @@ class DeviceGrid:
 
     def without(self, device: str) -> DeviceGrid:
         """The same with one device fewer; levels keep what it added to them."""
-        kept = [n for n, name in enumerate(self.devices) if name != device]
+        kept = [n for n, (name, _) in enumerate(self.devices) if name != device]
         names = tuple(self.devices[n] for n in kept)
         return DeviceGrid(
             self.items, self.level, self.settings, names, self.vectors[kept], self.counts
