@@ -21,6 +21,7 @@ _FIGURES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 
 @app.command(cls=SpacedLists)
 def predict(
+    model: list[str] | None = typer.Argument(None, hidden=True),
     evaluate: bool = typer.Option(
         False, "--evaluate", help="Train on one table, predict another and score the predictions."
     ),
@@ -44,7 +45,7 @@ def predict(
     mdape and mape are the median and mean error in percent, within25 the share that is off by less
     than 25 %, coverage90 the share inside the 90 % interval.
     """
-    if not evaluate:
+    if model or not evaluate:
         raise UsageError(
             "Predicting single models is not possible yet.",
             "Score predictions with --evaluate --train FILE --test FILE.",
