@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-Row = Mapping[str, Any]
+from accelbench.core.rows import Row
 
 #: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
 _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+
+from accelbench.core.rows import Row
 
 #: The unit of a rate whose source names none, and of rates that are of several kinds of items.
 ITEMS = "items/s"
-
-Row = Mapping[str, Any]
 
 
 #: An item of the batch by any other name is the same item. Whatever else is counted is of a kind of
