@@ -222,7 +222,7 @@ def test_figures_of_others_keep_their_source_and_that_is_said(
     shell("export", f"all.{form}", "--db", "a.duckdb")
     words = ("import", form, f"all.{form}", "--source", "lab", "--db", "b.duckdb")
     lines = shell(*words)[1].splitlines()
-    assert lines[1].startswith("2 results say whose they are, and keep it: --source is")
+    assert lines[1].startswith("2 results say whose they are, and keep it: --source names")
     assert "Machine, by --machine: source timm" in lines
     found = shell.json("import", form, f"all.{form}", "--source", "lab", "--db", "c.duckdb")
     assert found["keep_their_source"] == 2
