@@ -91,10 +91,13 @@ def points_in(
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
     there = _there(database)
     reading = KindsRead(metric, there)
-    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading)
+    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, there)
     _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", there), values)
     for key, run, moment, *figures in rows:
-        kinds, outputs = kinds_of.get(key) or kinds_in[key, run]
+        known = kinds_of.get(key) or kinds_in.get((key, run))
+        if known is None:
+            continue  # written since the kinds were read: the next look has it
+        kinds, outputs = known
         commit, ran = runs.get(run, nothing)
         for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
@@ -113,10 +116,13 @@ def points_in(
 
 
 def _kinds_of_runs(
-    database: Database, metric: Metric, where: tuple[str, Sequence[Any]], reading: KindsRead
+    database: Database,
+    metric: Metric,
+    where: tuple[str, Sequence[Any]],
+    reading: KindsRead,
+    there: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
-    there = _there(database)
     _, rows = database.query(_sql(_SERIES, metric, where[0], "", there), where[1])
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
@@ -259,6 +265,7 @@ def _sql(
     """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
     figures = ", ".join(figure.format(one.sql) for one in metric.alternatives)
+    reading = KindsRead(metric, there)
     return text.format(
         value=metric.sql,
         figures=figures,
@@ -266,8 +273,8 @@ def _sql(
         usable=usable,
         real=_real(there),
         emulated=f"NOT {_real(there)}",
-        about=KindsRead(metric, there).sql,
-        constant=KindsRead(metric, there).sql_of_all,
+        about=reading.sql,
+        constant=reading.sql_of_all,
         answered=answered_sql(there),
         wrong=wrong_sql(there),
         results=whole_runs_sql(there),
