@@ -39,10 +39,11 @@ def series_in(
     }
     about = about_series(database, {key: _newest_run(line) for key, line in shown.items()})
     several = [(about[key], line) for key, line in shown.items()]
-    found = told(database, several, metric, (where, values), least, nothing)
+    all_series = told(database, several, metric, (where, values), least, nothing)
     names = ("model", "series_key")
     ordered = sorted(
-        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+        all_series,
+        key=lambda series: (-(series.newest_step or 0.0), *(str(series.row.get(n)) for n in names)),
     )
     return ordered, nothing.unseen(lines)
 
@@ -62,4 +63,4 @@ def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, dic
 
 
 def _newest_run(line: Line) -> str:
-    return max(line.points, key=lambda one: one.moment).run_id
+    return max(line.points, key=lambda point: point.moment).run_id

@@ -73,10 +73,10 @@ def subject_in(
         rows = with_costs(marked(rows, failing), prices, dict.fromkeys(ours, here))
         rows = named_apart(rows)
         rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
-        found = points(rows, dict.fromkeys(ours, str(here)))
+        chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
-            found,
-            _samples(database, found),
+            chart_points,
+            _samples(database, chart_points),
             _series(database, of_it, [*values, *ours]),
             matrix_of(rows, here, LocalPlatforms()),
             roofs_of(database, rows),
@@ -122,8 +122,8 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     machines: dict[str, Machine] = {}
     for file in files:
         whole = object_of(file)
-        told = runs_told(whole)
-        for one, body in told_as_json(whole):
+        runs = runs_told(whole)
+        for record, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
             if not all(has_one_of(row, name, wanted) for name, wanted in filters.items()):
@@ -131,16 +131,16 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
             key = str(row["result_id"])
             rows[key] = row
             run = str(row.get("run_id"))
-            about = told.get(run, told.get(""))
-            said = about.get("environment") if isinstance(about, Mapping) else None
-            machines[run] = machine_of(run, said)
-            if one.has("samples"):
-                samples[key] = _samples_in(one)
+            about = runs.get(run, runs.get(""))
+            environment = about.get("environment") if isinstance(about, Mapping) else None
+            machines[run] = machine_of(run, environment)
+            if record.has("samples"):
+                samples[key] = _samples_in(record)
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
     priced = named_apart(with_costs(ordered, prices, machines))
-    names = {run: str(one) for run, one in machines.items()}
+    names = {run: str(machine) for run, machine in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)
     of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
@@ -148,22 +148,22 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
 
 
-def _samples_in(one: Record) -> list[float]:
+def _samples_in(record: Record) -> list[float]:
     """Of a result in a file."""
-    samples = one.of("samples").values.get("step") or ()
+    samples = record.of("samples").values.get("step") or ()
     steps = None
-    if one.has("sampling") and (told := one.of("sampling")).has("step"):
-        steps = told.of("step").values.get("steps")
+    if record.has("sampling") and (sampling := record.of("sampling")).has("step"):
+        steps = sampling.of("step").values.get("steps")
     if steps and len(steps) != len(samples):
-        one.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
+        record.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
     return step_ms(samples, steps)
 
 
 def _plain(value: Any) -> Any:
     """As a database has it: objects of a file know their lines, and are no part of a key."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
 def _where(filters: Filters) -> tuple[str, list[Any]]:
@@ -183,14 +183,15 @@ def _there(database: Database) -> list[str]:
     return [name for name in dict.fromkeys(_COLUMNS) if name in known]
 
 
-def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
+def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, list[float]]:
     from accelbench.report.charts.distribution import MOST_LAUNCHES
 
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(
-        (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
+        (point for point in chart_points if point.timed),
+        key=lambda point: int(point.row.get("batch_size") or 0),
     )
-    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:MOST_LAUNCHES]
+    wanted = [str(row["result_id"]) for point in ordered for row in point.rows][:MOST_LAUNCHES]
     return step_samples(database, wanted)
 
 
@@ -200,7 +201,7 @@ def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[S
     from accelbench.measure.launches import LEAST_EFFECT
     from accelbench.report.all_series import series_in
 
-    found, _ = series_in(
+    all_series, _ = series_in(
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
     )
-    return sorted(found, key=lambda one: not one.changed)
+    return sorted(all_series, key=lambda series: not series.changed)

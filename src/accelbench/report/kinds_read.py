@@ -34,12 +34,12 @@ KindsAndOutputs = tuple[Kinds, Outputs]
 class KindsRead:
     """Columns to ask for of a run or a series, and objects of what they say."""
 
-    def __init__(self, metric: Metric, there: Container[str]) -> None:
+    def __init__(self, metric: Metric, columns: Container[str]) -> None:
         self._names = [
-            name for name in _KINDS if name in there and (metric.rated or name not in _NEEDS)
+            name for name in _KINDS if name in columns and (metric.rated or name not in _NEEDS)
         ]
         self._outputs = [
-            (sql, merge) if name in there else ("NULL::DOUBLE", "max")
+            (sql, merge) if name in columns else ("NULL::DOUBLE", "max")
             for name, (sql, merge) in _OUTPUTS.items()
         ]
         self._kinds: dict[tuple[Any, ...], Kinds] = {}

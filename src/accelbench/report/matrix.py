@@ -49,7 +49,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
         "model_families": {
             line.name: {
                 "hardware_compatibility": _cells(line),
-                "models": [one.name for one in matrix.models if one.family == line.name],
+                "models": [model.name for model in matrix.models if model.family == line.name],
             }
             for line in matrix.families
         },
@@ -58,7 +58,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
             for line in matrix.models
         },
         "machine": _machine(about.machine),
-        "other_machines": [_machine(one) for one in about.others],
+        "other_machines": [_machine(other) for other in about.others],
         "precision": about.precision,
         "mode": about.mode,
         "newest_result": matrix.newest or None,
@@ -110,8 +110,8 @@ def _machine(machine: Machine) -> dict[str, Any]:
 
 def moment(text: str) -> str:
     """A stored moment as pages say it: to the minute; what is none stays as it is."""
-    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)", text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+    match = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)", text)
+    return f"{match[1]} {match[2]} UTC" if match else text
 
 
 def mark(cell: MatrixCell) -> str:

@@ -11,15 +11,15 @@ from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
 
 
-def document(found: Sequence[Pivot]) -> list[dict[str, Any]]:
+def document(pivots: Sequence[Pivot]) -> list[dict[str, Any]]:
     """Each table in plain JSON values."""
     return [
         {
-            **{name: one.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE},
-            "batches": list(one.batches),
-            "lines": [_line(line) for line in one.lines],
+            **{name: pivot.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE},
+            "batches": list(pivot.batches),
+            "lines": [_line(line) for line in pivot.lines],
         }
-        for one in found
+        for pivot in pivots
     ]
 
 

@@ -60,19 +60,19 @@ class Nothing:
 
     def __init__(self, metric: Metric, rows: Iterable[Sequence[Any]]) -> None:
         self._of: dict[tuple[str, ...], _OfSeries] = {}
-        others = [one.name for one in METRICS if one.name != metric.name]
+        others = [other.name for other in METRICS if other.name != metric.name]
         for series, case, device, run, first, last, imported, *rest in rows:
             had, became = rest[: len(others)], rest[len(others) :]
             key = (str(case or ""), str(device)) if series is None else (str(series),)
-            one = self._of.setdefault(key, _OfSeries())
+            entry = self._of.setdefault(key, _OfSeries())
             gap = Gap(str(last), str(run), _why(metric, *became))
             if not imported:  # of an import, what lacks a figure is no run that came to nothing
-                one.gaps.append(gap)
+                entry.gaps.append(gap)
             if became[3]:
-                one.ran |= {str(first), str(last)} if imported else {str(run)}
-                one.newest = gap
-            one.metrics |= dict.fromkeys(
-                name for name, there in zip(others, had, strict=True) if there
+                entry.ran |= {str(first), str(last)} if imported else {str(run)}
+                entry.newest = gap
+            entry.metrics |= dict.fromkeys(
+                name for name, flag in zip(others, had, strict=True) if flag
             )
 
     def newest(
@@ -113,9 +113,9 @@ class Nothing:
             lines: the series that have one.
         """
         return [
-            Unseen(key[0], len(one.ran), one.newest, tuple(one.metrics))
-            for key, one in sorted(self._of.items())
-            if len(key) == 1 and key[0] not in lines and len(one.ran) > 1 and one.newest
+            Unseen(key[0], len(entry.ran), entry.newest, tuple(entry.metrics))
+            for key, entry in sorted(self._of.items())
+            if len(key) == 1 and key[0] not in lines and len(entry.ran) > 1 and entry.newest
         ]
 
 
@@ -132,10 +132,10 @@ def _why(
     """Why a run has no figure, as the end of a sentence."""
     if wrong:
         return "wrong outputs"
-    said = str(reason or "").replace("_", " ")
+    cause = str(reason or "").replace("_", " ")
     if not ran:
-        return said
+        return cause
     if useless:
         counts = {FAILED: failed, LAUNCHED: launched}
-        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", said)))
+        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", cause)))
     return "emulated" if emulated else f"its {metric.name} is not known"

@@ -89,28 +89,28 @@ def points_in(
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
-    there = _there(database)
-    reading = KindsRead(metric, there)
-    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, there)
-    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", there), values)
+    columns = _there(database)
+    reading = KindsRead(metric, columns)
+    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, columns)
+    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", columns), values)
     for key, run, moment, *figures in rows:
         known = kinds_of.get(key) or kinds_in.get((key, run))
         if known is None:
             continue  # written since the kinds were read: the next look has it
         kinds, outputs = known
         commit, ran = runs.get(run, nothing)
-        for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
+        for by_series, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
                 point = HistoryPoint(
                     moment, run, commit, value, launches, ran, kinds=kinds, outputs=outputs
                 )
-                found.setdefault(key, []).append(point)
+                by_series.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
-        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, there), values)
-        for found, several in zip(every, _each(rows, len(every)), strict=True):
+        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, columns), values)
+        for by_series, several in zip(every, _each(rows, len(every)), strict=True):
             for point, key in _imported(several, reading):
-                found.setdefault(key, []).append(point)
+                by_series.setdefault(key, []).append(point)
     chosen = _by_one_figure(metric, every)
     return {key: Line(*line, cases.get(key, ("", ""))) for key, line in chosen.items()}
 
@@ -120,17 +120,17 @@ def _kinds_of_runs(
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     reading: KindsRead,
-    there: Container[str],
+    columns: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
-    _, rows = database.query(_sql(_SERIES, metric, where[0], "", there), where[1])
+    _, rows = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
     each: dict[tuple[str, str], KindsAndOutputs] = {}
     if differ:
         marks = ", ".join("?" * len(differ))
-        sql = _sql(_DIFFERENT, metric, where[0], "", there, keys=marks)
+        sql = _sql(_DIFFERENT, metric, where[0], "", columns, keys=marks)
         _, rows = database.query(sql, [*where[1], *differ])
         each = {(key, run): reading.of(more) for key, run, *more in rows}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
@@ -141,10 +141,10 @@ def _by_one_figure(
 ) -> dict[str, tuple[Metric, list[HistoryPoint]]]:
     """Of each series the figure that makes most points, and of as many the first."""
     chosen: dict[str, tuple[Metric, list[HistoryPoint]]] = {}
-    for one, found in zip(metric.alternatives, every, strict=True):
-        for key, points in found.items():
+    for alternative, by_series in zip(metric.alternatives, every, strict=True):
+        for key, points in by_series.items():
             if key not in chosen or len(chosen[key][1]) < len(points):
-                chosen[key] = one, points
+                chosen[key] = alternative, points
     return chosen
 
 
@@ -156,16 +156,16 @@ def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[An
 
 def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[Any]) -> Nothing:
     """The runs of such results that came to no figure."""
-    there = _there(database)
+    columns = _there(database)
     usable = USABLE_SQL if metric.timed else "true"
-    fine = f"({usable} AND {answered_sql(there)} AND {_real(there)})"
+    fine = f"({usable} AND {answered_sql(columns)} AND {_real(columns)})"
     others = "".join(
-        f"bool_or(coalesce({fine} AND {one.sql} > 0, false)), "
-        for one in METRICS
-        if one.name != metric.name
+        f"bool_or(coalesce({fine} AND {other.sql} > 0, false)), "
+        for other in METRICS
+        if other.name != metric.name
     )
     _, rows = database.query(
-        _sql(NOTHING, metric, where, "{0}", there, others=others, fine=fine), values
+        _sql(NOTHING, metric, where, "{0}", columns, others=others, fine=fine), values
     )
     return Nothing(metric, rows)
 
@@ -193,12 +193,12 @@ def told(
         ours: whether a run may be one of a series; any may, where nothing is said.
     """
     lines = list(several)
-    found = _looked_at(
+    all_series = _looked_at(
         database, [(row, line.metric, line.points) for row, line in lines], metric, where, least
     )
     return [
-        one if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(one, gap)
-        for one, (row, line) in zip(found, lines, strict=True)
+        series if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(series, gap)
+        for series, (row, line) in zip(all_series, lines, strict=True)
     ]
 
 
@@ -219,11 +219,15 @@ def _looked_at(
     where: tuple[str, Sequence[Any]],
     least: float,
 ) -> list[Series]:
-    found = every_series(several, least)
-    off = {number: one for number, one in enumerate(found) if one.course and one.course.unconfirmed}
-    keys = sorted({str(one.row["series_key"]) for one in off.values()})
+    all_series = every_series(several, least)
+    off = {
+        number: series
+        for number, series in enumerate(all_series)
+        if series.course and series.course.unconfirmed
+    }
+    keys = sorted({str(series.row["series_key"]) for series in off.values()})
     if not keys:
-        return found
+        return all_series
     marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
     sql = _sql(_EACH, metric, where[0], listed, _there(database), keys=marks)
@@ -231,19 +235,19 @@ def _looked_at(
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}
     again = [
         (
-            one.row,
-            one.metric,
+            series.row,
+            series.metric,
             [
-                _whole(point, each.get((one.row["series_key"], point.run_id)), at)
-                for point in one.points
+                _whole(point, each.get((series.row["series_key"], point.run_id)), at)
+                for point in series.points
             ],
         )
-        for one in off.values()
-        for at in (metric.alternatives.index(one.metric),)
+        for series in off.values()
+        for at in (metric.alternatives.index(series.metric),)
     ]
-    for number, one in zip(off, every_series(again, least), strict=True):
-        found[number] = replace(one, points=found[number].points)
-    return found
+    for number, update in zip(off, every_series(again, least), strict=True):
+        all_series[number] = replace(update, points=all_series[number].points)
+    return all_series
 
 
 def _whole(
@@ -260,31 +264,31 @@ def _there(database: Database) -> set[str]:
 
 
 def _sql(
-    text: str, metric: Metric, where: str, figure: str, there: Container[str], **more: str
+    text: str, metric: Metric, where: str, figure: str, columns: Container[str], **more: str
 ) -> str:
     """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
-    figures = ", ".join(figure.format(one.sql) for one in metric.alternatives)
-    reading = KindsRead(metric, there)
+    figures = ", ".join(figure.format(alternative.sql) for alternative in metric.alternatives)
+    reading = KindsRead(metric, columns)
     return text.format(
         value=metric.sql,
         figures=figures,
         where=where,
         usable=usable,
-        real=_real(there),
-        emulated=f"NOT {_real(there)}",
+        real=_real(columns),
+        emulated=f"NOT {_real(columns)}",
         about=reading.sql,
         constant=reading.sql_of_all,
-        answered=answered_sql(there),
-        wrong=wrong_sql(there),
-        results=whole_runs_sql(there),
+        answered=answered_sql(columns),
+        wrong=wrong_sql(columns),
+        results=whole_runs_sql(columns),
         **more,
     )
 
 
-def _real(there: Container[str]) -> str:
+def _real(columns: Container[str]) -> str:
     """That nothing stood in for the device, in SQL: such times are nobody's."""
-    return "(NOT coalesce(emulated, false))" if "emulated" in there else "true"
+    return "(NOT coalesce(emulated, false))" if "emulated" in columns else "true"
 
 
 def _imported(
@@ -298,15 +302,15 @@ def _imported(
     again: Counter[tuple[str, str, str, int]] = Counter()
     jobs: dict[tuple[str, str, str, int], str] = {}
     known: dict[Software, int] = {}
-    said: dict[str | None, tuple[int, str | None]] = {}
+    by_text: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
     of: dict[tuple[str, str, str, int], tuple[Kinds, Outputs]] = {}
     for key, run, moment, text, *more, values in sorted(rows, key=itemgetter(2)):
-        if text not in said:
+        if text not in by_text:
             conditions = json.loads(text or "{}")
             number = known.setdefault(software({"conditions": conditions}), len(known))
-            said[text] = number, job_of(conditions)
-        number, job = said[text]
+            by_text[text] = number, job_of(conditions)
+        number, job = by_text[text]
         place = (key, run, moment, number)
         if job is not None:
             jobs.setdefault(place, job)
@@ -330,12 +334,12 @@ def _runs(database: Database) -> dict[str, tuple[str, Software]]:
     """Of each run its commit and what software it ran."""
     _, rows = database.query("SELECT run_id, git_commit, environment::VARCHAR FROM benchmark_runs")
     versions: dict[str | None, Software] = {None: ()}
-    found = {}
+    runs = {}
     for run, commit, text in rows:
         ran = versions.get(text)
         if ran is None:
             environment = json.loads(text)
             about = {name: environment.get(name) for name in SOFTWARE}
             ran = versions[text] = software({"conditions": about})
-        found[str(run)] = (str(commit or ""), ran)
-    return found
+        runs[str(run)] = (str(commit or ""), ran)
+    return runs

@@ -62,9 +62,9 @@ class Knowledge:
     def models(self, family: str | None = None) -> dict[str, dict[str, Any]]:
         """The stored models; of one family, where one is named."""
         return {
-            name: said
-            for name, said in self.store.models().items()
-            if family is None or said["family"] == family
+            name: model
+            for name, model in self.store.models().items()
+            if family is None or model["family"] == family
         }
 
     def asked(self, put: RawQuery, config: Mapping[str, Any], estimate: Estimate) -> Query:
@@ -77,18 +77,18 @@ class Knowledge:
 
         models = self.store.models()
         stored = stored_names(put.names, models, self.store.named())
-        said = models[stored[0]] if stored else {}
+        model = models[stored[0]] if stored else {}
         precisions = self.store.precisions() if put.precision is not None else ()
-        return put.understood(stored, said, size, precisions)
+        return put.understood(stored, model, size, precisions)
 
     def candidates(
-        self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None
+        self, config: Mapping[str, Any], names: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
         """What can be chosen among."""
-        found = candidates(asked, self.store.devices(), self._others(config))
+        choices = candidates(names, self.store.devices(), self._others(config))
         if deployment is None:
-            return found
-        return deployed(found, deployment, all_asked=asked is None)
+            return choices
+        return deployed(choices, deployment, all_asked=names is None)
 
     def platforms(self, config: Mapping[str, Any]) -> list[str]:
         """Every platform that there is anything to say of."""
@@ -109,8 +109,8 @@ class Knowledge:
     def is_here(self, platform: str, device: str | None = None) -> bool:
         """Whether this machine has a platform; and where a device is named, that very one."""
         return any(
-            isinstance(one, Device) and not one.emulated and device in (None, "", one.name)
-            for one in self._detected.get(platform, ())
+            isinstance(entry, Device) and not entry.emulated and device in (None, "", entry.name)
+            for entry in self._detected.get(platform, ())
         )
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
@@ -120,8 +120,8 @@ class Knowledge:
     def matrices(self, config: Mapping[str, Any]) -> Matrices:
         """Who is believed of what runs where, in order."""
         first, last = self._pages
-        said = of_config(config["compatibility"])
-        return Matrices((said, *first, of_results(self.store.tried()), *last))
+        layer = of_config(config["compatibility"])
+        return Matrices((layer, *first, of_results(self.store.tried()), *last))
 
 
 def own_hardware(config: Mapping[str, Any]) -> list[str]:

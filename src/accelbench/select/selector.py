@@ -170,8 +170,8 @@ class HardwareSelector:
         work = None if flops is None else amount("flops", flops, "Use the operations of one item.")
         knows, config = self._knows, self.config
         with knows.answering():
-            asked = knows.asked(put, config, self._estimate_model_size)
-            known = None if work is None else ModelKnowledge(asked.size.parameters, work)
+            query = knows.asked(put, config, self._estimate_model_size)
+            known = None if work is None else ModelKnowledge(query.size.parameters, work)
             among = knows.candidates(config, available_hardware, deployment)
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
@@ -181,9 +181,9 @@ class HardwareSelector:
                 config, knows.matrices(config), order, self.prices,
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
             )  # fmt: skip
-            chosen = choose(asked, among, knows.store, ground, known)
+            chosen = choose(query, among, knows.store, ground, known)
         answer = told(chosen, self.prices, knows.beside(chosen))
-        spread = advised(asked, [candidate.candidate.platform for candidate in chosen.ranked])
+        spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
         _log.debug("%s", answer["explanation"])
@@ -277,7 +277,7 @@ class HardwareSelector:
         """The stored models that `rank_models` leaves out, as nobody says what they are for."""
         task = task_key(task_type)
         models = self._knows.models().items()
-        return [name for name, said in models if may_do(task, name, said["family"])]
+        return [name for name, model in models if may_do(task, name, model["family"])]
 
     def best_under(
         self,
@@ -312,20 +312,20 @@ class HardwareSelector:
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
         sizes, knows = batches(batch_sizes), self._knows
         with knows.answering():
-            asked = knows.asked(put, self.config, self._estimate_model_size)
-            cells = knows.store.cells(asked.names)
-            failures = knows.store.failures(asked.names)
-            unusable = knows.store.unusable(asked.names)
-            own = own_of(asked, cells, failures, any_batch=True, inexact=True, unusable=unusable)
+            query = knows.asked(put, self.config, self._estimate_model_size)
+            cells = knows.store.cells(query.names)
+            failures = knows.store.failures(query.names)
+            unusable = knows.store.unusable(query.names)
+            own = own_of(query, cells, failures, any_batch=True, inexact=True, unusable=unusable)
             among = knows.candidates(self.config, available_hardware)
         here = installed(self._knows.where, self._knows.unwritable)
-        found = under(asked, bounds, own, among, sizes, self.prices, here)
+        answer = under(query, bounds, own, among, sizes, self.prices, here)
         if self.prices is None:
-            return found
-        there = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
-        priced = [{**cell.row, "throughput": cell.throughput} for cell in there]
+            return answer
+        matches = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
+        priced = [{**cell.row, "throughput": cell.throughput} for cell in matches]
         notes = self.prices.notes(priced) if priced else []
-        return {**found, "currency": self.prices.currency, "cost_notes": notes}
+        return {**answer, "currency": self.prices.currency, "cost_notes": notes}
 
     @property
     def compatibility_matrix(self) -> dict[str, Any]:
@@ -342,8 +342,8 @@ class HardwareSelector:
         self._knows.store.expect_many()
         return {
             name: self.select_hardware(
-                model_family=said["family"] or None, model_name=name, **question
+                model_family=model["family"] or None, model_name=name, **question
             )
-            for name, said in self._knows.models(family).items()
-            if wanted(name, said["family"])
+            for name, model in self._knows.models(family).items()
+            if wanted(name, model["family"])
         }

@@ -56,14 +56,14 @@ def predict(
     from accelbench.predict.evaluation import evaluate as scored
 
     paths = tuple(Path(word) for word in words(train))
-    found = scored(EvaluationRequest(paths, test, graph_features, anchors, target))
+    evaluation = scored(EvaluationRequest(paths, test, graph_features, anchors, target))
     if as_json:
-        print_json(found)
+        print_json(evaluation)
     else:
-        _print_scores(found)
+        _print_scores(evaluation)
 
 
-def _print_scores(found: Mapping[str, Any]) -> None:
+def _print_scores(evaluation: Mapping[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -71,18 +71,18 @@ def _print_scores(found: Mapping[str, Any]) -> None:
     from accelbench.core.visible import visible
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(found["target"], overflow="fold")
+    table.add_column(evaluation["target"], overflow="fold")
     for name in _FIGURES:
         table.add_column(name, justify="right", no_wrap=True)
-    rows = {"overall": found, **found["per_hardware"], **found["per_basis"]}
+    rows = {"overall": evaluation, **evaluation["per_hardware"], **evaluation["per_basis"]}
     for name, scores in rows.items():
         table.add_row(Text(visible(name)), *(_spelled(scores[figure]) for figure in _FIGURES))
     console().print(table)
-    for kind, method in found["methods"].items():
+    for kind, method in evaluation["methods"].items():
         print_line(f"{kind}: {method}")
-    for note in found["notes"]:
+    for note in evaluation["notes"]:
         print_line(f"note: {note}")
-    print_line(f"{found['seconds']:.1f} s")
+    print_line(f"{evaluation['seconds']:.1f} s")
 
 
 def _spelled(figure: float | None) -> str:

@@ -115,12 +115,12 @@ def decades(low: float, high: float) -> list[float]:
     digits = (1, 2, 5) if wide <= _FINE else (1,)
     step = 2 if wide > _COARSE else 1
     first = floor(log10(low))
-    found = [
+    ticks = [
         float(f"{digit}e{power}")
         for power in range(first - first % step, ceil(log10(high)) + 1, step)
         for digit in digits
     ]
-    return [one for one in found if low <= one <= high] or [_round(low), _round(high)]
+    return [tick for tick in ticks if low <= tick <= high] or [_round(low), _round(high)]
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

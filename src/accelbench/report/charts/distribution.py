@@ -60,7 +60,7 @@ def _countable(point: Point) -> int:
 
 def _drawn(subject: Subject) -> ChartBody | None:
     everything = _launches(subject)
-    known = [one for one in everything if one[0].timed]
+    known = [launch for launch in everything if launch[0].timed]
     if not known:
         return None
     shown = known[:MOST_LAUNCHES]
@@ -79,7 +79,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = [
         _LEGEND,
         *([f"All: {together}."] if together else []),
-        *([_THINNED] if any(len(one[2]) > _MOST_SAMPLES for one in shown) else []),
+        *([_THINNED] if any(len(launch[2]) > _MOST_SAMPLES for launch in shown) else []),
         *left_out(more, "launch", "launches", advice),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),
     ]
@@ -88,11 +88,11 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 def _parts(shown: Sequence[Launch]) -> list[Point]:
     """Of each cell the launches that are drawn, with as many samples as were."""
-    found: dict[int, tuple[str, list[Row]]] = {}
+    by_point: dict[int, tuple[str, list[Row]]] = {}
     for point, row, samples in shown:
-        _, rows = found.setdefault(id(point), (point.machine, []))
+        _, rows = by_point.setdefault(id(point), (point.machine, []))
         rows.append({**row, "sample_count": len(samples)})
-    return [Point(rows, machine) for machine, rows in found.values()]
+    return [Point(rows, machine) for machine, rows in by_point.values()]
 
 
 def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
@@ -134,7 +134,7 @@ def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
 
 
 def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
-    names = [one["launch"] for one in summary]
+    names = [datum["launch"] for datum in summary]
     y: Spec = {
         "field": "launch",
         "type": "nominal",
@@ -142,7 +142,7 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
         "title": None,
         "axis": {"labelLimit": 470, "ticks": False, "domain": False},
     }
-    every = [one["ms"] for one in records]
+    every = [datum["ms"] for datum in records]
     x = axis(_TITLE, every, zero=False).of("ms")
     out = "datum.out"
     samples: Spec = {
@@ -173,8 +173,8 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
             "tooltip": [
                 *({"field": name, "type": "nominal"} for name in ("launch", "quality")),
                 *(
-                    {"field": name, "title": said, "type": "quantitative", "format": ",.4~r"}
-                    for name, said in _SAID.items()
+                    {"field": name, "title": title, "type": "quantitative", "format": ",.4~r"}
+                    for name, title in _SAID.items()
                 ),
             ],
         },

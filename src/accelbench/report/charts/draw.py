@@ -42,8 +42,8 @@ def png(spec: Spec) -> bytes:
     """As PNG, in the font that it was laid out with; what no font has is its code point."""
     engine = _engine()
     drawn = _drawn(spec, lambda text: drawable(visible(text), engine))
-    found: bytes = engine.svg_to_png(drawn, scale=_SCALE)
-    return found
+    image: bytes = engine.svg_to_png(drawn, scale=_SCALE)
+    return image
 
 
 def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
@@ -63,8 +63,8 @@ def _shown(value: Any, spell: Callable[[str], str] = visible) -> Any:
     if isinstance(value, str):
         return spell(value)
     if isinstance(value, Mapping):
-        return {spell(name): _shown(one, spell) for name, one in value.items()}
-    return [_shown(one, spell) for one in value] if isinstance(value, list | tuple) else value
+        return {spell(name): _shown(member, spell) for name, member in value.items()}
+    return [_shown(member, spell) for member in value] if isinstance(value, list | tuple) else value
 
 
 def page(picture: Picture) -> str:

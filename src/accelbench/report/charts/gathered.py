@@ -48,9 +48,9 @@ def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
     }
     if not devices:
         return []
-    _, said = database.query(_PEAKS)
-    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in said}
-    return [one for device in sorted(devices) for one in _roofs(*device, measured)]
+    _, peaks = database.query(_PEAKS)
+    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in peaks}
+    return [roof for device in sorted(devices) for roof in _roofs(*device, measured)]
 
 
 def _roofs(

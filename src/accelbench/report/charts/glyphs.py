@@ -29,7 +29,8 @@ def drawable(text: str, engine: Any) -> str:
     if _KNOWN.fullmatch(text):
         return text
     return "".join(
-        one if _KNOWN.fullmatch(one) or _has(one, engine) else f"<U+{ord(one):04X}>" for one in text
+        letter if _KNOWN.fullmatch(letter) or _has(letter, engine) else f"<U+{ord(letter):04X}>"
+        for letter in text
     )
 
 
@@ -46,5 +47,5 @@ def _box(engine: Any) -> bytes:
 
 def _drawn(letter: str, engine: Any) -> bytes:
     svg = rendered("letter.svg", font=FONT, code=ord(letter))
-    found: bytes = engine.svg_to_png(svg, scale=1.0)
-    return found
+    image: bytes = engine.svg_to_png(svg, scale=1.0)
+    return image

@@ -47,7 +47,7 @@ def arranged(panels: Sequence[Panel], legends: Sequence[Spec] = ()) -> Spec:
     if len(panels) == 1 and not first.title:
         return _view(first, WIDE, HIGH)
     wide, high = (WIDE, HIGH) if len(panels) == 1 else (PANEL_WIDE, PANEL_HIGH)
-    views = [{"title": _title(one), **_view(one, wide, high)} for one in (first, *panels[1:])]
+    views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
     return {"concat": views, "columns": min(len(panels), _COLUMNS), "spacing": 26}
 
 

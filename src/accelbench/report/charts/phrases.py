@@ -40,10 +40,10 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 _ALL = "accelbench report lists all"
 
 
-def left_out(number: int, one: str, many: str = "", advice: str = _ALL) -> list[str]:
+def left_out(number: int, noun: str, many: str = "", advice: str = _ALL) -> list[str]:
     """That there is more than is drawn, and how to see it; nothing where there is not."""
-    said = counted(number, f"more {one}", f"more {many or f'{one}s'}")
-    return [f"{said} not drawn: {advice}."] if number > 0 else []
+    count = counted(number, f"more {noun}", f"more {many or f'{noun}s'}")
+    return [f"{count} not drawn: {advice}."] if number > 0 else []
 
 
 def emulated(number: int, because: str = "such times mean nothing") -> list[str]:

@@ -109,14 +109,14 @@ def engine_dashes(engine: str) -> list[int]:
 
 def kind_scale(kinds: Iterable[str]) -> dict[str, Any]:
     """The forms of those kinds that are there."""
-    there = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": there, "range": [SHAPES[kind] for kind in there]}
+    domain = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": domain, "range": [SHAPES[kind] for kind in domain]}
 
 
 def kind_paint(kinds: Iterable[str]) -> dict[str, Any]:
     """The fillings of those kinds, for a legend."""
-    there = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": there, "range": [_filled(INK, kind) for kind in there]}
+    domain = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": domain, "range": [_filled(INK, kind) for kind in domain]}
 
 
 def paint(hardware: str, kind: str) -> str:

@@ -42,9 +42,9 @@ def _pages(site: Site) -> Starlette:
     downloads = Downloads(site, pages)
 
     def failed(request: Request, error: Exception) -> Response:
-        status, said, headers = _said(error)
+        status, message, headers = _said(error)
         return site.page(
-            request, "sentence.html", status=status, headers=headers, said=said, snapshot=None
+            request, "sentence.html", status=status, headers=headers, said=message, snapshot=None
         )
 
     made = Starlette(
@@ -83,6 +83,6 @@ def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
     if isinstance(error, AccelbenchError):
         return 503, str(error), {}
     if isinstance(error, HTTPException):
-        told = {404: "There is no such page."}
-        return error.status_code, told.get(error.status_code, str(error.detail)), {}
+        messages = {404: "There is no such page."}
+        return error.status_code, messages.get(error.status_code, str(error.detail)), {}
     return 500, f"Something unexpected happened: {type(error).__name__}.", {}

@@ -43,9 +43,9 @@ class CellPage:
         return max(1, -(-self.count // PAGE))
 
 
-def found(snapshot: Snapshot, asked: PageQuery) -> CellPage:
+def found(snapshot: Snapshot, query: PageQuery) -> CellPage:
     """A page of the cells, and what all of them are."""
-    where, values = asked.where()
+    where, values = query.where()
     counts = snapshot.ask(
         "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed,"  # noqa: S608
         f" list(DISTINCT model) AS models, list(DISTINCT hardware) AS hardware FROM cell"
@@ -53,53 +53,53 @@ def found(snapshot: Snapshot, asked: PageQuery) -> CellPage:
         values,
     )
     return CellPage(
-        page(snapshot, asked),
-        sum(one["cells"] for one in counts),
-        len({name for one in counts for name in one["models"]}),
-        len({name for one in counts for name in one["hardware"]}),
-        {str(one["kind"]): int(one["cells"]) for one in counts},
-        sum(one["failed"] for one in counts),
+        page(snapshot, query),
+        sum(row["cells"] for row in counts),
+        len({name for row in counts for name in row["models"]}),
+        len({name for row in counts for name in row["hardware"]}),
+        {str(row["kind"]): int(row["cells"]) for row in counts},
+        sum(row["failed"] for row in counts),
     )
 
 
-def page(snapshot: Snapshot, asked: PageQuery, size: int = PAGE) -> list[dict[str, Any]]:
+def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[dict[str, Any]]:
     """The cells of one page, in the order that was asked for."""
-    where, values = asked.where()
+    where, values = query.where()
     return told_apart(
         snapshot.ask(
             f"SELECT * EXCLUDE (results, series) FROM cell WHERE {where}"  # noqa: S608
-            f" ORDER BY {asked.order} LIMIT {size} OFFSET {(asked.page - 1) * size}",
+            f" ORDER BY {query.order} LIMIT {size} OFFSET {(query.page - 1) * size}",
             values,
         )
     )
 
 
-def every(snapshot: Snapshot, asked: PageQuery) -> list[dict[str, Any]]:
+def every(snapshot: Snapshot, query: PageQuery) -> list[dict[str, Any]]:
     """All cells of what was asked for, for a file."""
-    where, values = asked.where()
+    where, values = query.where()
     return snapshot.ask(
-        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {asked.order}",  # noqa: S608
+        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {query.order}",  # noqa: S608
         values,
     )
 
 
-def drawn(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
+def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[dict[str, Any]]:
     """The first cells that have figures, for pictures."""
-    where, values = asked.where()
+    where, values = query.where()
     return snapshot.ask(
         f"SELECT * FROM cell WHERE {where} AND status = 'ok'"  # noqa: S608
         " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
-        f" ORDER BY {asked.order} LIMIT {most}",
+        f" ORDER BY {query.order} LIMIT {most}",
         values,
     )
 
 
-def with_history(snapshot: Snapshot, asked: PageQuery, most: int) -> tuple[list[Cell], int]:
+def with_history(snapshot: Snapshot, query: PageQuery, most: int) -> tuple[list[Cell], int]:
     """A page of the lines that have several runs, and how many there are.
 
     A line goes through versions, of which each is a cell of its own: its newest stands for it.
     """
-    where, values = asked.where()
+    where, values = query.where()
     known = (
         "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
         f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
@@ -107,20 +107,20 @@ def with_history(snapshot: Snapshot, asked: PageQuery, most: int) -> tuple[list[
         " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
     )
     rows = snapshot.ask(
-        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {asked.order}"
-        f" LIMIT {most} OFFSET {(asked.page - 1) * most}",
+        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {query.order}"
+        f" LIMIT {most} OFFSET {(query.page - 1) * most}",
         values,
     )
     (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
     return list(rows), int(count["n"])
 
 
-def of_matrix(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
+def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[dict[str, Any]]:
     """What a matrix is made of: failures tell as much as figures."""
-    where, values = asked.where()
+    where, values = query.where()
     return snapshot.ask(
         f"SELECT key, results FROM cell WHERE {where}"  # noqa: S608
-        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {asked.order} LIMIT {most}",
+        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {query.order} LIMIT {most}",
         values,
     )
 
@@ -146,37 +146,41 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
     return told_apart([by_key[key] for key in dict.fromkeys(keys) if key in by_key])
 
 
-def choices(snapshot: Snapshot, asked: PageQuery) -> dict[str, list[FilterChoice]]:
+def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
     """Of each facet its values, each with how many cells it would leave."""
     offered = {}
     for name, column in FACETS.items():
-        where, values = asked.where(but=name)
+        where, values = query.where(but=name)
         rows = snapshot.ask(
             f"SELECT {column} AS value, count(*) AS cells FROM cell"  # noqa: S608
             f" WHERE {where} AND {column} IS NOT NULL GROUP BY 1",
             values,
         )
         counts = {str(row["value"]): int(row["cells"]) for row in rows}
-        chosen = asked.chosen.get(name, ())
-        there = sorted(
-            snapshot.known[name], key=lambda one: (one not in chosen, not counts.get(one))
+        chosen = query.chosen.get(name, ())
+        options = sorted(
+            snapshot.known[name], key=lambda option: (option not in chosen, not counts.get(option))
         )
         offered[name] = [
-            FilterChoice(one, _text(snapshot, name, one), counts.get(one, 0), one in chosen)
-            for one in (there[:MOST_CHOICES] if len(there) > MOST_CHOICES else snapshot.known[name])
+            FilterChoice(
+                option, _text(snapshot, name, option), counts.get(option, 0), option in chosen
+            )
+            for option in (
+                options[:MOST_CHOICES] if len(options) > MOST_CHOICES else snapshot.known[name]
+            )
         ]
     return offered
 
 
 def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any]]:
     """Other cells of the same model: the same batch on other hardware first."""
-    found = snapshot.ask(
+    rows = snapshot.ask(
         "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
         " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
         " precision, batch_size, key LIMIT ?",
         [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
     )
-    return told_apart(found)
+    return told_apart(rows)
 
 
 #: What a line of a table says of a cell.
@@ -195,17 +199,21 @@ def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         alike.setdefault(tuple(str(row.get(name)) for name in _TOLD), []).append(row)
     for several in alike.values():
         traits = [_traits(row) for row in several] if len(several) > 1 else [{}]
-        names = dict.fromkeys(name for one in traits for name in one)
-        differ = [name for name in names if len({one.get(name) for one in traits}) > 1]
-        for row, one in zip(several, traits, strict=True):
-            row["apart"] = ", ".join(_said(name, one[name]) for name in differ if name in one)
+        names = dict.fromkeys(name for cell_traits in traits for name in cell_traits)
+        differ = [
+            name for name in names if len({cell_traits.get(name) for cell_traits in traits}) > 1
+        ]
+        for row, own_traits in zip(several, traits, strict=True):
+            row["apart"] = ", ".join(
+                _said(name, own_traits[name]) for name in differ if name in own_traits
+            )
     return rows
 
 
 def _traits(row: Mapping[str, Any]) -> dict[str, str]:
-    found = {name: str(row[name]) for name in _APART if row.get(name) is not None}
-    found |= flat(row.get("options") or {})
-    return found | flat(json.loads(row.get("versions") or "{}"))
+    traits = {name: str(row[name]) for name in _APART if row.get(name) is not None}
+    traits |= flat(row.get("options") or {})
+    return traits | flat(json.loads(row.get("versions") or "{}"))
 
 
 def _said(name: str, value: str) -> str:

@@ -94,29 +94,29 @@ def _beside(
     base: Side | None,
     known: Histories,
 ) -> ComparedCell:
-    asked = [
+    questions = [
         (name, cell.get(name), first.get(name))
         for name in ASKED
         if str(cell.get(name)) != str(first.get(name))
     ]
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
-        return ComparedCell(cell, refused=why, asked=asked)
+        return ComparedCell(cell, refused=why, asked=questions)
     axis, otherwise = nearest_axis(base.row, side.row)
     differs = differing(base, side, axis)
     other_work = next((name for name in ("model", "mode") if cell[name] != first[name]), "")
     why_not = unlike(base.rows, side.rows, other_work)
     why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
     if why:
-        return ComparedCell(cell, refused=why, asked=asked, differs=differs)
-    found = ratio(side.rows, base.rows, known)
-    if found is None:
-        return ComparedCell(cell, refused=NO_FIGURE, asked=asked, differs=differs)
+        return ComparedCell(cell, refused=why, asked=questions, differs=differs)
+    speedup = ratio(side.rows, base.rows, known)
+    if speedup is None:
+        return ComparedCell(cell, refused=NO_FIGURE, asked=questions, differs=differs)
     return ComparedCell(
         cell,
-        found,
+        speedup,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
-        asked=asked,
+        asked=questions,
         differs=differs,
         doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
         of_other_runs=_runs(side).isdisjoint(_runs(base)),

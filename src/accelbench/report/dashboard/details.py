@@ -97,7 +97,7 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
         [run_id],
     )
     for run, label, command, status, started, commit, environment in rows:
-        told = json.loads(environment) if environment else {}
+        facts = json.loads(environment) if environment else {}
         return RunSummary(
             str(run),
             str(label or ""),
@@ -105,15 +105,15 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
             str(status or ""),
             str(started or ""),
             str(commit or ""),
-            told if isinstance(told, Mapping) else {},
+            facts if isinstance(facts, Mapping) else {},
         )
     return None
 
 
 def results_of(database: Database, run_id: str) -> list[Row]:
     """What a run came to, the newest first; without what only one cell's page shows."""
-    _, there = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = [name for (name,) in there if name in _LISTED]
+    _, column_rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = [name for (name,) in column_rows if name in _LISTED]
     names, rows = database.query(
         f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? ORDER BY finished_at DESC, result_id",
@@ -166,24 +166,24 @@ def history_of(
         if len(line.points) >= fewest
         or nothing.newest(of[0], line.case, line.points, partial(ours, about[of]))
     ]
-    found = told(database, kept, metric, (where, keys), least, nothing, ours)
-    return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
+    all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    return sorted(all_series, key=lambda series: (not series.changed, -(series.newest_step or 0.0)))
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
     """What launches were warned of, each once with the range of its figures."""
-    return [one.text for one in all_warned(rows)]
+    return [warning.text for warning in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
     """Each column that is empty in some launch, and why."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for row in rows:
-        said = row.get("nulls")
-        if isinstance(said, Mapping):
-            for name, why in said.items():
-                found.setdefault(str(name), str(why))
-    return dict(sorted(found.items()))
+        nulls = row.get("nulls")
+        if isinstance(nulls, Mapping):
+            for name, why in nulls.items():
+                reasons.setdefault(str(name), str(why))
+    return dict(sorted(reasons.items()))
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -47,8 +47,8 @@ class Downloads:
         form = request.path_params["form"]
         if form not in _KINDS:
             raise NotThereError("A chart is an svg, a png or an html.")
-        asked = self.site.asked(request, snapshot)
-        body = self.site.pictures.file(snapshot, chart, asked, form)
+        query = self.site.asked(request, snapshot)
+        body = self.site.pictures.file(snapshot, chart, query, form)
         if body is None:
             if form != "svg":
                 raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")

@@ -54,7 +54,7 @@ class LiveRun:
     @property
     def counts(self) -> dict[str, int]:
         """How many results of each status there are."""
-        return dict(Counter(str(one["status"]) for one in self.results))
+        return dict(Counter(str(result["status"]) for result in self.results))
 
     @property
     def state(self) -> str:
@@ -92,25 +92,25 @@ class Journals:
         """A run as its journal tells it now; None where there is no journal of it."""
         try:
             path = journal_path(self._folder, run_id)
-            there = path.is_file()
+            exists = path.is_file()
         except (SurroundingsError, OSError):  # no name of a file, or none that a disk can have
             return None
-        if not there:
+        if not exists:
             return None
         with self._lock:
-            one = self._followed.pop(run_id, None) or LiveRun(run_id, path)
-            self._followed[run_id] = one  # the last that was asked for is the last to be forgotten
+            run = self._followed.pop(run_id, None) or LiveRun(run_id, path)
+            self._followed[run_id] = run  # the last that was asked for is the last to be forgotten
             while len(self._followed) > _MOST:
                 self._followed.pop(next(iter(self._followed)))
-            one.read_on()
-            return one
+            run.read_on()
+            return run
 
     def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
         """Runs that go on or were cut off, the newest first: those the store has not as ended."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
-        found = [self.of(name) for name in reversed(names) if name not in ended]
-        return [one for one in found if one is not None and one.state in ("running", "cut off")]
+        runs = [self.of(name) for name in reversed(names) if name not in ended]
+        return [run for run in runs if run is not None and run.state in ("running", "cut off")]
 
 
 def _written(path: Path) -> bool:

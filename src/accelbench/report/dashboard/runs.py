@@ -36,7 +36,7 @@ class Runs:
         ended = [str(row["run_id"]) for row in runs if row["status"] != "unfinished"]
         count = snapshot.ask("SELECT count(*) AS runs FROM run")[0]["runs"]
         live = self.site.journals.unfinished(ended)
-        going = {one.run_id for one in live}
+        going = {run.run_id for run in live}
         return self.site.page(
             request,
             "runs.html",
@@ -52,12 +52,12 @@ class Runs:
         followed = self.site.journals.of(run_id)
         live = followed is not None and followed.state == "running"
         snapshot = self.site.snapshot()
-        told = details.run_of(self.site.database, run_id)
-        if followed is None and told is None:
+        summary = details.run_of(self.site.database, run_id)
+        if followed is None and summary is None:
             raise NotThereError("There is no such run.")
-        if followed is not None and (told is None or live):
+        if followed is not None and (summary is None or live):
             started = followed.started
-            told = details.RunSummary(
+            summary = details.RunSummary(
                 run_id,
                 str(started.get("label") or ""),
                 str(started.get("command") or ""),
@@ -75,7 +75,7 @@ class Runs:
             request,
             "run.html",
             snapshot=snapshot,
-            run=told,
+            run=summary,
             live=live,
             planned=followed.planned if followed is not None else 0,
             done=sum(counts.values()),

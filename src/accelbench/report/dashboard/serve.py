@@ -22,14 +22,14 @@ def listening(host: str, port: int | None) -> socket.socket:
         SurroundingsError: The host is none of this machine, or the port is taken.
     """
     wanted = [USUAL_PORT, 0] if port is None else [port]
-    for number, one in enumerate(wanted):
+    for number, candidate in enumerate(wanted):
         try:
-            return _bound(host, one)
+            return _bound(host, candidate)
         except OSError as error:
             if number + 1 < len(wanted):
                 continue
             raise SurroundingsError(
-                f"{host} port {one} cannot be listened on: {error.strerror or error}.",
+                f"{host} port {candidate} cannot be listened on: {error.strerror or error}.",
                 "--port 0 takes any that is free.",
             ) from error
     raise AssertionError("a port is tried")

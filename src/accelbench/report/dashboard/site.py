@@ -76,10 +76,10 @@ class Site:
         Raises:
             BeingReadError: The first is still being taken.
         """
-        found = self.keeper.newest()
-        if found is None:
+        newest_snapshot = self.keeper.newest()
+        if newest_snapshot is None:
             raise BeingReadError
-        return found
+        return newest_snapshot
 
     def asked(self, request: Request, snapshot: Snapshot) -> PageQuery:
         """What a request's address asks for."""
@@ -89,13 +89,13 @@ class Site:
         self,
         request: Request,
         name: str,
-        asked: PageQuery | None = None,
+        query: PageQuery | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
         """A page of a template."""
-        what = asked or PageQuery()
+        what = query or PageQuery()
         text = self._templates.get_template(name).render(
             path=request.url.path,
             asked=what,

@@ -50,7 +50,7 @@ def device(name: Any) -> str:
 
 def size(row: Mapping[str, Any]) -> str:
     """What an item is: seq 128, 224 px."""
-    return " · ".join(said.format(row[n]) for n, said in _SIZES if row.get(n))
+    return " · ".join(template.format(row[n]) for n, template in _SIZES if row.get(n))
 
 
 def devices(row: Mapping[str, Any]) -> str:
@@ -81,8 +81,8 @@ _ITEMS = frozenset(("images/s", "items/s", "inferences/s", "samples/s", "sequenc
 
 def unit(row: Mapping[str, Any]) -> str:
     """What a rate counts, where that is no item of the batch: tokens/s, queries/s."""
-    said = str(row.get("throughput_unit") or "")
-    return "" if said.lower() in _ITEMS else said
+    text = str(row.get("throughput_unit") or "")
+    return "" if text.lower() in _ITEMS else text
 
 
 def why_not(cell: Mapping[str, Any]) -> str:
@@ -125,9 +125,9 @@ def plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return ", ".join(plain(one) for one in value) or "none"
+        return ", ".join(plain(member) for member in value) or "none"
     if isinstance(value, Mapping):
-        return " · ".join(f"{key} {plain(one)}" for key, one in value.items()) or "none"
+        return " · ".join(f"{key} {plain(member)}" for key, member in value.items()) or "none"
     return str(value)
 
 

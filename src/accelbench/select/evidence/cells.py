@@ -141,14 +141,14 @@ class EvidenceCell(EvidenceAttempt):
     @cached_property
     def context(self) -> tuple[Any, ...]:
         """What has to be alike beside model, mode and batch."""
-        said = {**self.row, "world_size": self.devices}
-        return tuple(said.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+        row = {**self.row, "world_size": self.devices}
+        return tuple(row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
 
     @cached_property
     def devices(self) -> int | None:
         """How many worked on a step: a name may say it where the column does not."""
-        named, said = devices_in(self.device)[0], self.row.get("world_size")
-        return named if named > 1 and named > (said or 1) else said
+        named, world_size = devices_in(self.device)[0], self.row.get("world_size")
+        return named if named > 1 and named > (world_size or 1) else world_size
 
     @property
     def timed(self) -> bool:
@@ -257,20 +257,23 @@ class EvidencePlace:
 
     def best_of_each(self, cells: Iterable[EvidenceCell]) -> list[EvidenceCell]:
         """Of each question that was asked there the best answer, by batch."""
-        found: dict[tuple[Any, ...], EvidenceCell] = {}
+        answers: dict[tuple[Any, ...], EvidenceCell] = {}
         for cell in cells:
             if self.counts(cell):
-                known = found.get(cell.question)
+                known = answers.get(cell.question)
                 if known is None or (cell.latency, cell.order) < (known.latency, known.order):
-                    found[cell.question] = cell
-        return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
+                    answers[cell.question] = cell
+        return sorted(answers.values(), key=lambda cell: (cell.batch, cell.order))
 
 
-def is_on(found: EvidenceAttempt, device: str) -> bool:
+def is_on(attempt: EvidenceAttempt, device: str) -> bool:
     """Whether it was tried on a device, by its name, its number or the kind of unit that it is."""
-    number = str(found.row.get("device") or "").rpartition(":")[2]
-    unit = str(found.row.get("unit") or "")
-    return device in ("", found.device, number) or device.lower() in (unit, unit.partition(".")[0])
+    number = str(attempt.row.get("device") or "").rpartition(":")[2]
+    unit = str(attempt.row.get("unit") or "")
+    return device in ("", attempt.device, number) or device.lower() in (
+        unit,
+        unit.partition(".")[0],
+    )
 
 
 def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:

@@ -31,8 +31,8 @@ class Failure(EvidenceAttempt):
     @property
     def batch(self) -> int | None:
         """What was tried; None where its source does not say it."""
-        said = self.row.get("batch_size")
-        return None if said is None else int(said)
+        size = self.row.get("batch_size")
+        return None if size is None else int(size)
 
     @property
     def reason(self) -> str:

@@ -90,18 +90,20 @@ class EvidenceStore:
 
     def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
         if self._at_once():
-            found = sorted(self._cells_of(models), key=lambda cell: cell.order)
+            cells = sorted(self._cells_of(models), key=lambda cell: cell.order)
         else:
-            found = self._read(f"model IN ({_marks(models)})", models)
-        return self._of_machine(found)
+            cells = self._read(f"model IN ({_marks(models)})", models)
+        return self._of_machine(cells)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         """What of a model did not work when it was last tried."""
         if not self._few():
-            found: list[Failure] = self._once(("failures", *models), lambda: self._failed(models))
-            return self._of_machine(found)
+            model_failures: list[Failure] = self._once(
+                ("failures", *models), lambda: self._failed(models)
+            )
+            return self._of_machine(model_failures)
         known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
-        return self._of_machine([one for name in models for one in known.get(name, ())])
+        return self._of_machine([failure for name in models for failure in known.get(name, ())])
 
     def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         """The best answers at a place of the models that are most like one, by batch."""
@@ -109,12 +111,12 @@ class EvidenceStore:
         if not names:
             return []
         if self._at_once():
-            found = self._cells_of(names)
+            cells = self._cells_of(names)
         else:
-            found = self._read(
+            cells = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
-        return place.best_of_each(attempt for attempt in self._of_machine(found) if attempt.usable)
+        return place.best_of_each(attempt for attempt in self._of_machine(cells) if attempt.usable)
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""
@@ -123,8 +125,8 @@ class EvidenceStore:
             rows = self._query(queries.rates_sql(self._there()))[1]
             return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
 
-        found: Rates = self._once("rates", read)
-        return found
+        best_rates: Rates = self._once("rates", read)
+        return best_rates
 
     def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         """The older runs of what was measured, on the machines where it was; an import has none."""
@@ -139,29 +141,29 @@ class EvidenceStore:
                 self.database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
             )
 
-        asked = ((row.get("series_key"), row.get("run_id")) for row in rows)
-        found: Histories = self._once(("histories", *asked), read)
-        return found
+        keys = ((row.get("series_key"), row.get("run_id")) for row in rows)
+        older_runs: Histories = self._once(("histories", *keys), read)
+        return older_runs
 
     def _machines(self) -> dict[str, Machine]:
         """The machine of each run."""
-        found: dict[str, Machine] = self._once(
+        machines: dict[str, Machine] = self._once(
             "machines", lambda: machines_of(self._query(queries.RUNS)[1])
         )
-        return found
+        return machines
 
-    def _of_machine(self, found: list[Attempt]) -> list[Attempt]:
+    def _of_machine(self, attempts: list[Attempt]) -> list[Attempt]:
         """What was measured, or tried, on the machine that is asked for; all where none is.
 
         Raises:
             UsageError: No machine answers to it, or several do.
         """
         if self.machine is None:
-            return found
+            return attempts
         machines = self._machines()
         ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
         return [
-            attempt for attempt in found if machines.get(str(attempt.row.get("run_id"))) == ours
+            attempt for attempt in attempts if machines.get(str(attempt.row.get("run_id"))) == ours
         ]
 
     def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
@@ -169,15 +171,15 @@ class EvidenceStore:
 
         Where too few say that, it is about as many weights.
         """
-        there = self._by_place().get((place.family, place.hardware), {})
+        by_column = self._by_place().get((place.family, place.hardware), {})
         for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
-            told = there.get(column, ())
-            if amount and len(told) >= FEWEST_FITTED:
+            entries = by_column.get(column, ())
+            if amount and len(entries) >= FEWEST_FITTED:
                 work = math.log(amount)
                 return [name for _, name in nsmallest(_MOST_LIKE, (
-                    (abs(one - work), name) for one, name in told
+                    (abs(size - work), name) for size, name in entries
                 ))]  # fmt: skip
-        return [name for _, name in there.get("", ())][:_MOST_LIKE]
+        return [name for _, name in by_column.get("", ())][:_MOST_LIKE]
 
     def _by_place(self) -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
         """By family and platform the models with a result there, beside what is known of each.
@@ -186,16 +188,16 @@ class EvidenceStore:
         """
 
         def made() -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
-            found: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
-            for name, said in self.models().items():
-                for hardware in said["hardware"]:
-                    there = found.setdefault((said["family"], hardware), {})
-                    there.setdefault("", []).append((0.0, name))
+            places: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
+            for name, model in self.models().items():
+                for hardware in model["hardware"]:
+                    by_column = places.setdefault((model["family"], hardware), {})
+                    by_column.setdefault("", []).append((0.0, name))
                     for column in ("flops", "parameters"):
-                        if said[column]:
-                            known = (math.log(said[column]), name)
-                            there.setdefault(column, []).append(known)
-            return found
+                        if model[column]:
+                            known = (math.log(model[column]), name)
+                            by_column.setdefault(column, []).append(known)
+            return places
 
         by_place: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = self._once(
             "by place", made
@@ -239,21 +241,21 @@ class EvidenceStore:
         """
         names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
         place = names.index("model")
-        found: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        by_model: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
         for number, row in enumerate(rows):
-            plain = tuple(tuple(one) if isinstance(one, list) else one for one in row)
-            found.setdefault(str(row[place]), []).append((number, plain))
-        return names, found
+            plain = tuple(tuple(value) if isinstance(value, list) else value for value in row)
+            by_model.setdefault(str(row[place]), []).append((number, plain))
+        return names, by_model
 
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
-        found: list[Tried] = self._once("tried", self._tried)
-        return found
+        outcomes: list[Tried] = self._once("tried", self._tried)
+        return outcomes
 
     def models(self) -> dict[str, dict[str, Any]]:
         """Every stored model with its family, weights, operations an item, and kind."""
-        found: dict[str, dict[str, Any]] = self._once("models", self._models)
-        return found
+        by_name: dict[str, dict[str, Any]] = self._once("models", self._models)
+        return by_name
 
     def named(self) -> dict[str, str]:
         """The stored models by their names as `plain_name` leaves them."""
@@ -261,8 +263,8 @@ class EvidenceStore:
         def made() -> dict[str, str]:
             return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
 
-        found: dict[str, str] = self._once("named", made)
-        return found
+        by_name: dict[str, str] = self._once("named", made)
+        return by_name
 
     def precisions(self) -> frozenset[str]:
         """Every precision that a result has, as it is spelt there."""
@@ -270,13 +272,13 @@ class EvidenceStore:
         def read() -> frozenset[str]:
             return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
 
-        found: frozenset[str] = self._once("precisions", read)
-        return found
+        names: frozenset[str] = self._once("precisions", read)
+        return names
 
     def devices(self) -> dict[str, list[str]]:
         """Of each platform, the devices with a result that counts."""
-        found: dict[str, list[str]] = self._once("devices", self._devices)
-        return found
+        by_platform: dict[str, list[str]] = self._once("devices", self._devices)
+        return by_platform
 
     def _once(self, key: Any, made: Any) -> Any:
         """What was asked before, unless the store has changed since."""
@@ -292,32 +294,32 @@ class EvidenceStore:
         path = self.database.path
         files = (path, path.with_name(f"{path.name}.wal"))
         stats = [file.stat() for file in files if file.exists()]
-        return [(one.st_size, one.st_mtime_ns) for one in stats]
+        return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def _there(self) -> set[str]:
         def read() -> set[str]:
             _, rows = self._query("DESCRIBE benchmark_results")
             return {str(row[0]) for row in rows}
 
-        found: set[str] = self._once("columns", read)
-        return found
+        columns: set[str] = self._once("columns", read)
+        return columns
 
     def _read(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
-        found: list[EvidenceCell] = self._once((where, *values), lambda: self._cells(where, values))
-        return found
+        cells: list[EvidenceCell] = self._once((where, *values), lambda: self._cells(where, values))
+        return cells
 
     def _cells(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
         rows = self._rows(queries.cells_sql(self._there(), where), values)
-        found = [queries.cell(number, row) for number, row in enumerate(rows)]
-        _log.debug("%d cells where %s: %s", len(found), where, list(values))
-        return found
+        cells = [queries.cell(number, row) for number, row in enumerate(rows)]
+        _log.debug("%d cells where %s: %s", len(cells), where, list(values))
+        return cells
 
     def _every_failure(self) -> dict[str, list[Failure]]:
         """By model: there are few, and to look for those of one takes as long."""
-        found: dict[str, list[Failure]] = {}
+        by_model: dict[str, list[Failure]] = {}
         for row in self._rows(queries.failures_sql(self._there(), "model IS NOT NULL")):
-            found.setdefault(str(row["model"]), []).append(queries.failure(row))
-        return found
+            by_model.setdefault(str(row["model"]), []).append(queries.failure(row))
+        return by_model
 
     def _failed(self, models: Sequence[str]) -> list[Failure]:
         sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
@@ -346,12 +348,12 @@ class EvidenceStore:
 
     def _devices(self) -> dict[str, list[str]]:
         _, rows = self._query(queries.DEVICES)
-        found: dict[str, list[str]] = {}
+        by_platform: dict[str, list[str]] = {}
         for hardware, device in rows:
-            names = found.setdefault(str(hardware), [])
+            names = by_platform.setdefault(str(hardware), [])
             if device is not None:
                 names.append(str(device))
-        return found
+        return by_platform
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -18,9 +18,9 @@ _LONG = 1e4
 
 def unit_of(row: Mapping[str, Any]) -> str:
     """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
-    said = row.get("throughput_unit")
+    unit = row.get("throughput_unit")
     # A cell has its rates apart from its row, and without a rate nobody says its unit.
-    return items_of({**row, "throughput": 1.0}) or ITEMS if said else ITEMS
+    return items_of({**row, "throughput": 1.0}) or ITEMS if unit else ITEMS
 
 
 def counted(unit: str) -> str:

@@ -31,13 +31,13 @@ def set_aside(
 
 
 def sentences_of(
-    found: Sequence[Mapping[str, Any]], most: int | None = None, memory_mb: float | None = None
+    cases: Sequence[Mapping[str, Any]], most: int | None = None, memory_mb: float | None = None
 ) -> Iterator[str]:
     """The same in lines, with what each says of a limit of memory."""
-    for one in found[:most]:
-        yield f"Measured, and set aside: {one['text']}: {one['reason']}{_room(one, memory_mb)}."
-    if most is not None and len(found) > most:
-        yield f"{len(found) - most} more set aside: --explain."
+    for case in cases[:most]:
+        yield f"Measured, and set aside: {case['text']}: {case['reason']}{_room(case, memory_mb)}."
+    if most is not None and len(cases) > most:
+        yield f"{len(cases) - most} more set aside: --explain."
 
 
 def _told(name: str, cell: EvidenceCell) -> dict[str, Any]:
@@ -62,8 +62,8 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     }
 
 
-def _room(one: Mapping[str, Any], limit: float | None) -> str:
-    took = one["memory_mb"]
+def _room(case: Mapping[str, Any], limit: float | None) -> str:
+    took = case["memory_mb"]
     if limit is None or took is None:
         return ""
     return f"; its {rounded(took)} MB are {'above' if took > limit else 'within'} {limit:g}"

@@ -46,11 +46,17 @@ def threads_said(row: Mapping[str, Any]) -> str:
 def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
     """The settings in which others of its place, engine, precision and batch differ from it."""
 
-    def named(one: EvidenceCell) -> tuple[Any, ...]:
-        row = one.row
-        return one.hardware, one.device, row.get("runtime"), one.precision, row.get("batch_size")
+    def named(evidence: EvidenceCell) -> tuple[Any, ...]:
+        row = evidence.row
+        return (
+            evidence.hardware,
+            evidence.device,
+            row.get("runtime"),
+            evidence.precision,
+            row.get("batch_size"),
+        )
 
-    return differing([one.row for one in among if named(one) == named(cell)])
+    return differing([other.row for other in among if named(other) == named(cell)])
 
 
 def differing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -65,12 +71,12 @@ def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
         machines: each with the hardware whose figures are of it.
         how: which of its figures stands for a device.
     """
-    said = "; ".join(
+    parts = "; ".join(
         f"{', '.join(names) or 'nothing that is faster'} on {machine}"
         for machine, names in machines.items()
     )
     return (
-        f"These are results of {len(machines)} machines{how}: {said}. --machine answers by one of"
+        f"These are results of {len(machines)} machines{how}: {parts}. --machine answers by one of"
         " them."
     )
 
@@ -83,7 +89,9 @@ def engine_sql(runtime: str, conditions: str) -> str:
         conditions: SQL for the conditions' text.
     """
     packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
-    named = " ".join(f"WHEN {quoted(one)} THEN {quoted(name)}" for one, name in packages.items())
+    named = " ".join(
+        f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
+    )
     called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
     package = f"""replace({called}, '"', '')"""
     paths = (f"""'$.{before}"' || {package} || '"'""" for before in ("packages.", ""))

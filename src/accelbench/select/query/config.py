@@ -114,8 +114,8 @@ def over_defaults(given: Any, place: str = "the configuration") -> dict[str, Any
             part.wrong("all weights are 0")
     for family, part in whole.parts("model_families", tuple(Family)):
         part.allow(_IMPORTANCE_OF)
-        found = {name: part.word(name, IMPORTANCES) for name in part.given}
-        made["model_families"][family] |= found
+        importances = {name: part.word(name, IMPORTANCES) for name in part.given}
+        made["model_families"][family] |= importances
     for hardware, part in whole.parts("hardware_preferences"):
         part.allow(FACTORS)
         neutral = dict.fromkeys(FACTORS, 1.0)
@@ -154,11 +154,11 @@ def _compatibility(part: _Part) -> Iterable[tuple[str, dict[str, Any]]]:
 
 def _ascending(part: _Part, known: Mapping[str, float]) -> dict[str, float]:
     part.allow(SIZES)
-    found = {**known, **{name: part.amount(name, above=True) for name in part.given}}
-    bounds = [found[name] for name in SIZES]
+    thresholds = {**known, **{name: part.amount(name, above=True) for name in part.given}}
+    bounds = [thresholds[name] for name in SIZES]
     if any(low >= high for low, high in pairwise(bounds)):
-        part.wrong(f"the bounds do not ascend: {', '.join(f'{one:g}' for one in bounds)}")
-    return found
+        part.wrong(f"the bounds do not ascend: {', '.join(f'{bound:g}' for bound in bounds)}")
+    return thresholds
 
 
 class _Part:
@@ -234,7 +234,7 @@ class _Part:
 
     def words(self, key: str) -> list[str]:
         value = self.given[key]
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             self.wrong("a list of names is expected", key)
         return list(dict.fromkeys(value))
 

@@ -52,9 +52,9 @@ class Query:
     @property
     def names(self) -> tuple[str, ...]:
         """What its results may be stored under."""
-        said = (self.spec.id if self.spec else "", self.model, *self.stored)
+        ids = (self.spec.id if self.spec else "", self.model, *self.stored)
         # Of any model of a family there is no name, and no result has none.
-        return tuple(dict.fromkeys(name for name in said if name)) or ("",)
+        return tuple(dict.fromkeys(name for name in ids if name)) or ("",)
 
     def takes(self, stored: str | None) -> bool:
         """Whether a result in a precision, as it is stored, is of what is asked."""
@@ -126,10 +126,10 @@ class RawQuery:
             raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
         batch = validation.whole("batch_size", self.batch)
         spec = spec_of(self.model) if self.model else None
-        said = None if self.family in (None, "") else family_named(self.family)
-        if spec is not None and said is not None:
-            _refuse_other_family(spec, said)
-        family = said or (spec.family.value if spec else "") or stored.get("family")
+        given_family = None if self.family in (None, "") else family_named(self.family)
+        if spec is not None and given_family is not None:
+            _refuse_other_family(spec, given_family)
+        family = given_family or (spec.family.value if spec else "") or stored.get("family")
         if not family and not names:  # what was measured of it speaks for itself
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
@@ -220,15 +220,15 @@ def precision_named(
     """
     if word is None:
         return None
-    said = validation.word("precision", word, PRECISIONS).strip()
+    text = validation.word("precision", word, PRECISIONS).strip()
     try:
-        found = parse_precision(said)
+        precision = parse_precision(text)
     except UsageError:
-        theirs = next((name for name in spellings(said) if name in stored), None)
-        if theirs is None and not says_quantised(said):
+        theirs = next((name for name in spellings(text) if name in stored), None)
+        if theirs is None and not says_quantised(text):
             raise
-        return theirs or said.lower()  # w8a16
-    return found.removeprefix("amp-") if mode == Mode.TRAINING else found
+        return theirs or text.lower()  # w8a16
+    return precision.removeprefix("amp-") if mode == Mode.TRAINING else precision
 
 
 def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
@@ -242,10 +242,10 @@ def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
             f"shapes takes a mapping, not {in_quotes(given)}.", 'Use {"image_size": 224}.'
         )
     aliases = {short: long for long, short in SIZES.items()}
-    found = {}
+    shapes = {}
     for name, value in (given or {}).items():
         column = aliases.get(name, name)
         if column not in SIZES:
             raise UsageError(f"There is no size {in_quotes(name)}.", f"Sizes: {', '.join(SIZES)}.")
-        found[column] = validation.whole(column, value)
-    return found
+        shapes[column] = validation.whole(column, value)
+    return shapes

@@ -77,13 +77,13 @@ def names(what: str, value: Any) -> list[str] | None:
         raise UsageError(
             f"{what} takes a list of names, not {in_quotes(value)}.", 'Use ["cpu", "cuda"].'
         )
-    found = list(value)
-    for one in found:
-        if not isinstance(one, str):
+    entries = list(value)
+    for entry in entries:
+        if not isinstance(entry, str):
             raise UsageError(
-                f"{what} holds {in_quotes(one)}, which is no name.", 'Use ["cpu", "cuda"].'
+                f"{what} holds {in_quotes(entry)}, which is no name.", 'Use ["cpu", "cuda"].'
             )
-    return sorted(found) if isinstance(value, (set, frozenset)) else found
+    return sorted(entries) if isinstance(value, (set, frozenset)) else entries
 
 
 def batches(value: Any) -> list[int]:
@@ -96,7 +96,7 @@ def batches(value: Any) -> list[int]:
         raise UsageError(
             f"batch_sizes takes a list of numbers, not {in_quotes(value)}.", "Use [1, 8]."
         )
-    return [whole("batch_sizes", one) for one in value]
+    return [whole("batch_sizes", batch) for batch in value]
 
 
 def distributed(given: Any) -> dict[str, Any] | None:
@@ -135,12 +135,12 @@ def path(what: str, value: Any) -> str | None:
         raise UsageError(
             f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
         )
-    said = fspath(value)
-    if not isinstance(said, str) or "\0" in said:
+    text = fspath(value)
+    if not isinstance(text, str) or "\0" in text:
         raise UsageError(
             f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
         )
-    return said
+    return text
 
 
 def _plain(number: float) -> float | int:

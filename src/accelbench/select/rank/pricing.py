@@ -101,21 +101,21 @@ class CallerPrices:
         self._per_million = per_million
 
     def __call__(self, row: Row) -> float | None:
-        found = self._per_million(row)
-        if found is None:
+        cost = self._per_million(row)
+        if cost is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, (int, float)) or not _is_cost(found):
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not _is_cost(cost):
             raise UsageError(
-                f"prices gave {in_quotes(found)} for a million items.",
+                f"prices gave {in_quotes(cost)} for a million items.",
                 "A cost is a number above 0, or None where no price is known.",
             )
-        return float(found)
+        return float(cost)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         """What has no price."""
         bare = [_place(row) for row in rows if self(row) is None]
-        said = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
-        return ["Priced by the caller's own function.", *said]
+        sentences = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
+        return ["Priced by the caller's own function.", *sentences]
 
 
 def sign(costs: Costs | None) -> str:
@@ -137,5 +137,6 @@ def _machines(database: Database) -> dict[str, Machine]:
 
     _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
     return {
-        str(run): machine_of(str(run), json.loads(said) if said else None) for run, said in rows
+        str(run): machine_of(str(run), json.loads(environment) if environment else None)
+        for run, environment in rows
     }

@@ -53,12 +53,12 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     Args:
         answers: an answer of `select_hardware` for each model.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for name, answer in answers.items():
         first = answer.get("primary_recommendation")
         scores = (answer.get("all_scores") or {}).get(first, {}) if first else {}
-        said = scores.get("predictions", {})
-        found.append(
+        predictions = scores.get("predictions", {})
+        entries.append(
             {
                 "model": name,
                 "hardware": first,
@@ -66,20 +66,20 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "runtime": scores.get("runtime"),
                 "precision": scores.get("precision"),
                 "basis": scores.get("basis"),
-                "latency": said.get("latency"),
-                "throughput": said.get("throughput"),
-                "throughput_unit": said.get("throughput_unit"),
+                "latency": predictions.get("latency"),
+                "throughput": predictions.get("throughput"),
+                "throughput_unit": predictions.get("throughput_unit"),
             }
         )
-    units = Counter(_unit(one) for one in found if one["throughput"] is not None)
+    units = Counter(_unit(entry) for entry in entries if entry["throughput"] is not None)
 
-    def place(one: Mapping[str, Any]) -> tuple[Any, ...]:
-        rate, unit = one["throughput"], _unit(one)
-        measured = one["basis"] == "measured"
-        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), one["model"]
+    def place(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+        rate, unit = entry["throughput"], _unit(entry)
+        measured = entry["basis"] == "measured"
+        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), entry["model"]
 
-    return sorted(found, key=place)
+    return sorted(entries, key=place)
 
 
-def _unit(one: Mapping[str, Any]) -> str:
-    return str(one["throughput_unit"] or "")
+def _unit(entry: Mapping[str, Any]) -> str:
+    return str(entry["throughput_unit"] or "")
