@@ -18,12 +18,13 @@ from accelbench.analysis.checking import (
 )
 from accelbench.analysis.comparability import rates_of_others, unlike
 from accelbench.analysis.interleaved import judged_pairs
-from accelbench.analysis.judging import METRICS, Judged, Metric, Row
+from accelbench.analysis.judging import METRICS, Judged, Metric
 from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
 from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, usable
 from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
@@ -103,7 +104,7 @@ def _checked(
 
 
 def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:
-    return {int(row.get("launch") or 0): row for row in rows if answered(row)}
+    return {int(number(row, "launch") or 0): row for row in rows if answered(row)}
 
 
 def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> CheckedQuestion:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
@@ -25,11 +24,10 @@ from accelbench.core.nouns import digits
 from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import belongs
+from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import answered, usable, usable_launches
 from accelbench.measure.launches import interval_of, typical
-
-Row = Mapping[str, Any]
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
 #: purpose belong to it: one thread of a CPU is not that CPU.
@@ -38,7 +36,7 @@ QUESTION = (
     "batch_size", *SHAPES,
 )  # fmt: skip
 
-Question = tuple[Any, ...]
+Question = tuple[object, ...]
 #: What stands in a question, in order.
 ASKED_IN = (*QUESTION, "threads", "unit")
 
@@ -120,7 +118,7 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
         rows: results by column name.
         any_precision: a precision is a way of answering, and no part of the question.
     """
-    tried: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    tried: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in times_of_whole_runs(rows):
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
@@ -135,14 +133,14 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
 
 def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
-    threads = (row.get("options") or {}).get("threads")
+    threads = record(row, "options").get("threads")
     left_out = "precision" if any_precision else ""
     unit = kind_of_unit(str(row.get("throughput_unit") or ""))  # tokens are no sequences
     return (*(None if name == left_out else row.get(name) for name in QUESTION), threads, unit)
 
 
 def _options(row: Row) -> str:
-    rest = {k: v for k, v in (row.get("options") or {}).items() if k != "threads"}
+    rest = {k: v for k, v in record(row, "options").items() if k != "threads"}
     return json.dumps(rest, sort_keys=True) if rest else "{}"
 
 
@@ -185,7 +183,7 @@ def _runs(rows: Sequence[Row]) -> list[list[Row]]:
     return [sorted(run, key=_launch) for run in newest_first]
 
 
-def _launch(row: Row) -> tuple[Any, ...]:
+def _launch(row: Row) -> tuple[object, ...]:
     names = ("arm", "result_id", "status")
     return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
 
@@ -200,6 +198,8 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
     first = (good or bad)[0]
     wrong = any(_reason(row) == WRONG for row in bad)
     words = [str(row.get("verification") or "not_done") for row in good]
+    known = (number(row, "verification_error") for row in good)
+    errors = [error for error in known if error is not None and math.isfinite(error)]
     precision = str(first.get("precision") or "")
     return Attempt(
         model=str(first["model"]),
@@ -215,7 +215,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         precision=precision,
         reach=_reach(timed),
         imported=first.get("provenance") == Provenance.IMPORTED,
-        batch=int(first.get("batch_size") or 0),
+        batch=int(number(first, "batch_size") or 0),
         ok=bool(good),
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
         throughput=_throughput(timed),
@@ -229,8 +229,8 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         status=str(first["status"]),
         verification=next((w for w in words if w not in VERIFIED), (words or ["not_done"])[0]),
         why_unverified=_why(good),
-        error=max((row["verification_error"] for row in good if _finite(row)), default=None),
-        workarounds=tuple(dict.fromkeys(w for row in rows for w in row.get("workarounds") or ())),
+        error=max(errors, default=None),
+        workarounds=tuple(dict.fromkeys(w for row in rows for w in texts(row, "workarounds"))),
         launches=len(rows),
         wrong=wrong,
         lost=tuple(f"{_reason(row)}: {row.get('message') or 'no message'}" for row in bad if good),
@@ -263,7 +263,7 @@ def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
 
 def _way_of(run: Sequence[Row]) -> set[tuple[tuple[str, ...], bool]]:
     """How a run's launches went through the exporter, and whether a stand-in ran them."""
-    return {(tuple(row.get("workarounds") or ()), bool(row.get("emulated"))) for row in run}
+    return {(tuple(texts(row, "workarounds")), bool(row.get("emulated"))) for row in run}
 
 
 def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
@@ -280,11 +280,6 @@ def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
         if _throughput(good) is not None:
             return good
     return []
-
-
-def _finite(row: Row) -> bool:
-    error = row.get("verification_error")
-    return error is not None and math.isfinite(error)
 
 
 def _reason(row: Row) -> str:
@@ -327,10 +322,10 @@ def _reach(rows: Sequence[Row]) -> float:
 
 def _reach_of(row: Row) -> float:
     """Of one launch; of what says nothing of its samples nobody can say it."""
-    count = row.get("sample_count")
+    count = number(row, "sample_count")
     if count is None:
         return 0.0
-    if count < FEWEST and (row.get("effective_sample_count") or 0.0) < KNOWN:
+    if count < FEWEST and (number(row, "effective_sample_count") or 0.0) < KNOWN:
         return math.log(FEW_DIFFER)
     known = interval_within(row, Statistic.RATE)
     return math.log(known[1] / known[0]) / 2.0 if known and known[0] > 0.0 else 0.0
@@ -340,11 +335,11 @@ def _why(rows: Sequence[Row]) -> str:
     """Why outputs were not compared, as the result itself says it."""
     for row in rows:
         if row.get("verification") not in VERIFIED:
-            return str((row.get("nulls") or {}).get("verification_error") or "")
+            return text(record(row, "nulls"), "verification_error")
     return ""
 
 
-def _place(attempt: Attempt) -> tuple[Any, ...]:
+def _place(attempt: Attempt) -> tuple[object, ...]:
     way = attempt.way
     parts = tuple(str(part) for part in attempt.question)
     return (

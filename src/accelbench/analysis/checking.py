@@ -16,7 +16,6 @@ from accelbench.analysis.judging import (
     Judgement,
     Metric,
     NoisePrior,
-    Row,
     judged,
     runs_differ,
 )
@@ -27,6 +26,7 @@ from accelbench.analysis.republished import published_again
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.columns import ASKED
 from accelbench.core.launch_failures import is_wrong, of_whole_runs, why_unusable
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, settled, usable_launches
 from accelbench.measure.launches import (
@@ -288,7 +288,7 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
 
 
 def _moment(row: Row) -> tuple[str, int]:
-    return str(row.get("started_at") or ""), int(row.get("launch") or 0)
+    return str(row.get("started_at") or ""), int(number(row, "launch") or 0)
 
 
 def outcome_of(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from accelbench.analysis.comparison import refusals
 from accelbench.analysis.judging import Metric, rates_apart
 from accelbench.core.provenance import REFUSED_THERE
+from accelbench.core.rows import Row, texts
 from accelbench.core.worth import usable_launches
 
-Row = Mapping[str, Any]
 Launches = Sequence[Row]
 
 
@@ -55,7 +54,7 @@ def _kinds(launches: Launches) -> list[Row]:
 
 def refused_there(launches: Launches, allow: Collection[str]) -> str:
     """Why a file says that nothing is to be held against its rows; empty where it may be."""
-    words = {word for row in launches for word in row.get(REFUSED_THERE) or ()}
+    words = {word for row in launches for word in texts(row, REFUSED_THERE)}
     left = sorted(words - set(allow))
     return f"not alike: {', '.join(left)}" if left else ""
 

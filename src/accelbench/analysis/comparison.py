@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.analysis.ratios import Ratio, ratio
@@ -17,7 +16,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
 from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import Row, items
+from accelbench.core.figures import items
 from accelbench.core.launch_failures import (
     is_wrong,
     launches_failed,
@@ -26,6 +25,7 @@ from accelbench.core.launch_failures import (
     why_unusable,
 )
 from accelbench.core.provenance import source_of
+from accelbench.core.rows import Row, record, texts
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import answered
 
@@ -98,17 +98,17 @@ def compared(
 
 
 #: Reasons by question and place, each with the moment of the run, and its id.
-Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, Any, str]]]
+Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, object, str]]]
 
 
 def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
     """Where a run came to nothing: no launch of it answered, or so few that they are of no use."""
-    runs: dict[tuple[Any, ...], list[Row]] = {}
+    runs: dict[tuple[Key, Key, object], list[Row]] = {}
     for row in rows:
         if row.get("status") != Status.SKIPPED:
             place = (axis.question(row), axis.value(row))
             runs.setdefault((*place, row.get("run_id")), []).append(row)
-    failures: dict[tuple[Key, Key], list[tuple[str, Any, str]]] = {}
+    failures: dict[tuple[Key, Key], list[tuple[str, object, str]]] = {}
     for (question, value, run), launches in runs.items():
         if why := _came_to_nothing(launches):
             failures.setdefault((question, value), []).append((last_moment(launches), run, why))
@@ -141,11 +141,11 @@ def _with_failures(line: Compared, failed: Failures, axis: ComparisonAxis) -> Co
 
 def _in_order(groups: Sequence[list[Compared]]) -> list[list[Compared]]:
     """Questions of a model together, in the order in which models came, small ones before large."""
-    models: dict[Any, int] = {}
+    models: dict[object, int] = {}
     for lines in groups:
         models.setdefault(lines[0].side.row.get("model"), len(models))
 
-    def size(lines: Sequence[Compared]) -> tuple[Any, ...]:
+    def size(lines: Sequence[Compared]) -> tuple[object, ...]:
         row = lines[0].side.row
         return models[row.get("model")], *(row.get(name) or 0 for name in (*SHAPES, "batch_size"))
 
@@ -181,14 +181,14 @@ def _place_of(places: Iterable[Key], axis: ComparisonAxis, words: tuple[str, ...
     return next(named, None)
 
 
-def _name(place: Key) -> tuple[Any, ...]:
+def _name(place: Key) -> tuple[object, ...]:
     return tuple((part is None, str(part)) for part in place)
 
 
 _FIRST = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
 
 
-def _rank(place: Key, axis: ComparisonAxis) -> tuple[Any, ...]:
+def _rank(place: Key, axis: ComparisonAxis) -> tuple[object, ...]:
     """By size where the axis has an order, else the usual first and then by name."""
     if axis.name in ("batch", "threads"):
         return (place[0] or 0,)
@@ -273,7 +273,7 @@ _OTHER_THINGS = ("scenario",)
 _USUAL = {"scenario": SINGLE_STREAM, "world_size": 1, "options": "{}"}
 
 
-def _usual(name: str, row: Row) -> Any:
+def _usual(name: str, row: Row) -> object:
     value = plain(row.get(name))
     return _USUAL.get(name) if value is None else value
 
@@ -313,7 +313,7 @@ def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:
     digests = (a.get("weights_digest"), b.get("weights_digest"))
     if all(digests) and digests[0] != digests[1] and axis not in ("model", "mode"):
         yield "weights"
-    if list(a.get("workarounds") or ()) != list(b.get("workarounds") or ()):
+    if texts(a, "workarounds") != texts(b, "workarounds"):
         yield "workarounds"
     if a.get("emulated") or b.get("emulated"):
         yield "emulated"
@@ -352,7 +352,7 @@ def _host(row: Row) -> str:
     """The processor beside an accelerator, where who published the figure says it."""
     if row.get("hardware") == "cpu":
         return ""
-    conditions = row.get("conditions") or {}
+    conditions = record(row, "conditions")
     details = conditions.get("said")
     within = details.get("Processor") if isinstance(details, Mapping) else None
     return str(conditions.get("Processor") or within or "")
@@ -360,7 +360,7 @@ def _host(row: Row) -> str:
 
 def differences(a: Row, b: Row) -> list[str]:
     """What two rows do not share of their systems and conditions: a word and its two values."""
-    ours, theirs = (flat(row.get("conditions") or {}) for row in (a, b))
+    ours, theirs = (flat(record(row, "conditions")) for row in (a, b))
     return [
         *_systems(a, b),
         *(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import floor, log10
 
-from accelbench.analysis.costs import PRICE, Price, priceable
-from accelbench.analysis.questions import Row
+from accelbench.analysis.costs import PRICE, Price, known_price, priceable
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices, near_names
 
 #: More names than this are counted.
@@ -16,7 +16,7 @@ _NAMED = 6
 
 def priced_by(rows: Iterable[Row]) -> list[Price]:
     """The prices that were used, each once, in the order of their names."""
-    prices = {row[PRICE] for row in rows if row.get(PRICE)}
+    prices = {price for row in rows if (price := known_price(row))}
     return sorted(prices, key=lambda price: (price.name, price.devices))
 
 

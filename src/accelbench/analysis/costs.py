@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import Machine
-from accelbench.analysis.questions import Row
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.core.devices import devices_in
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import kind_of_unit
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, plain_name
 
@@ -85,18 +84,24 @@ def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
         yield "machine", machine.name.removeprefix("source "), 1
         yield "machine", machine.id, 1
     platform, device = str(row.get("hardware") or ""), str(row.get("device_name") or "")
-    number, single = devices_in(device)
-    counted = number > 1
+    devices, single = devices_in(device)
+    counted = devices > 1
     if platform != _SHARED:
-        number = max(number, int(row.get("world_size") or 1))
+        devices = max(devices, int(number(row, "world_size") or 1))
     if row.get("device_fingerprint"):
-        yield "device", str(row["device_fingerprint"]), number
+        yield "device", str(row["device_fingerprint"]), devices
     if counted:  # a price of eight under the name of eight is of all of them
         yield "device", f"{platform}:{device}", 1
         yield "device", device, 1
-    yield "device", f"{platform}:{single}", number
-    yield "device", single, number
-    yield "platform", platform, number
+    yield "device", f"{platform}:{single}", devices
+    yield "device", single, devices
+    yield "platform", platform, devices
+
+
+def known_price(row: Row) -> Price | None:
+    """The price of a row as `with_costs` gave it."""
+    price = row.get(PRICE)
+    return price if isinstance(price, Price) else None
 
 
 def items_of(row: Row) -> str:
@@ -113,16 +118,16 @@ def priceable(row: Row) -> bool:
 
 def step_time(row: Row) -> float | None:
     """Milliseconds of a step in the long run: its mean, as slow steps are paid for as well."""
-    known = row.get("latency_mean_ms") or row.get("latency_p50_ms")
+    known = number(row, "latency_mean_ms") or number(row, "latency_p50_ms")
     if known:
         return float(known)
-    rate = row.get("throughput")
+    rate = number(row, "throughput")
     # Of items that are not the batch's — tokens, seconds of sound — a rate says nothing of a step.
     whole = rate and not kind_of_unit(str(row.get("throughput_unit") or ""))
-    return 1e3 * int(row.get("batch_size") or 1) / float(rate) if whole and rate else None
+    return 1e3 * int(number(row, "batch_size") or 1) / float(rate) if whole and rate else None
 
 
-def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> dict[str, Any]:
+def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> dict[str, object]:
     """What a row is told of its cost; nothing where it has no price.
 
     A row that says its own cost keeps it, where that is of the same currency.
@@ -131,22 +136,23 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
         return {}
     price = None if prices is None else price_of(row, prices, machine)
     rate, step = _RATE(row), step_time(row)
-    costs: dict[str, Any] = {}
+    costs: dict[str, object] = {}
     if price is not None:
         costs[PRICE] = price
         if rate:
             costs[PER_MILLION] = per_million(price.per_hour, rate)
         if row.get("mode") == Mode.TRAINING and step is not None:
             costs[PER_STEP] = per_step(price.per_hour, step)
-    if row.get("cost_usd") and (prices is None or prices.currency == USUAL_CURRENCY):
+    own = number(row, "cost_usd")
+    if own and (prices is None or prices.currency == USUAL_CURRENCY):
         # Of its own: by which price a step was, nobody knows.
-        return {PER_MILLION: float(row["cost_usd"])}
+        return {PER_MILLION: float(own)}
     return costs
 
 
 def with_costs(
     rows: Iterable[Row], prices: Prices | None, machines: Mapping[str, Machine]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The rows, those that have a price with what they cost.
 
     Args:

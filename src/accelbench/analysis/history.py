@@ -9,12 +9,12 @@ would judge it (`analysis.judging`). Two runs make a line; of fewer than four no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
 from accelbench.analysis.line_parts import Kinds, Parting, joined, partings, stretches
@@ -30,7 +30,7 @@ from accelbench.measure.unpaired import Apart
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course
 
-Row = Mapping[str, Any]
+from accelbench.core.rows import Row
 
 #: Fewer points are no line.
 FEWEST_DRAWN = 2

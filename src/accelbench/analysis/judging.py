@@ -12,16 +12,16 @@ side takes twice as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from statistics import median
-from typing import Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import Statistic, latency, rate_of, step_of
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
+from accelbench.core.rows import Row, number
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     HUGE,
@@ -35,8 +35,6 @@ from accelbench.measure.launches import (
 )
 from accelbench.measure.runs import FEWEST_RUNS, PRIOR, PRIOR_OF_MEMORY
 from accelbench.measure.unpaired import Apart, fewest, independent, reach_of_one, unpaired_interval
-
-Row = Mapping[str, Any]
 
 #: What the documents alert at, where launches cannot tell.
 PLAIN_THRESHOLD = 0.1
@@ -153,7 +151,7 @@ UNIT_SQL = f"CASE WHEN throughput > 0 THEN throughput_unit ELSE '{ITEMS}' END"
 
 
 def _memory(row: Row) -> float | None:
-    value = row.get("memory_peak_mb")
+    value = number(row, "memory_peak_mb")
     return None if value is None else float(value)
 
 

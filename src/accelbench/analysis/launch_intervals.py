@@ -8,10 +8,9 @@ its own samples leave open by ±38 %. So the interval of a mean is made of its s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from accelbench.core.figures import MEANS, Statistic, step_of
+from accelbench.core.rows import Row, number
 from accelbench.measure.launches import HUGE
 from accelbench.measure.student import t_quantile
 
@@ -25,7 +24,7 @@ COLUMNS = (
 )
 
 
-def interval_within(row: Mapping[str, Any], statistic: Statistic) -> tuple[float, float] | None:
+def interval_within(row: Row, statistic: Statistic) -> tuple[float, float] | None:
     """The 95 % interval of a launch's step by its samples, in milliseconds; None where unknown.
 
     Args:
@@ -41,22 +40,22 @@ def interval_within(row: Mapping[str, Any], statistic: Statistic) -> tuple[float
     return _of_a_mean(row)
 
 
-def _stored(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    low, high = (row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
+def _stored(row: Row) -> tuple[float, float] | None:
+    low, high = (number(row, f"latency_ci_{end}_ms") for end in ("low", "high"))
     return None if low is None or high is None else (float(low), float(high))
 
 
-def _of_a_mean(row: Mapping[str, Any]) -> tuple[float, float] | None:
+def _of_a_mean(row: Row) -> tuple[float, float] | None:
     """By Student's t on as many samples as are independent, as a factor: no time is below zero.
 
     What says no deviation was not measured here, or is a prediction: an interval that it says is of
     the figure that it says, where that lies in it.
     """
-    mean, deviation = step_of(row, Statistic.MEAN), row.get("latency_std_ms")
+    mean, deviation = step_of(row, Statistic.MEAN), number(row, "latency_std_ms")
     if mean and deviation is None:
         stored = _stored(row)
         return stored if stored and stored[0] <= mean <= stored[1] else None
-    independent = row.get("effective_sample_count") or 0.0
+    independent = number(row, "effective_sample_count") or 0.0
     if not mean or deviation is None or independent < FEWEST_SAMPLES:
         return None
     error = float(deviation) / mean / math.sqrt(independent)

@@ -6,19 +6,20 @@ between two such places; each is looked through by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.analysis.comparability import parted
 from accelbench.analysis.judging import Metric
+from accelbench.core.rows import Row
 
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course
 
 #: What the launches of a run are figures of: a row of each kind.
-Kinds = tuple[Mapping[str, Any], ...]
+Kinds = tuple[Row, ...]
 
 
 class Parting(NamedTuple):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.identity import digest
 from accelbench.core.protocols import installed_gib
+from accelbench.core.rows import Json, number
 from accelbench.core.visible import in_quotes
 
 _SHORTEST_ID = 4
@@ -51,7 +51,7 @@ class Machine:
         return f"{self.name} ({self.cpu}, {self.cpus} CPUs, {self.memory_gib} GiB)"
 
 
-def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
+def machine_of(run_id: str, environment: Json | None) -> Machine:
     """The machine of a run.
 
     CPU quota and affinity are left out: one command measures under `taskset`, the next
@@ -60,16 +60,16 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
     A source that whoever imported the run has named is the name of its machine. What is
     known of the machine still tells it from others under that name.
     """
-    env = environment or {}
+    env: Json = environment or {}
     source = env.get("source")
     named = f"{_SOURCE}{source.get('name')}" if isinstance(source, Mapping) else ""
     if not env.get("machine") or not env.get("cpu"):
         return Machine(named or f"run {run_id}")
-    memory = env.get("memory_total")
+    memory, cpus = number(env, "memory_total"), env.get("cpus_logical")
     return Machine(
         name=named or str(env["machine"]),
         cpu=str(env["cpu"]),
-        cpus=int(env.get("cpus_logical") or 0),
+        cpus=int(cpus) if isinstance(cpus, int | float | str) and cpus else 0,
         memory_gib=installed_gib(memory) if memory else 0,
     )
 
@@ -79,7 +79,7 @@ def machines_of(environments: Iterable[tuple[str, str | None]]) -> dict[str, Mac
 
     Most runs of one machine say the same of it, and each text is understood once.
     """
-    cache: dict[str, Any] = {"": None}
+    cache: dict[str, Json | None] = {"": None}
     machines = {}
     for run, recorded in environments:
         text = recorded or ""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 from accelbench.analysis.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.analysis.ratios import quickest
@@ -30,8 +30,8 @@ from accelbench.analysis.standing import (
     when,
     worth,
 )
-from accelbench.core.figures import Row
 from accelbench.core.provenance import of_import
+from accelbench.core.rows import Row, record
 from accelbench.core.worth import usable_launches
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
@@ -39,6 +39,8 @@ from accelbench.core.worth import usable_launches
 _TRAITS = ("compiled", "threads", "workarounds", *SHAPES)
 #: Runs that are looked at for one in which most places were measured, the newest.
 _MOST_RUNS = 20
+
+Place = TypeVar("Place", bound=Key)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class MatchedConfiguration:
         row = self.rows[0]
         cells = {name: _said(row.get(name)) for name in _TRAITS if row.get(name) not in (None, [])}
         ran = {name: value for name, value in software(row) if name not in DESCRIBING}
-        return cells | flat(row.get("options") or {}) | ran
+        return cells | flat(record(row, "options")) | ran
 
     @property
     def runtime(self) -> str:
@@ -102,8 +104,8 @@ def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
 
 
 def matched(
-    places: Mapping[Key, Sequence[MatchedConfiguration]], base: Key, axis: ComparisonAxis
-) -> dict[Key, MatchedConfiguration]:
+    places: Mapping[Place, Sequence[MatchedConfiguration]], base: Place, axis: ComparisonAxis
+) -> dict[Place, MatchedConfiguration]:
     """Of each place the way that ran as the others did, and of those the fastest.
 
     Args:
@@ -173,7 +175,7 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
         for value, way in ways.items()
     }
 
-    def serves(value: Key, run: Any) -> bool:
+    def serves(value: Key, run: tuple[object, str]) -> bool:
         launches = runs[value].get(run)
         return launches is not None and _says(launches) >= _says(best[value].run)
 
@@ -202,5 +204,5 @@ def _says(run: Sequence[Row]) -> tuple[bool, int]:
     return usable, launches
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     return str(plain(value))

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, Row, attempts
+from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, attempts
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
 from accelbench.analysis.unrated import how_to_time, unlike_cpu, untimed
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import HARDWARE
 
 #: A platform this many times as fast as the machine's CPU is rated high.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.judging import METRICS, Judged, Metric, NoisePrior, Row, judged
+from accelbench.analysis.judging import METRICS, Judged, Metric, NoisePrior, judged
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -59,7 +60,7 @@ def floors(rows: Iterable[Row]) -> list[NoiseFloor]:
 
 
 def _floor(launches: Sequence[Row], metric: Metric) -> NoiseFloor | None:
-    ordered = sorted(launches, key=lambda row: int(row.get("launch") or 0))
+    ordered = sorted(launches, key=lambda row: int(number(row, "launch") or 0))
     values = [value for row in ordered if (value := metric.of(row)) is not None and value > 0]
     noise = aa_noise(values)
     pairs = len(values) // 2

@@ -7,13 +7,12 @@ nothing is told of its speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from accelbench.analysis.attempts import VERIFIED
 from accelbench.core.exactness import MOST_ERROR, error_of
-
-Row = Mapping[str, Any]
+from accelbench.core.rows import Row
 
 NO_LONGER = "outputs are no longer verified"
 #: Errors differ by small factors where only the order of sums does. Ten times as large is a digit

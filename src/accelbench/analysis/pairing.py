@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.questions import Key, Row, values
+from accelbench.analysis.questions import Key, values
 from accelbench.analysis.standing import newest
 from accelbench.core.columns import ASKED
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Status
 
 #: What a case's variants are told apart by.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.matching import matched, ways_of
@@ -14,8 +13,9 @@ from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import Row, statistic_of, times_by
+from accelbench.core.figures import statistic_of, times_by
 from accelbench.core.launch_failures import of_whole_runs
+from accelbench.core.rows import Row, number
 from accelbench.core.worth import answered
 from accelbench.measure.launches import typical
 
@@ -41,7 +41,8 @@ class PivotLine:
     @property
     def error(self) -> float | None:
         """How far its outputs are from the reference's, at the batch where it is most."""
-        known = [row.get("verification_error") for side in self.cells.values() for row in side.rows]
+        rows = [row for side in self.cells.values() for row in side.rows]
+        known = [number(row, "verification_error") for row in rows]
         errors = [float(error) for error in known if error is not None]
         return max(errors) if errors else None
 
@@ -84,7 +85,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
         batches = lines.setdefault(values(row, _LINE), {})
-        batches.setdefault(int(row.get("batch_size") or 0), []).append(row)
+        batches.setdefault(int(number(row, "batch_size") or 0), []).append(row)
     grids = []
     for lines in tables.values():
         made = _timed([_line(batches) for batches in lines.values()])
@@ -165,7 +166,7 @@ def _may_be_as_fast(speedup: Ratio) -> bool:
 
 
 def _sorted(lines: Sequence[PivotLine], sort: str) -> list[PivotLine]:
-    def name(line: PivotLine) -> tuple[Any, ...]:
+    def name(line: PivotLine) -> tuple[str, ...]:
         return tuple(str(plain(line.row.get(column))) for column in _LINE)
 
     if sort == "engine":

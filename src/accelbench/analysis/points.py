@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.launch_intervals import interval_within
-from accelbench.analysis.questions import ComparisonAxis, Key, Row, physical, values
+from accelbench.analysis.questions import ComparisonAxis, Key, physical, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
 from accelbench.core.columns import ASKED
@@ -26,6 +25,7 @@ from accelbench.core.figures import (
 )
 from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.provenance import COMPARABLE, of_this_arm
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable_launches
 from accelbench.measure.launches import interval_of, typical
@@ -99,12 +99,13 @@ class Point:
     @property
     def newer(self) -> int:
         """Newer launches that were set aside: of the same software, and they say less."""
-        return (self.aside.newer if self.aside else 0) + int(self.row.get(NEWER) or 0)
+        return (self.aside.newer if self.aside else 0) + int(number(self.row, NEWER) or 0)
 
     @property
     def samples(self) -> int | None:
         """Of all launches together; None where nobody says."""
-        known = [row["sample_count"] for row in self.rows if row.get("sample_count") is not None]
+        counts = [number(row, "sample_count") for row in self.rows]
+        known = [int(count) for count in counts if count is not None]
         return sum(known) if known else None
 
     @cached_property
@@ -164,7 +165,7 @@ class Point:
 
     def metric(self, name: str) -> FigureInterval | None:
         """Any other figure, by its column."""
-        return _span(self.rows, lambda row: row.get(name))
+        return _span(self.rows, lambda row: number(row, name))
 
 
 def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> list[Point]:
@@ -224,7 +225,7 @@ def alike_of_each(
 class _Ran:
     """What some software was asked."""
 
-    devices: set[Any] = field(default_factory=set)
+    devices: set[object] = field(default_factory=set)
     asked: set[Key] = field(default_factory=set)
 
     @property
@@ -233,7 +234,7 @@ class _Ran:
         return len(self.devices), len(self.asked)
 
 
-def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[Any, ...]:
+def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[object, ...]:
     """What is of no use stands for others only where there is nothing else."""
     devices, questions = ran[point.software].many
     return not point.usable, -devices, -questions, point.item_ms, point.software

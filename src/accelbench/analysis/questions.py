@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from accelbench.core.axes import AS_ASKED, columns
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
+from accelbench.core.rows import Json, Row
 
-Row = Mapping[str, Any]
-Key = tuple[Any, ...]
+Key = tuple[object, ...]
 
 #: The sizes that a model has for itself.
 SHAPES = columns(*AS_ASKED)
@@ -64,7 +63,7 @@ class ComparisonAxis:
         return tuple(name for name in ASKED if name not in left_out)
 
 
-def physical(row: Row) -> Any:
+def physical(row: Row) -> object:
     """The device as a thing: OpenVINO's processor is the machine's."""
     return row.get("device_name") or row.get("hardware")
 
@@ -90,7 +89,7 @@ AXES: Mapping[str, ComparisonAxis] = {
 }
 
 
-def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
+def flat(conditions: Json, before: str = "") -> dict[str, str]:
     """Conditions by name, those within others as a.b; without what says nothing of how it ran."""
     texts: dict[str, str] = {}
     for name, value in conditions.items():
@@ -104,11 +103,11 @@ def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
 
 
 #: Thousands of results share a few objects, of options and conditions, which stay as they are.
-_KNOWN: dict[int, tuple[Any, str]] = {}
+_KNOWN: dict[int, tuple[object, str]] = {}
 _MOST_KNOWN = 4096
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A value that can be a key, and is the same however its parts are ordered."""
     if not isinstance(value, (dict, list)):
         return value

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.run_noise import Histories, between_rows
-from accelbench.core.figures import MEANS, Row, Statistic, Times, item_ms, step_of, times_by
+from accelbench.core.figures import MEANS, Statistic, Times, item_ms, step_of, times_by
+from accelbench.core.rows import Row
 from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.student import t_quantile
 from accelbench.measure.unpaired import unpaired_interval

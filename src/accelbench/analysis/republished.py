@@ -8,11 +8,9 @@ releases: as independent runs they would make one figure a level, and narrow its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from accelbench.core.columns import STEP_MS
-
-Row = Mapping[str, Any]
+from accelbench.core.rows import Json, Row, record
 
 #: The condition that names the job, of results as a source published them or within what it said.
 _JOB = "job_id"
@@ -21,7 +19,7 @@ _NONE = ("", "null", "None")
 _FIGURES = ("series_key", *STEP_MS, "throughput")
 
 
-def job_of(conditions: Mapping[str, Any]) -> str | None:
+def job_of(conditions: Json) -> str | None:
     """The job that measured a result; None where its source names none."""
     details = conditions.get("said")
     within = details.get(_JOB) if isinstance(details, Mapping) else None
@@ -32,7 +30,7 @@ def job_of(conditions: Mapping[str, Any]) -> str | None:
 def counted_once(rows: Iterable[Row]) -> list[Row]:
     """Rows without those that publish an earlier measurement again; the order stays."""
     rows = list(rows)
-    first: dict[tuple[Any, ...], str] = {}
+    first: dict[tuple[object, ...], str] = {}
     keys = [_measurement(row) for row in rows]
     for row, key in zip(rows, keys, strict=True):
         if key is not None:
@@ -57,9 +55,9 @@ def published_again(before: Iterable[Row], now: Iterable[Row]) -> str | None:
     return ", ".join(sorted({str(key[0]) for key in here if key}))
 
 
-def _measurement(row: Row) -> tuple[Any, ...] | None:
+def _measurement(row: Row) -> tuple[object, ...] | None:
     """What results of one measurement have in common; None where nobody says the job."""
-    job = job_of(row.get("conditions") or {})
+    job = job_of(record(row, "conditions"))
     if job is None:
         return None
     return job, row.get("device_name"), *(row.get(name) for name in _FIGURES)

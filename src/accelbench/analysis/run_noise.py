@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.core.provenance import comparable, of_import
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.measure.launches import Noise, pooled_noise
 from accelbench.measure.runs import noise_between
 
-Row = Mapping[str, Any]
 #: Runs of a series that are looked at, the newest.
 OLDER_RUNS = 20
 #: An import's run is everything that came with it, perhaps of years.

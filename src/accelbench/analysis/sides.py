@@ -13,7 +13,6 @@ from accelbench.analysis.republished import counted_once
 from accelbench.analysis.standing import Standing, software
 from accelbench.core.figures import (
     TAILS,
-    Row,
     Statistic,
     Times,
     rate_of,
@@ -22,6 +21,7 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.launch_failures import of_whole_runs
+from accelbench.core.rows import Row, number
 from accelbench.core.worth import answered, counting_launches, usable_launches
 from accelbench.measure.launches import typical
 
@@ -135,7 +135,7 @@ class Side:
         return self._middle(PER_STEP)
 
     def _middle(self, name: str) -> float | None:
-        known = [float(row[name]) for row in self.rows if row.get(name)]
+        known = [float(value) for row in self.rows if (value := number(row, name))]
         return typical(known) if known else None
 
 

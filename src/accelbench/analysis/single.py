@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from accelbench.analysis.comparison import Compared
-from accelbench.analysis.questions import ComparisonAxis, Row
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.sides import sides
+from accelbench.core.rows import Row
 
 
 def single(rows: Iterable[Row], axis: ComparisonAxis) -> list[list[Compared]]:

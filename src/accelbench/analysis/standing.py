@@ -7,14 +7,14 @@ launch is no reason to forget five. Other software is another question: there th
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.questions import PASSED_OVER, flat
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import whole_runs_sql
 from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
+from accelbench.core.rows import Json, Row, record
 from accelbench.core.worth import (
     OF_WORTH,
     SETTLED_SQL,
@@ -27,7 +27,6 @@ from accelbench.core.worth import (
 )
 from accelbench.measure.launches import FEWEST_LAUNCHES
 
-Row = Mapping[str, Any]
 #: In a row that was read without those that do not stand: how many of them are newer.
 NEWER = "newer_launches_set_aside"
 #: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
@@ -80,13 +79,13 @@ def stands(best: Sequence[Row], runs: Sequence[Sequence[Row]]) -> Standing:
 
 def by_run(rows: Sequence[Row]) -> list[list[Row]]:
     """Launches of each run together."""
-    rows_by_run: dict[tuple[Any, str], list[Row]] = {}
+    rows_by_run: dict[tuple[object, str], list[Row]] = {}
     for row in rows:
         rows_by_run.setdefault(run_of(row), []).append(row)
     return list(rows_by_run.values())
 
 
-def evidence(run: Sequence[Row]) -> tuple[Any, ...]:
+def evidence(run: Sequence[Row]) -> tuple[object, ...]:
     """How much a run's launches say, and when they were: what says more is greater."""
     return (*worth(run), *when(run))
 
@@ -216,18 +215,18 @@ _UNSAID = tuple(canonical(None) for _ in SOFTWARE)
 
 def installed(row: Row) -> tuple[str, ...]:
     """What software a run had, by which its evidence is held against other runs'."""
-    conditions = row.get("conditions") or {}
+    conditions = record(row, "conditions")
     return tuple(canonical(conditions.get(name)) for name in SOFTWARE)
 
 
 #: Thousands of results share a few objects of conditions, which stay as they are.
-_KNOWN: dict[int, tuple[Mapping[str, Any], Software]] = {}
+_KNOWN: dict[int, tuple[Json, Software]] = {}
 _MOST_KNOWN = 4096
 
 
 def software(row: Row) -> Software:
     """All conditions that tell one way of running from another, by name: versions, and more."""
-    conditions = row.get("conditions") or {}
+    conditions = record(row, "conditions")
     known = _KNOWN.get(id(conditions))
     if known is not None and known[0] is conditions:
         return known[1]
@@ -258,7 +257,7 @@ def version_sql() -> str:
     )
 
 
-def run_of(row: Row) -> tuple[Any, str]:
+def run_of(row: Row) -> tuple[object, str]:
     """Which run a row is of: of an import, and of what names no run, a day is one."""
     run = row.get("run_id")
     is_run = run and not of_import(row)

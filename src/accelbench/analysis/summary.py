@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
-from typing import Any
 
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
-from accelbench.analysis.questions import SHAPES, Key, Row, values
+from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
@@ -20,6 +19,7 @@ from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import unit_of
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, usable
 from accelbench.measure.launches import aa_noise, typical
@@ -119,7 +119,8 @@ def _scenario(point: Point) -> str:
 
 def _batch(point: Point) -> int | None:
     """None where nobody says it: that is no batch of one."""
-    return int(point.row["batch_size"]) if point.row.get("batch_size") else None
+    batch = number(point.row, "batch_size")
+    return int(batch) if batch else None
 
 
 def _question(point: Point, others: Iterable[Point]) -> str:
@@ -336,7 +337,7 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
 
 def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     """The cells whose figures are of an older run, each with what became of the newer one."""
-    failed: dict[Any, Row] = {}
+    failed: dict[object, Row] = {}
     for row in rows:
         if not answered(row) and row.get("case_id") and row.get("status") != Status.SKIPPED:
             known = failed.get(row["case_id"])

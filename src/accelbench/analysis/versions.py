@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from accelbench.analysis.standing import Software, software
 from accelbench.core.cards import engine_package, engine_packages
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance
 
 #: Names of conditions are told without what all packages have in common.
@@ -16,8 +16,6 @@ _PACKAGES = "packages."
 #: Changes that are named; more are counted.
 _MOST = 3
 _NUMBER = re.compile(r"(\d+)")
-
-Row = Mapping[str, Any]
 
 
 def engine_version(row: Row) -> str:

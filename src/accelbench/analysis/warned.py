@@ -9,9 +9,10 @@ have the first one in common are one warning, with every sentence that any of th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from accelbench.core.rows import Row, texts
 
 #: A number as our sentences have it: 12, 0.5, 1,024; none within a name or a version: fp16, 2.13.0.
 _NUMBER = r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-]|\.\d)"
@@ -19,7 +20,6 @@ _NUMBER = r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-]|\.\d)"
 _FIGURE = re.compile(f"{_NUMBER}(?: to {_NUMBER})?")
 #: Between two sentences.
 _BETWEEN = re.compile(r"(?<=[.!?]) (?=[A-Z])")
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def warned(rows: Sequence[Row]) -> list[Warned]:
     warnings_by_form: dict[str, list[tuple[Row, list[str]]]] = {}
     for row in rows:
         # Once a result, whatever it says of it twice.
-        for text in dict.fromkeys(map(str, row.get("warnings") or ())):
+        for text in dict.fromkeys(texts(row, "warnings")):
             sentences = _BETWEEN.split(text)
             warnings_by_form.setdefault(_form(sentences[0]), []).append((row, sentences))
     made = [

@@ -6,13 +6,14 @@ these declarations: a new metric is one line here and the code that computes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from accelbench.core import ranges
 from accelbench.core.axes import AS_ASKED, AXES, columns
 from accelbench.core.ranges import BY_UNIT, Range
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import (
     Architecture,
     Check,
@@ -368,9 +369,10 @@ ASKED = (
 )  # fmt: skip
 
 
-def step_ms(row: Mapping[str, Any]) -> float | None:
+def step_ms(row: Row) -> float | None:
     """What a step of a result took, in milliseconds; None where it was not timed."""
-    duration = next((row[name] for name in STEP_MS if row.get(name) is not None), None)
+    durations = (number(row, name) for name in STEP_MS)
+    duration = next((known for known in durations if known is not None), None)
     return None if duration is None else float(duration)
 
 

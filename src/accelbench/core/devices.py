@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import TypeVar, cast
 
-from accelbench.core.rows import Row
+from accelbench.core.rows import Row, number, text
 
 #: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
 _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
+
+Named = TypeVar("Named", bound=Row)
 
 
 def devices_in(name: str) -> tuple[int, str]:
@@ -18,12 +20,13 @@ def devices_in(name: str) -> tuple[int, str]:
     return (int(counted[1]), counted[2]) if counted else (1, name)
 
 
-def devices_of(row: Mapping[str, Any]) -> int:
+def devices_of(row: Row) -> int:
     """How many worked on a step; a name may say it where the column does not."""
-    return max(devices_in(str(row.get("device_name") or ""))[0], int(row.get("world_size") or 1))
+    named, _ = devices_in(text(row, "device_name"))
+    return max(named, int(number(row, "world_size") or 1))
 
 
-def devices_beside(row: Mapping[str, Any], name: str) -> str:
+def devices_beside(row: Row, name: str) -> str:
     """The words for several devices beside a name: "4 devices".
 
     Args:
@@ -33,12 +36,12 @@ def devices_beside(row: Mapping[str, Any], name: str) -> str:
     Returns:
         The words, "" of a single device.
     """
-    number = devices_of(row)
-    mention = re.search(rf"(?<!\w){number}\s*x\s", name, re.IGNORECASE)
-    return "" if number == 1 or mention else f"{number} devices"
+    count = devices_of(row)
+    mention = re.search(rf"(?<!\w){count}\s*x\s", name, re.IGNORECASE)
+    return "" if count == 1 or mention else f"{count} devices"
 
 
-def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[dict[str, Any]]:
+def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]:
     """Rows of one machine in which devices of one name are told apart, where there are several.
 
     Two cards of one kind, or one under two power limits, are two devices: their fingerprints
@@ -48,16 +51,18 @@ def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[dict[str
         rows: of one machine.
         sides: what they are held against: names are told apart over both.
     """
-    every = cast("list[dict[str, Any]]", list(rows))
-    known: dict[tuple[Any, Any], set[str]] = {}
-    for row in (*every, *sides):
+    every = list(rows)
+    known: dict[tuple[object, object], set[str]] = {}
+    both: list[Row] = [*every, *sides]
+    for row in both:
         if row.get("device_fingerprint"):
             known.setdefault(_device(row), set()).add(str(row["device_fingerprint"]))
     several = {device for device, prints in known.items() if len(prints) > 1}
     if not several:
         return every
     return [
-        {**row, "device_name": f"{row.get('device_name')} ({mark_of(row)})"}
+        # A row with another name of its device is of the same kind.
+        cast("Named", {**row, "device_name": f"{row.get('device_name')} ({mark_of(row)})"})
         if row.get("device_fingerprint") and _device(row) in several
         else row
         for row in every
@@ -69,5 +74,5 @@ def mark_of(row: Row) -> str:
     return f"device {str(row.get('device_fingerprint'))[:8]}"
 
 
-def _device(row: Row) -> tuple[Any, Any]:
+def _device(row: Row) -> tuple[object, object]:
     return row.get("hardware"), row.get("device_name")

@@ -7,8 +7,9 @@ a figure counts unasked only where its outputs were held against the reference's
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from accelbench.core.rows import Row, number, text
 
 #: The most that quantised outputs may be off, of what another input would change in them: what
 #: verification allows fp16 at most (docs/measuring.md).
@@ -43,23 +44,23 @@ def is_quantised(precision: str | None) -> bool:
     return says_quantised(name) or not _FLOAT.search(name)
 
 
-def error_of(row: Mapping[str, Any]) -> float | None:
+def error_of(row: Row) -> float | None:
     """How far its outputs are from the reference's; None where nobody compared them."""
     if row.get("verification") == _REFERENCE:
         return 0.0
-    error = row.get("verification_error")
+    error = number(row, "verification_error")
     return None if error is None else float(error)
 
 
-def is_exact(row: Mapping[str, Any]) -> bool:
+def is_exact(row: Row) -> bool:
     """Whether a figure counts where no precision was named."""
-    if not is_quantised(row.get("precision")):
+    if not is_quantised(text(row, "precision")):
         return True
     error = error_of(row)
     return error is not None and error <= MOST_ERROR
 
 
-def why_inexact(row: Mapping[str, Any]) -> str:
+def why_inexact(row: Row) -> str:
     """In words, why it does not."""
     error = error_of(row)
     known = UNVERIFIED if error is None else f"its error is {error:.2g}"
@@ -68,12 +69,12 @@ def why_inexact(row: Mapping[str, Any]) -> str:
     return f"unasked, {row.get('precision')} may be off by at most {MOST_ERROR:g}, and {known}"
 
 
-def not_exact(launches: Sequence[Mapping[str, Any]]) -> str:
+def not_exact(launches: Sequence[Row]) -> str:
     """In few words, what keeps a figure of some launches from counting unasked; "" where nothing.
 
     Of several launches the one that is furthest off speaks, as for whoever chooses by them.
     """
-    unlike = [row for row in launches if is_quantised(row.get("precision"))]
+    unlike = [row for row in launches if is_quantised(text(row, "precision"))]
     if not unlike:
         return ""
     known = [error for row in unlike if (error := error_of(row)) is not None]

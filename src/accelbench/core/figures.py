@@ -8,15 +8,13 @@ same alone: half of the steps may be quicker while the slow ones cost more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any
 
 from accelbench.core.columns import step_ms
 from accelbench.core.rates import kind_of_unit
+from accelbench.core.rows import Row, number, text
 from accelbench.core.worth import rough_column
-
-Row = Mapping[str, Any]
 
 
 class Statistic(StrEnum):
@@ -78,7 +76,7 @@ STEP_OF_SQL = "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0
 
 def items(row: Row) -> int:
     """Items of a step, where that is known."""
-    return int(row.get("batch_size") or 1)
+    return int(number(row, "batch_size") or 1)
 
 
 def latency(row: Row) -> float | None:
@@ -89,31 +87,34 @@ def latency(row: Row) -> float | None:
 def tail_of(row: Row) -> tuple[float, Statistic] | None:
     """The percentile that stands for a result of which no median, no mean and no rate is known."""
     for tail in sorted(TAILS):
-        if row.get(_COLUMN[tail]) and not row.get(rough_column(_COLUMN[tail])):
-            return float(row[_COLUMN[tail]]), tail
+        duration = number(row, _COLUMN[tail])
+        if duration and not row.get(rough_column(_COLUMN[tail])):
+            return float(duration), tail
     return None
 
 
 def step_of(row: Row, statistic: Statistic) -> float | None:
     """Milliseconds of a step by a figure; a rate has none."""
     name = _COLUMN.get(statistic)
-    if name is None or not row.get(name) or (statistic in TAILS and row.get(rough_column(name))):
+    step = None if name is None else number(row, name)
+    if name is None or not step or (statistic in TAILS and row.get(rough_column(name))):
         return None
-    return float(row[name])
+    return float(step)
 
 
 def item_ms(row: Row, statistic: Statistic) -> float | None:
     """Milliseconds an item by a figure; nothing takes no time at all."""
     if statistic is Statistic.RATE:
-        return 1e3 / float(row["throughput"]) if row.get("throughput") else None
+        rate = number(row, "throughput")
+        return 1e3 / float(rate) if rate else None
     step = step_of(row, statistic)
     return None if step is None else step / items(row)
 
 
 def rate_of(row: Row) -> float | None:
     """Items a second: as it is said, or what a mean of a known batch comes to."""
-    if row.get("throughput"):
-        return float(row["throughput"])
+    if rate := number(row, "throughput"):
+        return float(rate)
     step = step_of(row, Statistic.MEAN)
     return None if step is None or not row.get("batch_size") else 1e3 * items(row) / step
 
@@ -188,7 +189,5 @@ def _counted_apart(rows: Iterable[Row]) -> bool:
 
 def _other_units(rows: Iterable[Row]) -> bool:
     """Whether rates are said of different things; what says nothing may be of any."""
-    return (
-        len({kind_of_unit(row["throughput_unit"]) for row in rows if row.get("throughput_unit")})
-        > 1
-    )
+    units = (text(row, "throughput_unit") for row in rows)
+    return len({kind_of_unit(unit) for unit in units if unit}) > 1

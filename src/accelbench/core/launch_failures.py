@@ -17,11 +17,11 @@ from typing import Any
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import OF_IMPORT_SQL, of_import
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, answered_sql
 
-Row = Mapping[str, Any]
-Key = tuple[Any, ...]
+Key = tuple[object, ...]
 
 #: In a row that has figures: of how many launches, and how many of them failed.
 FAILED, LAUNCHED = "failed_launches", "launches_tried"
@@ -49,7 +49,7 @@ class Failing:
         """A launch that has figures, as the others have it."""
         if FAILED in row or not answered(row):
             return row
-        more: dict[str, Any] = {FAILED: self.failed, LAUNCHED: self.launched}
+        more: dict[str, object] = {FAILED: self.failed, LAUNCHED: self.launched}
         if self.wrong:
             more |= {"verification": "failed"} if outputs else {}
         elif self.mostly:
@@ -125,7 +125,7 @@ def why_unusable(rows: Sequence[Row]) -> str:
 def mostly_failed(rows: Sequence[Row]) -> bool:
     """Whether launches with figures are the few that did not fail."""
     first = rows[0] if rows else {}
-    return 2 * (first.get(FAILED) or 0) > (first.get(LAUNCHED) or 0)
+    return 2 * (number(first, FAILED) or 0) > (number(first, LAUNCHED) or 0)
 
 
 def _failed(row: Row) -> bool:
@@ -139,7 +139,7 @@ def _key(row: Row) -> Key:
     return row.get("run_id"), case, row.get("device_fingerprint") or "", row.get("arm") or ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value as SQL writes it."""
     if value is None or isinstance(value, str):
         return value or ""

@@ -66,7 +66,7 @@ class Absent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def installed_gib(visible_bytes: int) -> int:
+def installed_gib(visible_bytes: float) -> int:
     """The size that was probably bought, from what the system shows of it.
 
     What kernels and firmware keep for themselves varies from boot to boot, so

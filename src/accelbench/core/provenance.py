@@ -7,8 +7,8 @@ nobody measured can never slip into it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from accelbench.core.rows import Json, Row
 from accelbench.core.vocabulary import Provenance
 
 #: Measured, here or elsewhere. What was predicted or simulated is nobody's measurement.
@@ -40,12 +40,12 @@ REFUSED_THERE = "refused_there"
 SIMULATION = "simulation"
 
 
-def comparable(row: Mapping[str, Any]) -> bool:
+def comparable(row: Row) -> bool:
     """Whether a result's figures may be held against others, learned from and recommended by."""
     return row.get("provenance") in COMPARABLE and of_this_arm(row)
 
 
-def of_import(row: Mapping[str, Any]) -> bool:
+def of_import(row: Row) -> bool:
     """Whether a result came in a table of somebody else's, and is of no run of ours.
 
     Such a table may have figures of years and of many versions, none of which takes another's
@@ -54,12 +54,12 @@ def of_import(row: Mapping[str, Any]) -> bool:
     return str(row.get("run_id") or "").startswith(IMPORT)
 
 
-def of_this_arm(row: Mapping[str, Any]) -> bool:
+def of_this_arm(row: Row) -> bool:
     """Whether a result is of a run without arms, or of the arm that is measured as one is."""
     return (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
-def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def simulation_of(row: Row) -> Json | None:
     """What a result was calculated from, where `--simulate` made it; else None.
 
     Provenance alone does not tell: results of the runtime that follows a script are simulated
@@ -70,7 +70,7 @@ def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return basis if isinstance(basis, Mapping) else None
 
 
-def source_of(row: Mapping[str, Any]) -> str:
+def source_of(row: Row) -> str:
     """Whose an imported figure is; empty for what was measured here."""
     conditions = row.get("conditions")
     source = conditions.get("source") if isinstance(conditions, Mapping) else None

@@ -6,13 +6,14 @@ where one figure is held against another: not in a verdict, not as the best of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Container, Iterable
+from typing import TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
 
-Row = TypeVar("Row", bound=Mapping[str, Any])
+Launch = TypeVar("Launch", bound=Row)
 
 #: Why figures are unusable, as the end of a sentence, of one or of many.
 WHY_UNUSABLE = "interval wider than ±25 %"
@@ -30,12 +31,12 @@ _LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
 _NO_LONGER_A_SHARE = 0.5
 
 
-def usable(row: Mapping[str, Any]) -> bool:
+def usable(row: Row) -> bool:
     """Whether anything may be judged or chosen by a result's times; it may, if nothing is said."""
     return row.get("quality") != Quality.UNUSABLE
 
 
-def settled(row: Mapping[str, Any]) -> bool:
+def settled(row: Row) -> bool:
     """Whether its samples bear a result's time out: it converged, or would have been said to.
 
     Nothing judged whether a fixed number of samples suffices; its interval says it, where enough
@@ -44,10 +45,11 @@ def settled(row: Mapping[str, Any]) -> bool:
     quality = row.get("quality")
     if quality != Quality.FIXED:
         return quality in (None, Quality.CONVERGED)
-    low, middle, high = (row.get("latency_ci_low_ms"), step_ms(row), row.get("latency_ci_high_ms"))
+    low, middle = number(row, "latency_ci_low_ms"), step_ms(row)
+    high = number(row, "latency_ci_high_ms")
     if low is None or high is None or not middle:
         return False
-    wide, independent = high - low, row.get("effective_sample_count") or 0.0
+    wide, independent = high - low, number(row, "effective_sample_count") or 0.0
     return bool(wide <= 2.0 * _NARROW * middle and independent >= _KNOWN)
 
 
@@ -64,7 +66,7 @@ OF_WORTH = (
 )
 
 
-def answered(row: Mapping[str, Any]) -> bool:
+def answered(row: Row) -> bool:
     """Whether it ran, and its outputs are not known to be wrong.
 
     A run of ours stores such outputs as failed; files of others may say ok beside them.
@@ -81,7 +83,7 @@ def answered_sql(columns: Container[str]) -> str:
     return ANSWERED_SQL if "verification" in columns else "(status = 'ok')"
 
 
-def usable_launches(rows: Iterable[Row]) -> list[Row]:
+def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
     """The launches whose times count; none where half of them or more do not.
 
     One launch among many that met a bad moment says little of the others; of more, what is left
@@ -92,7 +94,7 @@ def usable_launches(rows: Iterable[Row]) -> list[Row]:
     return kept if 2 * len(kept) > len(every) else []
 
 
-def counting_launches(rows: Iterable[Row]) -> list[Row]:
+def counting_launches(rows: Iterable[Launch]) -> list[Launch]:
     """The launches that a figure is of: the usable ones, or all where most are not.
 
     Of the latter nothing is judged; what shows them marks them.
@@ -106,11 +108,9 @@ def rough_column(name: str) -> str:
     return name.removesuffix("_ms") + "_rough"
 
 
-def percentile_text(
-    row: Mapping[str, Any], name: str, number: Callable[[float | None], str]
-) -> str:
+def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -> str:
     """A percentile as tables show it: ~ before one that is only rough."""
-    text = number(row.get(name))
+    text = words(number(row, name))
     return f"~{text}" if row.get(rough_column(name)) else text
 
 

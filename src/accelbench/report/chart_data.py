@@ -15,6 +15,7 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.core.rows import number
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -189,7 +190,7 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(
         (point for point in chart_points if point.timed),
-        key=lambda point: int(point.row.get("batch_size") or 0),
+        key=lambda point: int(number(point.row, "batch_size") or 0),
     )
     wanted = [str(row["result_id"]) for point in ordered for row in point.rows][:MOST_LAUNCHES]
     return step_samples(database, wanted)

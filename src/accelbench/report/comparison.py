@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.analysis.comparison import Compared
-from accelbench.analysis.costs import PRICE, Price
+from accelbench.analysis.costs import known_price
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
@@ -18,6 +18,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.rows import record, texts
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -57,12 +58,12 @@ def write_csv(
 
 
 def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
-    price: Price | None = line.side.row.get(PRICE)
+    price = known_price(line.side.row)
     row, base, ratio = line.side.row, line.baseline, line.ratio
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
         "engine_version": engine_version(row) or None,
-        "submitter": (row.get("conditions") or {}).get("Submitter"),
+        "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
         "launches": len(line.side.times),
         "quality": _quality(line.side),
@@ -114,7 +115,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]
 def _kind(side: Side) -> dict[str, Any]:
     """What its figures are of, for who holds others against them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
-    ways = dict.fromkeys(way for row in side.rows for way in row.get("workarounds") or ())
+    ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {
         "weights_digest": digests.pop() if len(digests) == 1 else None,
         "workarounds": list(ways),

@@ -10,6 +10,7 @@ from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.rows import record, text
 
 #: Behind a ratio of two that did not run alike, and of one of which no interval is known; behind a
 #: figure of which nothing is judged.
@@ -22,7 +23,7 @@ Lines = Sequence[Compared]
 def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
     """Where a side stands on the axis; `labels` are of runs, by their ids."""
     if axis.name == "date":
-        return axis.value(line.side.row)[0] or MISSING
+        return str(axis.value(line.side.row)[0] or MISSING)
     known = [str(value) for value in line.side.value if value is not None]
     if axis.name == "run" and labels:
         known += [f"({labels[run]})" for run in known if run in labels]
@@ -69,7 +70,7 @@ def submissions(lines: Lines) -> list[str]:
 
 
 def _submission(line: Compared) -> str:
-    by = str((line.side.row.get("conditions") or {}).get("Submitter") or "")
+    by = text(record(line.side.row, "conditions"), "Submitter")
     parts = [by] if by else []
     if span := line.side.range_alike:
         low, high, kind = span

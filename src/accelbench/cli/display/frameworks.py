@@ -35,7 +35,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
         counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
-            groups.setdefault(key, {}).setdefault(row["runtime"], []).append(row)
+            groups.setdefault(key, {}).setdefault(str(row["runtime"]), []).append(row)
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
             continue

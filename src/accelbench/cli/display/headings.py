@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accelbench.analysis.questions import ComparisonAxis, Row, physical, plain
+from accelbench.analysis.questions import ComparisonAxis, physical, plain
 from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
 from accelbench.core.axes import AXES
+from accelbench.core.rows import Row, number, record
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 
 #: What stands before and after a value; what is not here is said with its name.
@@ -58,14 +59,14 @@ def headings(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[s
         for row, sides, version in zip(rows, questions, versions, strict=True)
     ]
     alike: dict[str, list[int]] = {}
-    for number, heading in enumerate(titles):
-        alike.setdefault(heading, []).append(number)
+    for index, heading in enumerate(titles):
+        alike.setdefault(heading, []).append(index)
     for numbers in alike.values():
-        among = [rows[number] for number in numbers]
+        among = [rows[index] for index in numbers]
         apart = [name for name in axis.alike if len({plain(row.get(name)) for row in among}) > 1]
-        for number in numbers:
-            words = [_word(name, rows[number].get(name)) for name in apart]
-            titles[number] = " · ".join(part for part in (titles[number], *words) if part)
+        for index in numbers:
+            words = [_word(name, rows[index].get(name)) for name in apart]
+            titles[index] = " · ".join(part for part in (titles[index], *words) if part)
     return titles
 
 
@@ -98,8 +99,8 @@ def _published(sides: Sequence[Row]) -> bool:
 def _usual(row: Row, axis: ComparisonAxis) -> str:
     """What a question is known by, as far as all sides have it in common."""
     common = {name: row.get(name) for name in axis.alike}
-    options = common.get("options") or {}
-    world = int(common.get("world_size") or 1)
+    options = record(common, "options")
+    world = int(number(common, "world_size") or 1)
     scenario = common.get("scenario")
     parts = [
         str(common.get("model") or ""),

@@ -13,11 +13,11 @@ from typing import Any
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
-from accelbench.analysis.questions import Row
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed, why_unusable
 from accelbench.core.nouns import counted
+from accelbench.core.rows import Row
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec

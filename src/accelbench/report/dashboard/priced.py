@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.cost_words import told_of
-from accelbench.analysis.costs import PRICE, Price, items_of, per_million, price_of, with_costs
+from accelbench.analysis.costs import (
+    Price,
+    items_of,
+    known_price,
+    per_million,
+    price_of,
+    with_costs,
+)
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.sides import PER_MILLION, Side
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -96,7 +103,7 @@ def spent_of(
     cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
     if not cost_rows:
         return None
-    side, price = Side((), cost_rows), cost_rows[0].get(PRICE)
+    side, price = Side((), cost_rows), known_price(cost_rows[0])
     words = told_of(price, prices) if price is not None and prices is not None else ""
     return StepCost(items_of(cost_rows[0]), side.step_cost, words)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from accelbench.analysis.cost_words import amount, cost_notes, has_costs, money
-from accelbench.analysis.costs import PRICE, Price, items_of
+from accelbench.analysis.costs import Price, items_of, known_price
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.report.charts.chart import Subject
@@ -123,7 +123,7 @@ def _place(point: Point) -> tuple[str, str, float]:
 
 def _cell(point: Point) -> list[str]:
     cost, step = point.cost, point.step_cost
-    price: Price | None = point.row.get(PRICE)
+    price = known_price(point.row)
     known = cost is not None and cost.low is not None and cost.high is not None
     return [
         point.kind,

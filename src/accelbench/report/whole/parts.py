@@ -10,7 +10,6 @@ from typing import Any
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import FigureInterval, Point
-from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
@@ -18,6 +17,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.rows import Row, number, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
@@ -98,7 +98,7 @@ def _place(point: Point) -> tuple[Any, ...]:
     """By what people look for first."""
     row = point.row
     words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
-    return (*words, int(row.get("batch_size") or 0))
+    return (*words, int(number(row, "batch_size") or 0))
 
 
 def _names(points: Sequence[Point]) -> Sequence[str]:
@@ -236,7 +236,7 @@ def _verification(known: ReportData) -> Section:
             _said(row.get("verification_error")),
             _said(row.get("verification_tolerance")),
             str(row.get("self_check") or "not_done"),
-            "; ".join(map(str, row.get("workarounds") or ())),
+            "; ".join(texts(row, "workarounds")),
         ]
         for row, name in _once(done, "verification", "self_check", "workarounds")
     ]
