@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.arms import checked_arms, names_of_arms
 from accelbench.analysis.machines import machine_of
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import COMPARABLE
+from accelbench.core.rows import Json
 from accelbench.query.conditions import one_of
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import rows_of
@@ -28,7 +29,7 @@ _MEASURED = f"provenance IN ({', '.join(repr(kind.value) for kind in COMPARABLE)
 
 def check_of_arms(
     database: Database, sought: BaselineQuery, columns: Sequence[str], threshold: float | None
-) -> tuple[Check, dict[str, Any]]:
+) -> tuple[Check, dict[str, object]]:
     """Hold the arms of a run against each other.
 
     Args:
@@ -42,7 +43,8 @@ def check_of_arms(
     """
     with database.asking():
         run = _run_with_arms(database, sought)
-        where, values = [f"{_MEASURED} AND run_id = ?"], [run]
+        where: list[str] = [f"{_MEASURED} AND run_id = ?"]
+        values: list[object] = [run]
         for column, wanted in sought.filters.items():
             where.append(one_of(column, wanted))
             values += wanted
@@ -52,7 +54,7 @@ def check_of_arms(
     names = names_of_arms(rows)
     if not names:
         raise _NOTHING
-    about = {
+    about: dict[str, object] = {
         "baseline": harmless(names[0]),
         "runs": [run],
         "labels": labels,
@@ -65,7 +67,7 @@ def check_of_arms(
 
 def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
     """The newest of those that were named, or of all."""
-    condition, values = "coalesce(arm, '') <> ''", list[Any]()
+    condition, values = "coalesce(arm, '') <> ''", list[object]()
     if sought.runs:
         named = [run for word in sought.runs for run in runs_meant(database, word)]
         condition += f" AND {one_of('run_id', named)}"
@@ -80,11 +82,11 @@ def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
     return str(rows[0][0])
 
 
-def _environment(database: Database, run: str) -> Mapping[str, Any] | None:
+def _environment(database: Database, run: str) -> Json | None:
     import json
 
     _, rows = database.query(
         "SELECT environment::VARCHAR FROM benchmark_runs WHERE run_id = ?", [run]
     )
-    record: Mapping[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
+    record: Json | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
     return record

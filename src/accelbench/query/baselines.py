@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
@@ -16,6 +16,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import Filters, catalogued
@@ -53,7 +54,7 @@ _ANOTHER = "Name another --baseline."
 _FILES = (".csv", ".json")
 _DATABASES = (".duckdb", ".db")
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Baseline:
         rules = Rules(columns, self.untold, threshold, self.allow, self.older)
         return checked(self.now, self.before, rules)
 
-    def about(self, threshold: float | None) -> dict[str, Any]:
+    def about(self, threshold: float | None) -> dict[str, object]:
         """What a reader has to know of the check, in plain values."""
         return {
             "baseline": harmless(self.name),
@@ -286,7 +287,7 @@ def _of_database(
 def _rows(
     database: Database,
     where: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     runs: Sequence[str],
     *,
     newest: bool = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.query.hardware_words import named_sql
@@ -16,17 +15,17 @@ _ON_THE_CPU = (
 )
 
 
-def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
+def where_of(filters: Mapping[str, Sequence[object]]) -> tuple[str, list[object]]:
     """Results that count and have these values in these columns: SQL and its parameters."""
     parts: list[str] = [_COUNTS]
-    values: list[Any] = []
+    values: list[object] = []
     for column, wanted in filters.items():
         parts.append(one_of(column, wanted))
         values += wanted
     return " AND ".join(parts), values
 
 
-def one_of(column: str, wanted: Sequence[Any]) -> str:
+def one_of(column: str, wanted: Sequence[object]) -> str:
     """That a column has one of so many values, in SQL with a parameter for each.
 
     What runs on the CPU is all its engines.
@@ -37,6 +36,6 @@ def one_of(column: str, wanted: Sequence[Any]) -> str:
     return f"({clause} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({clause})"
 
 
-def marks(values: Sequence[Any]) -> str:
+def marks(values: Sequence[object]) -> str:
     """What stands in SQL for so many parameters."""
     return ", ".join("?" * len(values))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.precision import meaning, spellings
@@ -11,7 +11,10 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import words
 
-Filters = dict[str, tuple[Any, ...]]
+#: A value of a column that a list of a command names.
+Value = str | int
+Word = TypeVar("Word", bound=Value)
+Filters = dict[str, tuple[Value, ...]]
 
 
 def filters_of(
@@ -67,9 +70,14 @@ def catalogued(name: str) -> str:
     return _of_catalogue(name) or name
 
 
-def by_word(column: str, values: Sequence[Any]) -> dict[Any, list[Any]]:
+def words_of(filters: Mapping[str, Sequence[Value]], column: str) -> tuple[str, ...]:
+    """The values that count in a column of words; none where any do."""
+    return tuple(map(str, filters.get(column, ())))
+
+
+def by_word(column: str, values: Sequence[Word]) -> dict[Word, list[Word]]:
     """The words of a column as they were typed, each with every spelling that counts for it."""
-    groups: dict[Any, list[Any]] = {}
+    groups: dict[Value, list[Word]] = {}
     for value in values:
         same = {"model": catalogued, "precision": meaning, "hardware": _device_or_all}.get(column)
         groups.setdefault(value if same is None else same(str(value)), []).append(value)

@@ -7,8 +7,9 @@ equals sign (`cuda:=NVIDIA GeForce RTX 4090`), by its number (`cuda:1`) or by it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from accelbench.core.rows import Row
 
 #: From so many digits on, what follows `cuda:` is a part of a name, such as 3090, and no ordinal.
 _MODEL_NUMBER = 3
@@ -29,7 +30,7 @@ def named_sql(word: str) -> str:
     return rf"{about} LIKE replace({escaped}, ':', ':%') || '%' ESCAPE '\'"
 
 
-def is_named(row: Mapping[str, Any], word: str) -> bool:
+def is_named(row: Row, word: str) -> bool:
     """The same of a row."""
     platform, colon, device = word.partition(":")
     if row.get("hardware") != (platform.lower() if _is_part(colon, device) else platform):
@@ -49,7 +50,7 @@ def is_named(row: Mapping[str, Any], word: str) -> bool:
     return True
 
 
-def has_one_of(row: Mapping[str, Any], column: str, wanted: Sequence[Any]) -> bool:
+def has_one_of(row: Row, column: str, wanted: Sequence[object]) -> bool:
     """Whether a row has one of the values that are asked for in a column."""
     if column == "hardware":
         return any(is_named(row, str(word)) for word in wanted)

@@ -7,13 +7,14 @@ model, a page of two cells and a verdict of `check` see the same older runs, and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.comparability import parted
 from accelbench.analysis.judging import METRICS, UNIT_SQL
 from accelbench.analysis.machines import Machine, machines_of
 from accelbench.analysis.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.rows import Row
 from accelbench.measure.runs import MOST_NEIGHBOURS
 
 if TYPE_CHECKING:
@@ -63,13 +64,11 @@ _KIND = ("weights_digest", "workarounds", "throughput_unit")
 _EVERY = frozenset(metric.name for metric in METRICS)
 
 
-def _kind(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _kind(row: Row) -> tuple[str, ...]:
     return tuple(str(row.get(name) or "") for name in _KIND)
 
 
-def _counting(
-    of: Mapping[str, Any], judged: Mapping[tuple[str, ...], Mapping[str, Any]]
-) -> frozenset[str]:
+def _counting(of: Row, judged: Mapping[tuple[str, ...], Row]) -> frozenset[str]:
     """The metrics by which a run is of what is judged: other things say nothing of its noise.
 
     Args:
@@ -90,7 +89,7 @@ def is_of_a_check(label: str) -> bool:
 
 def histories_on(
     database: Database,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     machine: Machine,
     but: Collection[str] = (),
 ) -> Histories:
@@ -113,7 +112,7 @@ def histories_on(
 
 
 def histories_of(
-    database: Database, sides: Sequence[tuple[Machine | None, Sequence[Mapping[str, Any]]]]
+    database: Database, sides: Sequence[tuple[Machine | None, Sequence[Row]]]
 ) -> Histories:
     """The same of results of several machines.
 
@@ -137,16 +136,14 @@ def _runs_on(database: Database, machines: Collection[Machine]) -> list[str]:
     return [run for run, machine in machines_of(rows).items() if machine in machines]
 
 
-def _read(
-    database: Database, rows: Sequence[Mapping[str, Any]], own: list[str], runs: list[str]
-) -> Histories:
+def _read(database: Database, rows: Sequence[Row], own: list[str], runs: list[str]) -> Histories:
     if not runs:
         return Histories()
     near = sorted({chr(31).join(alike(row)) for row in rows})
     _, read = database.query(_RUNS, [runs, near, own, runs, own])
     runs_by_series: dict[str, list[Run]] = {}
     about: dict[str, tuple[str, str]] = {}
-    judged: dict[str, dict[tuple[str, ...], Mapping[str, Any]]] = {}
+    judged: dict[str, dict[tuple[str, ...], Row]] = {}
     for row in rows:
         judged.setdefault(str(row.get("series_key")), {})[_kind(row)] = row
     for key, runtime, device, moment, weights, ways, unit, *lists in read:

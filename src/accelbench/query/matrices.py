@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.matrix import matrix, platforms
 from accelbench.core.protocols import Absent
+from accelbench.core.rows import Row
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 
@@ -46,7 +46,7 @@ class LocalPlatforms:
 
 
 def matrix_on(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     machine: Machine | None,
     local: LocalPlatforms,
     only: Sequence[str] = (),

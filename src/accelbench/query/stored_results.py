@@ -6,12 +6,14 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.rows import ResultRow
 from accelbench.query.conditions import marks, where_of
+from accelbench.query.filters import words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
-from accelbench.query.suggestions import none_found, nothing, refuse_unknown
+from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
@@ -51,7 +53,7 @@ def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> D
 
 def filled_if_any(
     path: Path | None,
-    filters: Mapping[str, Sequence[Any]],
+    filters: Asked,
     notice: Callable[[str], None] = _log.warning,
 ) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
@@ -92,7 +94,7 @@ def no_lake_in(folder: Path, option: str) -> str:
 def runs_of(
     database: Database,
     where: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     named: Sequence[str] | None = None,
 ) -> dict[str, tuple[Machine, str]]:
     """Each run that has such results, with its machine and the moment of its newest one.
@@ -105,7 +107,7 @@ def runs_of(
     """
     from accelbench.analysis.machines import machines_of
 
-    condition, more = "", list[Any]()
+    condition, more = "", list[object]()
     if named is not None:
         condition = f" WHERE {NOT_OF_A_CHECK}"
         more = [NOISE, RERUN_OF]
@@ -139,9 +141,9 @@ def of_machine(
 
 def runs_to_judge(
     database: Database,
-    filters: Mapping[str, Sequence[Any]],
+    filters: Asked,
     where: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     named: Sequence[str] = (),
 ) -> dict[str, tuple[Machine, str]]:
     """The runs of such results, but for those that checks made for themselves and nobody named.
@@ -150,7 +152,7 @@ def runs_to_judge(
         UsageError: A word is known nowhere, or stored in another spelling.
         NothingMeasuredError: There are none at all.
     """
-    runs = runs_of(database, where, values, [*named, *filters.get("run_id", ())])
+    runs = runs_of(database, where, values, [*named, *words_of(filters, "run_id")])
     if not runs:
         but = ", but what checks measured for themselves"
         raise none_found(database, filters, but if runs_of(database, where, values) else "")
@@ -160,10 +162,10 @@ def runs_to_judge(
 
 def on_one_machine(
     database: Database,
-    filters: Mapping[str, Sequence[Any]],
+    filters: Asked,
     word: str | None,
     named: Sequence[str] = (),
-) -> tuple[str, list[Any], Machine, tuple[Machine, ...]]:
+) -> tuple[str, list[object], Machine, tuple[Machine, ...]]:
     """Results with these values of one machine: SQL, its parameters, that machine, and the others.
 
     Args:
@@ -183,9 +185,9 @@ def rows_of(
     database: Database,
     columns: Sequence[str],
     where: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     most: int | None = None,
-) -> list[dict[str, Any]]:
+) -> list[ResultRow]:
     """Some columns of results in the order they were taken, JSON as what it holds.
 
     Args:
@@ -221,7 +223,7 @@ def rows_of(
         )
     parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
     # Thousands of results share a few texts, and nobody changes what they say.
-    cache: dict[str | None, Any] = {None: None}
+    cache: dict[object, object] = {None: None}
     records = []
     for row in rows:
         cells = list(row)
@@ -230,5 +232,6 @@ def rows_of(
             if text not in cache:
                 cache[text] = json.loads(text)
             cells[i] = cache[text]
-        records.append(dict(zip(names, cells, strict=True)))
+        # Of each column what the registry says of it.
+        records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))
     return records

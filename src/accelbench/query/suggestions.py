@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.near import LIKE, near
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
-from accelbench.query.filters import by_word, catalogued, in_catalogue, misplaced
+from accelbench.query.filters import Value, by_word, catalogued, in_catalogue, misplaced, words_of
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -40,7 +40,7 @@ _NAMED = 6
 #: How like a name has to be; platforms and precisions are short.
 _LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
 
-Asked = Mapping[str, Sequence[Any]]
+Asked = Mapping[str, Sequence[Value]]
 
 
 class NothingMeasuredError(AccelbenchError):
@@ -84,7 +84,7 @@ def none_found(database: Database, filters: Asked, but: str = "") -> NothingMeas
     """
     refuse_unknown(database, filters)
     stored = _stored(database, "model", COMPARABLE_SQL) if "model" in filters else []
-    absent = _absent(filters.get("model", ()), stored)
+    absent = _absent(words_of(filters, "model"), stored)
     for name in absent:
         if alike := _spelt_alike(name, stored):
             raise UsageError(
@@ -111,7 +111,7 @@ def refuse_unknown(database: Database, filters: Asked, *, has_results: bool = Fa
         UsageError: neither this program nor any result knows a word.
     """
     for column, template in _UNKNOWN.items():
-        typed = by_word(column, filters.get(column, ()))
+        typed = by_word(column, words_of(filters, column))
         if has_results and len(typed) == 1:
             continue
         for word, names in typed.items():
@@ -245,7 +245,7 @@ def _command(filters: Asked) -> str:
     if not filters:
         return "accelbench run --set small --hardware all"
     words = ["accelbench run"]
-    if models := filters.get("model", ()):
+    if models := words_of(filters, "model"):
         known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
         if not known:
             return ""
@@ -253,7 +253,7 @@ def _command(filters: Asked) -> str:
     elif "family" not in filters:
         words.append("--set small")
     for column, option in _ASKS.items():
-        values = [str(value) for value in filters.get(column, ())]
+        values = list(words_of(filters, column))
         if column in _UNKNOWN and values:
             values = [value for value in values if value in _known(column)]
             if not values:

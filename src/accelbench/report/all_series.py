@@ -59,7 +59,7 @@ def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, dic
         " ORDER BY coalesce(emulated, false), started_at DESC) = 1"
     )
     rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
-    return {str(row["series_key"]): row for row in rows}
+    return {str(row["series_key"]): {**row} for row in rows}
 
 
 def _newest_run(line: Line) -> str:

@@ -113,7 +113,7 @@ class Database:
         )
 
     def query(
-        self, sql: str, params: Sequence[Any] = ()
+        self, sql: str, params: Sequence[object] = ()
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Run SQL that reads this database and nothing else: column names and rows."""
         if self._open:
@@ -138,7 +138,7 @@ class Database:
                 self._open.clear()
 
     def results(
-        self, where: str = "", params: Sequence[Any] = (), *, samples: bool = False
+        self, where: str = "", params: Sequence[object] = (), *, samples: bool = False
     ) -> list[dict[str, Any]]:
         """Rows of benchmark_results as plain JSON values, every column of the registry in order.
 
@@ -261,7 +261,7 @@ class Database:
 
 
 def _answered(
-    con: DuckDBPyConnection, sql: str, params: Sequence[Any]
+    con: DuckDBPyConnection, sql: str, params: Sequence[object]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     import duckdb
 
@@ -302,13 +302,13 @@ def _explain_sql(error: Exception) -> UsageError:
 
 
 def _results(
-    con: DuckDBPyConnection, where: str, params: Sequence[Any]
+    con: DuckDBPyConnection, where: str, params: Sequence[object]
 ) -> Iterator[dict[str, Any]]:
     return chain.from_iterable(_batches(con, where, params))
 
 
 def _batches(
-    con: DuckDBPyConnection, where: str = "", params: Sequence[Any] = ()
+    con: DuckDBPyConnection, where: str = "", params: Sequence[object] = ()
 ) -> Iterator[list[dict[str, Any]]]:
     columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
     names = [column.name for column in COLUMNS if column.name in columns]

@@ -22,6 +22,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import TIMES
+from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -118,7 +119,7 @@ def compare(
         where, values, chosen, others = on_one_machine(
             database, filters, machine, held if axis.name == "run" else ()
         )
-        rows = rows_of(database, _COLUMNS, where, values)
+        rows: Sequence[Row] = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
         known = histories_on(database, rows, chosen)
     names = [str(other) for other in others]

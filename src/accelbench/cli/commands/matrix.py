@@ -21,7 +21,7 @@ from accelbench.core.word_lists import words
 from accelbench.exchange.writing import refuse_taken
 from accelbench.hardware.names import platforms_named
 from accelbench.query.conditions import where_of
-from accelbench.query.filters import Filters, by_word, filters_of
+from accelbench.query.filters import Filters, by_word, filters_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
@@ -173,13 +173,15 @@ def _made(
         best_precision="precision" not in filters,
     )
     precision = _spelt_there(rows, filters) if "precision" in filters else None
-    return made, MatrixHeader(utc_now(), machine, precision, filters["mode"][0], others)
+    return made, MatrixHeader(utc_now(), machine, precision, words_of(filters, "mode")[0], others)
 
 
 def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
     """A precision as the results spell it; as it was typed where there are none."""
     precisions = sorted({str(row["precision"]) for row in rows})
-    return " and ".join(precisions) or next(iter(by_word("precision", filters["precision"])))
+    return " and ".join(precisions) or next(
+        iter(by_word("precision", words_of(filters, "precision")))
+    )
 
 
 def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[str]:

@@ -19,7 +19,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.baselines import rows_of_runs
-from accelbench.query.filters import Filters, by_word
+from accelbench.query.filters import Filters, by_word, words_of
 from accelbench.query.histories import NOISE
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.run.conduct.lifecycle import RunSpec
@@ -70,11 +70,11 @@ def _measured(database: Database, filters: Filters, launches: int) -> str:
     """The run that measured it."""
     request = Request(
         models=tuple(find(name) for name in _models(filters)),
-        hardware=platforms(filters.get("hardware", ("cpu",))),
-        runtimes=runtimes_named(filters.get("runtime", ())),
-        precisions=precisions(tuple(by_word("precision", filters.get("precision", ())))),
-        batch_sizes=filters.get("batch_size", (1,)),
-        modes=tuple(Mode(mode) for mode in filters.get("mode", (Mode.INFERENCE,))),
+        hardware=platforms(words_of(filters, "hardware") or ("cpu",)),
+        runtimes=runtimes_named(words_of(filters, "runtime")),
+        precisions=precisions(tuple(by_word("precision", words_of(filters, "precision")))),
+        batch_sizes=tuple(map(int, filters.get("batch_size", (1,)))),
+        modes=tuple(Mode(mode) for mode in words_of(filters, "mode") or (Mode.INFERENCE,)),
     )
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
@@ -89,7 +89,9 @@ def _measured(database: Database, filters: Filters, launches: int) -> str:
 
 def _models(filters: Filters) -> Sequence[str]:
     """Named ones by the catalogue's names: beside each stands the word that was typed."""
-    return tuple(dict.fromkeys(find(name).id for name in filters.get("model", (_DEFAULT_MODEL,))))
+    return tuple(
+        dict.fromkeys(find(name).id for name in words_of(filters, "model") or (_DEFAULT_MODEL,))
+    )
 
 
 def _told(floor: NoiseFloor) -> dict[str, Any]:
