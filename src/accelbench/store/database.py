@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
@@ -33,6 +33,7 @@ from accelbench.store.insert import FilledRows
 from accelbench.store.journal import being_written
 from accelbench.store.merge import compared, merge
 from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
+from accelbench.store.samples import SampledRow
 from accelbench.store.schema import VIEWS, columns_of
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Database:
 
     def results(
         self, where: str = "", params: Sequence[object] = (), *, samples: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[SampledRow]:
         """Rows of benchmark_results as plain JSON values, every column of the registry in order.
 
         Args:
@@ -154,7 +155,7 @@ class Database:
                 _add_samples(con, rows)
         return rows
 
-    def each_result(self, *, samples: bool = False) -> Iterator[dict[str, Any]]:
+    def each_result(self, *, samples: bool = False) -> Iterator[SampledRow]:
         """The same of all results, of which a few thousand are in memory at once."""
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             for rows in _batches(con):
@@ -301,15 +302,13 @@ def _explain_sql(error: Exception) -> UsageError:
     return UsageError(f"{text.splitlines()[0]}.".replace("..", "."), advice)
 
 
-def _results(
-    con: DuckDBPyConnection, where: str, params: Sequence[object]
-) -> Iterator[dict[str, Any]]:
+def _results(con: DuckDBPyConnection, where: str, params: Sequence[object]) -> Iterator[SampledRow]:
     return chain.from_iterable(_batches(con, where, params))
 
 
 def _batches(
     con: DuckDBPyConnection, where: str = "", params: Sequence[object] = ()
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[SampledRow]]:
     columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
     names = [column.name for column in COLUMNS if column.name in columns]
     chosen = ", ".join(f'"{name}"' for name in names)
@@ -321,21 +320,20 @@ def _batches(
     )
     while rows := cursor.fetchmany(_ROWS):
         named = (dict(zip(names, values, strict=True)) for values in rows)
-        yield [{c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS} for row in named]
+        records = ({c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS} for row in named)
+        yield [cast("SampledRow", row) for row in records]  # of each column what the registry says
 
 
-def _plain(name: str, value: Any) -> Any:
-    if value is None:
-        return None
+def _plain(name: str, value: object) -> object:
     kind = BY_NAME[name].kind
-    if kind == "json":
+    if kind == "json" and isinstance(value, str):
         return json.loads(value)
-    if kind == "time":
+    if kind == "time" and isinstance(value, datetime):
         return spell_time(value)
     return value
 
 
-def _add_samples(con: DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
+def _add_samples(con: DuckDBPyConnection, rows: list[SampledRow]) -> None:
     import pyarrow as pa
 
     wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
@@ -344,7 +342,7 @@ def _add_samples(con: DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
         "SELECT result_id, phase, samples, timing, steps FROM raw_benchmark_data SEMI JOIN wanted"
         " USING (result_id) ORDER BY result_id, phase"
     ).fetchall()
-    by_id: dict[str, list[Samples]] = {}
+    by_id: dict[str | None, list[Samples]] = {}
     for result_id, *about in samples:
         by_id.setdefault(result_id, []).append(Samples(*about))
     for row in rows:

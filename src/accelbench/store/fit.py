@@ -34,7 +34,7 @@ class Samples:
     steps: list[int] | None = None
 
     @property
-    def sampling(self) -> dict[str, Any]:
+    def sampling(self) -> dict[str, object]:
         """What is known of how they were taken, as a body says it under "sampling"."""
         fields = {"timing": self.timing, "steps": self.steps}
         return {name: value for name, value in fields.items() if value is not None}

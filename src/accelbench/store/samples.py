@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from accelbench.core.rows import Json, ResultRow
+
 if TYPE_CHECKING:
     from accelbench.store.database import Database
+
+
+class SampledRow(ResultRow, total=False):
+    """A result with what its figures were made of, where that was asked for, by phases."""
+
+    samples: dict[str, list[int]]
+    sampling: dict[str, Json]
 
 
 def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[float]]:
