@@ -7,7 +7,7 @@ comparison across hardware, is of one machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
@@ -74,7 +74,7 @@ def machine_of(run_id: str, environment: Json | None) -> Machine:
     )
 
 
-def machines_of(environments: Iterable[tuple[str, str | None]]) -> dict[str, Machine]:
+def machines_of(environments: Iterable[Sequence[object]]) -> dict[str, Machine]:
     """The machine of each run, from what the runs recorded as JSON.
 
     Most runs of one machine say the same of it, and each text is understood once.
@@ -82,7 +82,7 @@ def machines_of(environments: Iterable[tuple[str, str | None]]) -> dict[str, Mac
     cache: dict[str, Json | None] = {"": None}
     machines = {}
     for run, recorded in environments:
-        text = recorded or ""
+        text = str(recorded or "")
         if text not in cache:
             cache[text] = json.loads(text)
         machines[str(run)] = machine_of(str(run), cache[text])

@@ -88,5 +88,5 @@ def _environment(database: Database, run: str) -> Json | None:
     _, rows = database.query(
         "SELECT environment::VARCHAR FROM benchmark_runs WHERE run_id = ?", [run]
     )
-    record: Json | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
+    record: Json | None = json.loads(str(rows[0][0])) if rows and rows[0][0] else None
     return record

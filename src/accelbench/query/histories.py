@@ -150,7 +150,9 @@ def _read(database: Database, rows: Sequence[Row], own: list[str], runs: list[st
         of = dict(zip(_KIND, (weights, ways, unit), strict=True)) | {"throughput": 1.0}
         counting = _counting(of, judged.get(str(key), {}))
         values = {
-            metric.name: [value for value in of_it or () if value is not None and value > 0]
+            metric.name: [value for value in of_it if value is not None and value > 0]
+            if isinstance(of_it, list)
+            else []
             for metric, of_it in zip(METRICS, lists, strict=True)
             if metric.name in counting
         }

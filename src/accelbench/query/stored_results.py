@@ -230,7 +230,7 @@ def rows_of(
         for i in parsed:
             text = cells[i]
             if text not in cache:
-                cache[text] = json.loads(text)
+                cache[text] = json.loads(str(text))
             cells[i] = cache[text]
         # Of each column what the registry says of it.
         records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))

@@ -92,7 +92,7 @@ def _with_newer(
     database: Database, rows: Sequence[Row], query: str, values: Sequence[Any]
 ) -> list[Row]:
     """Rows that know how many newer launches of their cell say less, and are not among them."""
-    newer = dict(database.query(query, values)[1])
+    newer = {str(cell): launches for cell, launches in database.query(query, values)[1]}
     if not newer:
         return [*rows]
     return [

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
 from accelbench.analysis.judging import METRICS, Metric
@@ -93,7 +93,7 @@ def points_in(
     reading = KindsRead(metric, columns)
     cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, columns)
     _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", columns), values)
-    for key, run, moment, *figures in rows:
+    for key, run, moment, *figures in cast("list[tuple[str, str, str, *tuple[Any, ...]]]", rows):
         known = kinds_of.get(key) or kinds_in.get((key, run))
         if known is None:
             continue  # written since the kinds were read: the next look has it
@@ -123,7 +123,8 @@ def _kinds_of_runs(
     columns: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
-    _, rows = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
+    _, records = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
+    rows = cast("list[tuple[str, str | None, str | None, int, *tuple[Any, ...]]]", records)
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
@@ -131,8 +132,8 @@ def _kinds_of_runs(
     if differ:
         marks = ", ".join("?" * len(differ))
         sql = _sql(_DIFFERENT, metric, where[0], "", columns, keys=marks)
-        _, rows = database.query(sql, [*where[1], *differ])
-        each = {(key, run): reading.of(more) for key, run, *more in rows}
+        _, records = database.query(sql, [*where[1], *differ])
+        each = {(str(key), str(run)): reading.of(more) for key, run, *more in records}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
 
 
@@ -231,14 +232,15 @@ def _looked_at(
     marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
     sql = _sql(_EACH, metric, where[0], listed, _there(database), keys=marks)
-    _, rows = database.query(sql, [*where[1], *keys])
+    _, records = database.query(sql, [*where[1], *keys])
+    rows = cast("list[tuple[str, str, bool, *tuple[Sequence[float], ...]]]", records)
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}
     again = [
         (
             series.row,
             series.metric,
             [
-                _whole(point, each.get((series.row["series_key"], point.run_id)), at)
+                _whole(point, each.get((str(series.row["series_key"]), point.run_id)), at)
                 for point in series.points
             ],
         )
@@ -335,10 +337,11 @@ def _runs(database: Database) -> dict[str, tuple[str, Software]]:
     _, rows = database.query("SELECT run_id, git_commit, environment::VARCHAR FROM benchmark_runs")
     versions: dict[str | None, Software] = {None: ()}
     runs = {}
-    for run, commit, text in rows:
+    for run, commit, recorded in rows:
+        text = None if recorded is None else str(recorded)
         ran = versions.get(text)
         if ran is None:
-            environment = json.loads(text)
+            environment = json.loads(text or "")
             about = {name: environment.get(name) for name in SOFTWARE}
             ran = versions[text] = software({"conditions": about})
         runs[str(run)] = (str(commit or ""), ran)

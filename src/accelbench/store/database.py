@@ -115,7 +115,7 @@ class Database:
 
     def query(
         self, sql: str, params: Sequence[object] = ()
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Run SQL that reads this database and nothing else: column names and rows."""
         if self._open:
             return _answered(self._open[0], sql, params)
@@ -263,7 +263,7 @@ class Database:
 
 def _answered(
     con: DuckDBPyConnection, sql: str, params: Sequence[object]
-) -> tuple[list[str], list[tuple[Any, ...]]]:
+) -> tuple[list[str], list[tuple[object, ...]]]:
     import duckdb
 
     try:

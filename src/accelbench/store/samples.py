@@ -28,7 +28,10 @@ def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[f
         f" WHERE phase = 'step' AND result_id IN ({marks})",
         list(results),
     )
-    by_id = {str(key): step_ms(ns or (), steps) for key, ns, steps in rows}
+    by_id: dict[str, list[float]] = {}
+    for key, ns, steps in rows:
+        samples = ns if isinstance(ns, list) else []
+        by_id[str(key)] = step_ms(samples, steps if isinstance(steps, list) else None)
     return {key: by_id[key] for key in results if key in by_id}
 
 

@@ -168,7 +168,7 @@ def _without_moment(database: Database, where: str, values: Sequence[Any]) -> in
         f"SELECT count(*) FROM benchmark_results WHERE {where} AND started_at IS NULL",  # noqa: S608
         values,
     )
-    return int(count)
+    return count if isinstance(count, int) else 0
 
 
 def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMeasuredError:

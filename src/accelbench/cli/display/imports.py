@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import COMPARABLE_SQL
@@ -35,10 +35,14 @@ def brought(database: Database, content: ImportedResults) -> ImportSummary:
         f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
         runs,
     )
-    return ImportSummary(tuple(machines_of(database, of_runs, runs)), int(undated))
+    return ImportSummary(
+        tuple(machines_of(database, of_runs, runs)), undated if isinstance(undated, int) else 0
+    )
 
 
-def machines_of(database: Database, where: str = "true", values: Sequence[Any] = ()) -> list[str]:
+def machines_of(
+    database: Database, where: str = "true", values: Sequence[object] = ()
+) -> list[str]:
     """The machines of results, as people know them."""
     from accelbench.query.stored_results import runs_of
 

@@ -94,7 +94,7 @@ def _begun(database: Database, run: str) -> dict[str, Any]:
         "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
         [run],
     )
-    body: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
+    body: dict[str, Any] = json.loads(str(rows[0][0])) if rows else {}
     if "plan" not in body:
         raise UsageError(f"Run {run} was not measured here: it cannot be measured again.")
     return body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.query.matrices import LocalPlatforms, matrix_on
@@ -49,7 +49,8 @@ def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
     if not devices:
         return []
     _, peaks = database.query(_PEAKS)
-    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in peaks}
+    pairs = cast("list[tuple[str, str, float, float]]", peaks)
+    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in pairs}
     return [roof for device in sorted(devices) for roof in _roofs(*device, measured)]
 
 

@@ -97,7 +97,7 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
         [run_id],
     )
     for run, label, command, status, started, commit, environment in rows:
-        facts = json.loads(environment) if environment else {}
+        facts = json.loads(str(environment)) if environment else {}
         return RunSummary(
             str(run),
             str(label or ""),

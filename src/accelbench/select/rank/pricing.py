@@ -137,6 +137,6 @@ def _machines(database: Database) -> dict[str, Machine]:
 
     _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
     return {
-        str(run): machine_of(str(run), json.loads(environment) if environment else None)
+        str(run): machine_of(str(run), json.loads(str(environment)) if environment else None)
         for run, environment in rows
     }
