@@ -19,3 +19,12 @@ def test_a_column_named_at_run_time_is_a_number_or_nothing() -> None:
     assert rows.number(row, "absent") is None
     assert rows.text(row, "model") == "bert"
     assert rows.text(row, "absent") == ""
+
+
+def test_a_list_and_an_object_of_a_row_are_themselves_or_empty() -> None:
+    conditions = {"python": "3.11"}
+    row = {"warnings": ["noisy"], "conditions": conditions, "model": "bert", "options": None}
+    assert rows.texts(row, "warnings") == ["noisy"]
+    assert rows.texts(row, "model") == rows.texts(row, "absent") == []
+    assert rows.record(row, "conditions") is conditions
+    assert rows.record(row, "model") == rows.record(row, "options") == {}

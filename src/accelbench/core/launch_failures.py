@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
@@ -179,9 +178,13 @@ def wrong_sql(columns: Container[str]) -> str:
     return f"({' OR '.join(checks) or 'false'})"
 
 
-def failing_in(rows: Iterable[Sequence[Any]]) -> dict[Key, Failing]:
+def failing_in(rows: Iterable[Sequence[object]]) -> dict[Key, Failing]:
     """What `failing_sql` found, for `marked`."""
-    return {tuple(key): Failing(launched, failed, wrong) for *key, launched, failed, wrong in rows}
+    return {
+        tuple(key): Failing(launched, failed, bool(wrong))
+        for *key, launched, failed, wrong in rows
+        if isinstance(launched, int) and isinstance(failed, int)
+    }
 
 
 def whole_runs_sql(columns: Container[str], table: str = "benchmark_results") -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import RESULT_REFUSED, Fact
+from accelbench.core.rows import Json
 from accelbench.store import ingest as filling
 from accelbench.store.copying import results_query
 from accelbench.store.duck import (
@@ -183,7 +184,7 @@ class Database:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
             return copy(con, results_query(con, samples=samples, runs=runs), path)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, object]:
         """What the database holds, in plain JSON values."""
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
@@ -222,7 +223,7 @@ class Database:
         self,
         run_id: str,
         facts: Iterable[Fact],
-        bodies: Iterable[Mapping[str, Any]] = (),
+        bodies: Iterable[Json] = (),
         queries: Iterable[str] = (),
     ) -> FilledRows:
         """Bring in results that were measured elsewhere; a second time changes nothing."""
@@ -351,8 +352,8 @@ def _add_samples(con: DuckDBPyConnection, rows: list[SampledRow]) -> None:
         row["sampling"] = {sample.phase: sample.sampling for sample in kept if sample.sampling}
 
 
-def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
-    def scalar(sql: str) -> Any:
+def _counts(con: DuckDBPyConnection) -> dict[str, object]:
+    def scalar(sql: str) -> object:
         return con.execute(sql).fetchall()[0][0]
 
     by_status = con.execute(
@@ -387,7 +388,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
     }
 
 
-def _refused(con: DuckDBPyConnection) -> list[dict[str, Any]]:
+def _refused(con: DuckDBPyConnection) -> list[dict[str, object]]:
     """Results that were not stored, and why; none that came in later, as it should have been."""
     cursor = con.execute(
         "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
