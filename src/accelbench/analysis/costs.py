@@ -143,10 +143,10 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
             costs[PER_MILLION] = per_million(price.per_hour, rate)
         if row.get("mode") == Mode.TRAINING and step is not None:
             costs[PER_STEP] = per_step(price.per_hour, step)
-    own = number(row, "cost_usd")
-    if own and (prices is None or prices.currency == USUAL_CURRENCY):
+    own_cost = number(row, "cost_usd")
+    if own_cost and (prices is None or prices.currency == USUAL_CURRENCY):
         # Of its own: by which price a step was, nobody knows.
-        return {PER_MILLION: float(own)}
+        return {PER_MILLION: float(own_cost)}
     return costs
 
 

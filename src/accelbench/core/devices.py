@@ -22,8 +22,8 @@ def devices_in(name: str) -> tuple[int, str]:
 
 def devices_of(row: Row) -> int:
     """How many worked on a step; a name may say it where the column does not."""
-    named, _ = devices_in(text(row, "device_name"))
-    return max(named, int(number(row, "world_size") or 1))
+    number_named, _ = devices_in(text(row, "device_name"))
+    return max(number_named, int(number(row, "world_size") or 1))
 
 
 def devices_beside(row: Row, name: str) -> str:

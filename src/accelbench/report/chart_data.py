@@ -69,9 +69,9 @@ def subject_in(
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         columns = _there(database)
         stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
-        stored = rows_of(database, columns, stands, 2 * [*values, *ours])
+        results = rows_of(database, columns, stands, 2 * [*values, *ours])
         failing = failing_in(database.query(failing_sql(columns))[1])
-        rows = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
+        rows = with_costs(marked(results, failing), prices, dict.fromkeys(ours, here))
         rows = named_apart(rows)
         rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
