@@ -203,7 +203,8 @@ class HardwareSelector:
     ) -> Answer:
         """As `select_hardware`, in the mode of a task and with what matters there."""
         task = task_named(task_type)
-        return self._select(
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
+        return select(
             model_family=model_family,
             model_name=model_name,
             batch_size=batch_size,
@@ -332,11 +333,6 @@ class HardwareSelector:
         """What each platform is worth for each family, and which source says so."""
         return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
 
-    @property
-    def _select(self) -> Callable[..., Answer]:
-        """`select_hardware` with words that are checked there, or by who overrides it."""
-        return self.select_hardware
-
     def _answers(
         self,
         wanted: Callable[[str, str | None], bool],
@@ -345,8 +341,9 @@ class HardwareSelector:
     ) -> dict[str, Answer]:
         family = None if model_family is None else family_named(model_family)
         self._knows.store.expect_many()
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
         return {
-            name: self._select(model_family=model["family"] or None, model_name=name, **question)
+            name: select(model_family=model["family"] or None, model_name=name, **question)
             for name, model in self._knows.models(family).items()
             if wanted(name, model["family"])
         }
