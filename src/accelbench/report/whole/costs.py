@@ -123,7 +123,8 @@ def _place(point: Point) -> tuple[str, str, float]:
 
 def _cell(point: Point) -> list[str]:
     cost, step = point.cost, point.step_cost
-    price: Price | None = point.row.get(PRICE)
+    priced: object = point.row.get(PRICE)
+    price = priced if isinstance(priced, Price) else None
     known = cost is not None and cost.low is not None and cost.high is not None
     return [
         point.kind,
