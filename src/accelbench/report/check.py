@@ -10,7 +10,7 @@ from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
-from accelbench.core.rows import Json
+from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
 from accelbench.measure.runs import PRIOR
 
@@ -39,9 +39,8 @@ def ordered(check: Check) -> list[CheckedQuestion]:
 
 def sides(about: Json) -> str:
     """What is held against what, and where."""
-    known = about["labels"]
-    labels = known if isinstance(known, Mapping) else {}
-    runs = [f"{run} ({labels[run]})" if run in labels else run for run in _each(about, "runs")]
+    labels = record(about, "labels")
+    runs = [f"{run} ({labels[run]})" if run in labels else run for run in texts(about, "runs")]
     return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"
 
 
@@ -149,13 +148,7 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
             names = "; ".join(title(row) for row in rows[:4])
             more = "; …" if len(rows) > 4 else ""
             yield f"{len(rows)} {verbs[len(rows) > 1]} not {words}: {names}{more}."
-    yield from _each(about, "notes")
-
-
-def _each(about: Json, name: str) -> list[str]:
-    """The words of a list in it."""
-    words = about[name]
-    return [str(word) for word in words] if isinstance(words, Iterable) else []
+    yield from texts(about, "notes")
 
 
 def answer(figure: Judged) -> str:

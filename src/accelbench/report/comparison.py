@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from accelbench.analysis.comparison import Compared
@@ -17,7 +17,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
-from accelbench.core.rows import Row
+from accelbench.core.rows import record, texts
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -63,7 +63,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
         "engine_version": engine_version(row) or None,
-        "submitter": _submitter(row),
+        "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
         "launches": len(line.side.times),
         "quality": _quality(line.side),
@@ -112,25 +112,15 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
     }
 
 
-def _submitter(row: Row) -> object:
-    conditions = row.get("conditions")
-    return conditions.get("Submitter") if isinstance(conditions, Mapping) else None
-
-
 def _kind(side: Side) -> dict[str, object]:
     """What its figures are of, for who holds others against them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
-    ways = dict.fromkeys(way for row in side.rows for way in _workarounds(row))
+    ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {
         "weights_digest": digests.pop() if len(digests) == 1 else None,
         "workarounds": list(ways),
         "emulated": any(row.get("emulated") for row in side.rows),
     }
-
-
-def _workarounds(row: Row) -> Iterable[object]:
-    ways = row.get("workarounds")
-    return ways if isinstance(ways, Iterable) else ()
 
 
 def _error(side: Side) -> float | None:

@@ -16,7 +16,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.core.rows import Json, Row, number
+from accelbench.core.rows import Json, Row, number, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
@@ -235,10 +235,9 @@ def _verification(known: ReportData) -> Section:
             _said(row.get("verification_error")),
             _said(row.get("verification_tolerance")),
             str(row.get("self_check") or "not_done"),
-            "; ".join(map(str, ways if isinstance(ways, Iterable) else ())),
+            "; ".join(texts(row, "workarounds")),
         ]
         for row, name in _once(done, "verification", "self_check", "workarounds")
-        for ways in (row.get("workarounds"),)
     ]
     headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Block] = [
