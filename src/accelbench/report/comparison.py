@@ -57,9 +57,8 @@ def write_csv(
 
 
 def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, object]:
+    price: Price | None = line.side.row.get(PRICE)
     row, base, ratio = line.side.row, line.baseline, line.ratio
-    priced: object = row.get(PRICE)
-    price = priced if isinstance(priced, Price) else None
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
         "engine_version": engine_version(row) or None,

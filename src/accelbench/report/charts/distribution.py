@@ -54,7 +54,7 @@ def _countable(point: Point) -> int:
     """Launches that have samples, whether or not they were asked for: measured ones do."""
     if not point.timed or point.kind != Provenance.MEASURED:
         return 0
-    counts = [row.get("sample_count") for row in point.rows]
+    counts = [number(row, "sample_count") for row in point.rows]
     return sum(n is None or n > 1 for n in counts)
 
 

@@ -47,7 +47,7 @@ def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Li
     for point in alike_of_each(points, _but_for_its_batch, only=True):
         groups.setdefault(_but_for_its_batch(point), []).append(point)
     ordered = [
-        sorted(line, key=lambda point: int(number(point.row, "batch_size") or 0))
+        sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
         for line in groups.values()
         if len(line) > 1
     ]

@@ -98,7 +98,7 @@ def spent_of(
     if not cost_rows:
         return None
     side, price = Side((), cost_rows), cost_rows[0].get(PRICE)
-    words = told_of(price, prices) if isinstance(price, Price) and prices is not None else ""
+    words = told_of(price, prices) if price is not None and prices is not None else ""
     return StepCost(items_of(cost_rows[0]), side.step_cost, words)
 
 

@@ -123,8 +123,7 @@ def _place(point: Point) -> tuple[str, str, float]:
 
 def _cell(point: Point) -> list[str]:
     cost, step = point.cost, point.step_cost
-    priced: object = point.row.get(PRICE)
-    price = priced if isinstance(priced, Price) else None
+    price: Price | None = point.row.get(PRICE)
     known = cost is not None and cost.low is not None and cost.high is not None
     return [
         point.kind,
