@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.comparison import (
     NO_FIGURE,
@@ -27,7 +28,9 @@ from accelbench.core.launch_failures import Failing, why_unusable
 from accelbench.core.provenance import comparable
 from accelbench.core.rows import Row
 from accelbench.core.worth import answered, counting_launches
-from accelbench.report.dashboard.cells import Cell
+
+if TYPE_CHECKING:
+    from accelbench.report.dashboard.cells import Cell
 
 
 @dataclass(frozen=True)
