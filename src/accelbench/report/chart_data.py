@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from accelbench.report.charts.chart import Subject
     from accelbench.store.database import Database
 
-Filters = Mapping[str, Sequence[object]]
+Filters = Mapping[str, Sequence[str | int]]
 
 #: All that a chart may show of a result.
 _COLUMNS = tuple(
