@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import PRICE, Price
@@ -18,6 +17,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.rows import record, texts
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -38,7 +38,7 @@ Found = Sequence[Sequence[Compared]]
 
 def document(
     groups: Found, axis: ComparisonAxis, prices: Prices | None = None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
     return [_line(line, axis, currency) for lines in groups for line in lines]
@@ -56,13 +56,13 @@ def write_csv(
             writer.writerow([_cell(value) for value in line.values()])
 
 
-def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
+def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, object]:
     price: Price | None = line.side.row.get(PRICE)
     row, base, ratio = line.side.row, line.baseline, line.ratio
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
         "engine_version": engine_version(row) or None,
-        "submitter": (row.get("conditions") or {}).get("Submitter"),
+        "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
         "launches": len(line.side.times),
         "quality": _quality(line.side),
@@ -111,10 +111,10 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]
     }
 
 
-def _kind(side: Side) -> dict[str, Any]:
+def _kind(side: Side) -> dict[str, object]:
     """What its figures are of, for who holds others against them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
-    ways = dict.fromkeys(way for row in side.rows for way in row.get("workarounds") or ())
+    ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {
         "weights_digest": digests.pop() if len(digests) == 1 else None,
         "workarounds": list(ways),
@@ -127,7 +127,7 @@ def _error(side: Side) -> float | None:
     return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
 
 
-def _alike(side: Side) -> dict[str, Any]:
+def _alike(side: Side) -> dict[str, object]:
     """Of how many results that ran alike it is the fastest, and what they range over."""
     low, high, figure = side.range_alike or (None, None, None)
     rates = (low, high) if figure is Statistic.RATE else (None, None)
@@ -164,7 +164,7 @@ def _quality(side: Side) -> str | None:
     return known[-1] if known else min(qualities, default=None)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
@@ -144,7 +145,7 @@ def _left_out(axis: ComparisonAxis) -> str:
 
 
 def _batch(point: Point) -> int:
-    return int(point.row.get("batch_size") or 0)
+    return int(number(point.row, "batch_size") or 0)
 
 
 def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.core.rows import number
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
@@ -42,7 +43,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     if not known:
         return None
     # The smallest batch of every model says more of beginnings than every batch of one model.
-    shown = sorted(known, key=lambda point: int(point.row.get("batch_size") or 0))[:_MOST]
+    shown = sorted(known, key=lambda point: int(number(point.row, "batch_size") or 0))[:_MOST]
     named = told(shown, EVERYTHING, ("model",), longest=72, devices=subject.devices)
     records: list[Record] = []
     for cell, name in zip(shown, unique(named.apart), strict=True):

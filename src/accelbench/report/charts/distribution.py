@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 
 from accelbench.analysis.points import Point
-from accelbench.analysis.questions import Row
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
@@ -54,7 +54,7 @@ def _countable(point: Point) -> int:
     """Launches that have samples, whether or not they were asked for: measured ones do."""
     if not point.timed or point.kind != Provenance.MEASURED:
         return 0
-    counts = [row.get("sample_count") for row in point.rows]
+    counts = [number(row, "sample_count") for row in point.rows]
     return sum(n is None or n > 1 for n in counts)
 
 
@@ -127,7 +127,7 @@ def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
     cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
-        safe(f"{cell} · launch {int(row.get('launch') or 0) + 1}" if again else cell, 80)
+        safe(f"{cell} · launch {int(number(row, 'launch') or 0) + 1}" if again else cell, 80)
         for cell, (_, row, _) in zip(cells.apart, shown, strict=True)
     ]
     return unique(names), cells.together

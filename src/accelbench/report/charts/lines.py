@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import AXES, Key, values
+from accelbench.core.rows import number
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.marks import Record
@@ -46,7 +47,7 @@ def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Li
     for point in alike_of_each(points, _but_for_its_batch, only=True):
         groups.setdefault(_but_for_its_batch(point), []).append(point)
     ordered = [
-        sorted(line, key=lambda point: int(point.row["batch_size"]))
+        sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
         for line in groups.values()
         if len(line) > 1
     ]
