@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
@@ -15,7 +15,7 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
-from accelbench.core.rows import number
+from accelbench.core.rows import Row, number
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from accelbench.report.charts.chart import Subject
     from accelbench.store.database import Database
 
-Row = dict[str, Any]
-Filters = Mapping[str, Sequence[Any]]
+Filters = Mapping[str, Sequence[str | int]]
 
 #: All that a chart may show of a result.
 _COLUMNS = tuple(
@@ -69,11 +68,11 @@ def subject_in(
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         columns = _there(database)
         stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
-        results = rows_of(database, columns, stands, 2 * [*values, *ours])
+        stored = rows_of(database, columns, stands, 2 * [*values, *ours])
         failing = failing_in(database.query(failing_sql(columns))[1])
-        rows = with_costs(marked(results, failing), prices, dict.fromkeys(ours, here))
-        rows = named_apart(rows)
-        rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
+        priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
+        newer = newer_sql(_CELL, of_it, columns)
+        rows = _with_newer(database, named_apart(priced), newer, [*values, *ours])
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
             chart_points,
@@ -89,14 +88,14 @@ def subject_in(
 
 
 def _with_newer(
-    database: Database, rows: Sequence[Row], query: str, values: Sequence[Any]
+    database: Database, rows: Sequence[Row], query: str, values: Sequence[object]
 ) -> list[Row]:
     """Rows that know how many newer launches of their cell say less, and are not among them."""
     newer = {str(cell): launches for cell, launches in database.query(query, values)[1]}
     if not newer:
         return [*rows]
     return [
-        row | {NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
+        {**row, NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
         for row in rows
     ]
 
@@ -160,17 +159,17 @@ def _samples_in(record: Record) -> list[float]:
     return step_ms(samples, steps)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """As a database has it: objects of a file know their lines, and are no part of a key."""
     if isinstance(value, dict):
         return {name: _plain(member) for name, member in value.items()}
     return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
-def _where(filters: Filters) -> tuple[str, list[Any]]:
+def _where(filters: Filters) -> tuple[str, list[object]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
     parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
-    values: list[Any] = []
+    values: list[object] = []
     for column, wanted in filters.items():
         parts.append(one_of(column, wanted))
         values += wanted
@@ -196,7 +195,7 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
     return step_samples(database, wanted)
 
 
-def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
+def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
     from accelbench.analysis.judging import METRICS
     from accelbench.core.provenance import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
+from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
 from accelbench.measure.runs import PRIOR
 
@@ -18,7 +18,7 @@ _ORDER = list(Outcome)
 _MUCH = 10.0
 
 
-def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
+def document(check: Check, about: Json) -> dict[str, object]:
     """All of it."""
     return {
         "outcome": check.outcome.value,
@@ -37,12 +37,10 @@ def ordered(check: Check) -> list[CheckedQuestion]:
     )
 
 
-def sides(about: Mapping[str, Any]) -> str:
+def sides(about: Json) -> str:
     """What is held against what, and where."""
-    runs = [
-        f"{run} ({about['labels'][run]})" if run in about["labels"] else run
-        for run in about["runs"]
-    ]
+    labels = record(about, "labels")
+    runs = [f"{run} ({labels[run]})" if run in labels else run for run in texts(about, "runs")]
     return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"
 
 
@@ -92,7 +90,7 @@ def change(figure: Judged) -> str:
     return f"{percent} ({_share(ends[0])} … {_share(ends[1])})"
 
 
-def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
+def sentences(check: Check, about: Json) -> Iterable[str]:
     """What has to be said of it below any table."""
     figures = [figure for question in check.questions for figure in question.figures]
     yield from (
@@ -150,7 +148,7 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             names = "; ".join(title(row) for row in rows[:4])
             more = "; …" if len(rows) > 4 else ""
             yield f"{len(rows)} {verbs[len(rows) > 1]} not {words}: {names}{more}."
-    yield from about["notes"]
+    yield from texts(about, "notes")
 
 
 def answer(figure: Judged) -> str:
@@ -186,7 +184,7 @@ def _span(values: Iterable[float]) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _question(question: CheckedQuestion) -> dict[str, Any]:
+def _question(question: CheckedQuestion) -> dict[str, object]:
     return {
         "what": title(question.row),
         **{name: question.row.get(name) for name in ASKED},
@@ -199,7 +197,7 @@ def _question(question: CheckedQuestion) -> dict[str, Any]:
     }
 
 
-def _figure(figure: Judged) -> dict[str, Any]:
+def _figure(figure: Judged) -> dict[str, object]:
     return {
         "metric": figure.metric.name,
         "figure": figure.metric.statistic and figure.metric.statistic.value,

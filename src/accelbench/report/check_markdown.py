@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
+from accelbench.core.rows import Json
 from accelbench.core.visible import markdown
 from accelbench.exchange.markdown_export import table
 from accelbench.exchange.titles import title
@@ -16,7 +16,7 @@ _RIGHT = frozenset({"before", "now", "change"})
 _MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
 
 
-def summary(check: Check, about: Mapping[str, Any]) -> str:
+def summary(check: Check, about: Json) -> str:
     """The whole: what is bad or unknown in sight, the rest folded away."""
     lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
     lines += [f"{markdown(sides(about), begins=True)}.", ""]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import known_price
@@ -39,7 +38,7 @@ Found = Sequence[Sequence[Compared]]
 
 def document(
     groups: Found, axis: ComparisonAxis, prices: Prices | None = None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
     return [_line(line, axis, currency) for lines in groups for line in lines]
@@ -57,7 +56,7 @@ def write_csv(
             writer.writerow([_cell(value) for value in line.values()])
 
 
-def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
+def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, object]:
     price = known_price(line.side.row)
     row, base, ratio = line.side.row, line.baseline, line.ratio
     return {
@@ -112,7 +111,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]
     }
 
 
-def _kind(side: Side) -> dict[str, Any]:
+def _kind(side: Side) -> dict[str, object]:
     """What its figures are of, for who holds others against them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
     ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
@@ -128,7 +127,7 @@ def _error(side: Side) -> float | None:
     return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
 
 
-def _alike(side: Side) -> dict[str, Any]:
+def _alike(side: Side) -> dict[str, object]:
     """Of how many results that ran alike it is the fastest, and what they range over."""
     low, high, figure = side.range_alike or (None, None, None)
     rates = (low, high) if figure is Statistic.RATE else (None, None)
@@ -165,7 +164,7 @@ def _quality(side: Side) -> str | None:
     return known[-1] if known else min(qualities, default=None)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):

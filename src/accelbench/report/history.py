@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
 
-def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()) -> dict[str, Any]:
+def document(
+    series: Series, *, points: bool = True, same: Sequence[Series] = ()
+) -> dict[str, object]:
     """All that is known of it; shares are of the figure itself, by its own sign.
 
     Args:
@@ -79,11 +80,11 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
     }
 
 
-def _gap(gap: Gap) -> dict[str, Any]:
+def _gap(gap: Gap) -> dict[str, object]:
     return {"started_at": gap.moment, "run_id": gap.run_id, "why": gap.why}
 
 
-def _point(point: HistoryPoint) -> dict[str, Any]:
+def _point(point: HistoryPoint) -> dict[str, object]:
     return {
         "started_at": point.moment,
         "run_id": point.run_id,

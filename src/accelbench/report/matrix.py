@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.machines import Machine
@@ -41,7 +40,7 @@ class MatrixHeader:
         return f"{self.precision} {self.mode} on {self.machine}"
 
 
-def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
+def document(matrix: Matrix, about: MatrixHeader) -> dict[str, object]:
     """Plain JSON values."""
     return {
         "timestamp": about.made_at,
@@ -72,11 +71,11 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
     }
 
 
-def _cells(line: MatrixLine) -> dict[str, Any]:
+def _cells(line: MatrixLine) -> dict[str, object]:
     return {hardware: _cell(cell) for hardware, cell in line.cells.items()}
 
 
-def _cell(cell: MatrixCell) -> dict[str, Any]:
+def _cell(cell: MatrixCell) -> dict[str, object]:
     return {
         "compatible": cell.compatible,
         "performance_rating": cell.rating.value,
@@ -98,7 +97,7 @@ def _cell(cell: MatrixCell) -> dict[str, Any]:
     }
 
 
-def _machine(machine: Machine) -> dict[str, Any]:
+def _machine(machine: Machine) -> dict[str, object]:
     return {
         "id": machine.id,
         "name": machine.name,

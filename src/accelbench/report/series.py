@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +21,7 @@ from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
 from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
+from accelbench.core.rows import Row
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
 from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
 from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
@@ -63,6 +63,9 @@ FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
 GROUP BY series_key, run_id
 """  # noqa: S608
 
+#: A row of an import up to its figures, and the values of one of them.
+ValuedRow = tuple[Sequence[object], list[float]]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -74,7 +77,7 @@ class Line:
 
 
 def points_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any]
+    database: Database, metric: Metric, where: str, values: Sequence[object]
 ) -> dict[str, Line]:
     """The points of each series, in any order, by the figure that most of its runs have.
 
@@ -93,6 +96,7 @@ def points_in(
     reading = KindsRead(metric, columns)
     cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, columns)
     _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", columns), values)
+    # Of its figures each is followed by how many launches it is of.
     for key, run, moment, *figures in cast("list[tuple[str, str, str, *tuple[Any, ...]]]", rows):
         known = kinds_of.get(key) or kinds_in.get((key, run))
         if known is None:
@@ -118,13 +122,13 @@ def points_in(
 def _kinds_of_runs(
     database: Database,
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     reading: KindsRead,
     columns: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
     _, records = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
-    rows = cast("list[tuple[str, str | None, str | None, int, *tuple[Any, ...]]]", records)
+    rows = cast("list[tuple[str, str | None, str | None, int, *tuple[object, ...]]]", records)
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
@@ -149,13 +153,15 @@ def _by_one_figure(
     return chosen
 
 
-def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[Any]]]:
+def _each(rows: Sequence[Sequence[object]], many: int) -> Iterable[list[ValuedRow]]:
     """Rows with the values of each of several figures, where they have any."""
     for at in range(-many, 0):
-        yield [(*row[:-many], row[at]) for row in rows if row[at]]
+        yield [
+            (row[:-many], values) for row in rows if isinstance(values := row[at], list) and values
+        ]
 
 
-def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[Any]) -> Nothing:
+def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[object]) -> Nothing:
     """The runs of such results that came to no figure."""
     columns = _there(database)
     usable = USABLE_SQL if metric.timed else "true"
@@ -173,12 +179,12 @@ def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[
 
 def told(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Line]],
+    several: Iterable[tuple[Row, Line]],
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     least: float,
     nothing: Nothing,
-    ours: Callable[[Mapping[str, Any], str], bool] | None = None,
+    ours: Callable[[Row, str], bool] | None = None,
 ) -> list[Series]:
     """Series of these points; of those whose newest is off, every launch is looked at.
 
@@ -204,10 +210,10 @@ def told(
 
 
 def _newest_gap(
-    row: Mapping[str, Any],
+    row: Row,
     line: Line,
     nothing: Nothing,
-    ours: Callable[[Mapping[str, Any], str], bool] | None,
+    ours: Callable[[Row, str], bool] | None,
 ) -> Gap | None:
     may_be = None if ours is None else lambda run: ours(row, run)
     return nothing.newest(str(row["series_key"]), line.case, line.points, may_be)
@@ -215,9 +221,9 @@ def _newest_gap(
 
 def _looked_at(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[HistoryPoint]]],
+    several: Iterable[tuple[Row, Metric, Sequence[HistoryPoint]]],
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     least: float,
 ) -> list[Series]:
     all_series = every_series(several, least)
@@ -293,9 +299,7 @@ def _real(columns: Container[str]) -> str:
     return "(NOT coalesce(emulated, false))" if "emulated" in columns else "true"
 
 
-def _imported(
-    rows: Iterable[Sequence[Any]], reading: KindsRead
-) -> Iterable[tuple[HistoryPoint, str]]:
+def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[HistoryPoint, str]]:
     """Points of imports, each with its series; jobs of one version are launches of one point.
 
     What a later release carries forward of a job is no point, and is counted by the first.
@@ -307,7 +311,9 @@ def _imported(
     by_text: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
     of: dict[tuple[str, str, str, int], tuple[Kinds, Outputs]] = {}
-    for key, run, moment, text, *more, values in sorted(rows, key=itemgetter(2)):
+    for row, values in sorted(rows, key=lambda line: str(line[0][2])):
+        key, run, moment = (str(word) for word in row[:3])
+        text = None if row[3] is None else str(row[3])
         if text not in by_text:
             conditions = json.loads(text or "{}")
             number = known.setdefault(software({"conditions": conditions}), len(known))
@@ -321,7 +327,7 @@ def _imported(
                 again[measured_at] += len(values)
                 continue
         launches.setdefault(place, []).extend(values)
-        of.setdefault(place, reading.of(more))
+        of.setdefault(place, reading.of(row[4:]))
     ran_with = list(known)
     for place, each in launches.items():
         key, run, moment, number = place

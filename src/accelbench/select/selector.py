@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
-from accelbench.select.answer.answers import told
+from accelbench.select.answer.answers import Answer, told
 from accelbench.select.answer.selection_map import selection_map
-from accelbench.select.constraints.best_under import Limits, limits_named, under
+from accelbench.select.constraints.best_under import LimitAnswer, Limits, limits_named, under
 from accelbench.select.constraints.case_words import installed
 from accelbench.select.evidence.candidates import order_in, placed
 from accelbench.select.evidence.cells import ModelKnowledge
@@ -55,7 +55,7 @@ class HardwareSelector:
     def __init__(
         self,
         database_path: StrPath | None = None,
-        config_path: StrPath | Mapping[str, Any] | None = None,
+        config_path: StrPath | Mapping[str, object] | None = None,
         matrix_file: StrPath | None = None,
         prices: Given | None = None,
         *,
@@ -129,14 +129,14 @@ class HardwareSelector:
         mode: str = "inference",
         available_hardware: Sequence[str] | None = None,
         task_type: str | None = None,
-        distributed_config: Mapping[str, Any] | None = None,
+        distributed_config: Mapping[str, object] | None = None,
         *,
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
         deployment: str | None = None,
         parameters: int | None = None,
         flops: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Answer:
         """The hardware for a model, and everything that speaks for it and for the others.
 
         Args:
@@ -198,12 +198,13 @@ class HardwareSelector:
         task_type: str = "classification",
         batch_size: int = 1,
         available_hardware: Sequence[str] | None = None,
-        distributed_config: Mapping[str, Any] | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
+        distributed_config: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> Answer:
         """As `select_hardware`, in the mode of a task and with what matters there."""
         task = task_named(task_type)
-        return self.select_hardware(
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
+        return select(
             model_family=model_family,
             model_name=model_name,
             batch_size=batch_size,
@@ -216,14 +217,14 @@ class HardwareSelector:
 
     def create_hardware_selection_map(
         self, available_hardware: Sequence[str] | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """An answer for every family, size, batch and mode, as the documents nest it.
 
         It is of every platform, browsers too, wherever they may be.
         """
         among = self.hardware_types if available_hardware is None else available_hardware
 
-        def select(family: str, name: str, batch: int, mode: str) -> Mapping[str, Any]:
+        def select(family: str, name: str, batch: int, mode: str) -> Answer:
             return self.select_hardware(
                 model_family=family,
                 model_name=name,
@@ -241,8 +242,8 @@ class HardwareSelector:
         mode: str = "inference",
         *,
         model_family: str | None = None,
-        **more: Any,
-    ) -> dict[str, dict[str, Any]]:
+        **more: object,
+    ) -> dict[str, Answer]:
         """An answer for each stored model, by its name; only those of a family, if one is named."""
         return self._answers(
             lambda *_: True, model_family, batch_size=batch_size, mode=mode, **more
@@ -255,8 +256,8 @@ class HardwareSelector:
         batch_size: int = 1,
         *,
         model_family: str | None = None,
-        **more: Any,
-    ) -> list[dict[str, Any]]:
+        **more: object,
+    ) -> list[dict[str, object]]:
         """The stored models that are for a task, by what they do in a second on that hardware.
 
         Those whose throughput counts the same stand together: most of them first.
@@ -290,7 +291,7 @@ class HardwareSelector:
         batch_sizes: Iterable[int] = (),
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
-    ) -> dict[str, Any]:
+    ) -> LimitAnswer:
         """The best batch size, precision and way under limits, and the Pareto front.
 
         Args:
@@ -328,7 +329,7 @@ class HardwareSelector:
         return {**answer, "currency": self.prices.currency, "cost_notes": notes}
 
     @property
-    def compatibility_matrix(self) -> dict[str, Any]:
+    def compatibility_matrix(self) -> dict[str, object]:
         """What each platform is worth for each family, and which source says so."""
         return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
 
@@ -336,14 +337,13 @@ class HardwareSelector:
         self,
         wanted: Callable[[str, str | None], bool],
         model_family: str | None,
-        **question: Any,
-    ) -> dict[str, dict[str, Any]]:
+        **question: object,
+    ) -> dict[str, Answer]:
         family = None if model_family is None else family_named(model_family)
         self._knows.store.expect_many()
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
         return {
-            name: self.select_hardware(
-                model_family=model["family"] or None, model_name=name, **question
-            )
+            name: select(model_family=model["family"] or None, model_name=name, **question)
             for name, model in self._knows.models(family).items()
             if wanted(name, model["family"])
         }

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
@@ -74,7 +73,7 @@ class ChartBody:
     body: Spec
     points: Sequence[Point] = ()
     notes: Sequence[str] = ()
-    records: Sequence[Mapping[str, Any]] = ()  # what is drawn, as a table
+    records: Sequence[Row] = ()  # what is drawn, as a table
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Picture:
     chart: Chart
     spec: Spec
     about: Sequence[str]
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Row]
 
 
 def picture(chart: Chart, subject: Subject) -> Picture | None:
@@ -126,7 +125,7 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
     return Picture(chart, spec, about, records)
 
 
-def _figures(record: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(record: Row) -> Row:
     """A row of a table: without what is of the drawing alone."""
     return {name: value for name, value in record.items() if name not in _OF_DRAWING}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from accelbench.core.rows import Row
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
-
-Row = Mapping[str, Any]
 
 _PEAKS = """
 SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 from accelbench.report.charts.font_metrics import FONT
 from accelbench.report.pages.rendering import rendered
@@ -19,7 +19,7 @@ _KNOWN = re.compile("[\x00-\u052f]*")
 _NOBODYS = "\U000f0000"
 
 
-def drawable(text: str, engine: Any) -> str:
+def drawable(text: str, engine: ModuleType) -> str:
     """Text with the letters that would be boxes as their code points, `<U+1F600>`.
 
     Args:
@@ -35,17 +35,17 @@ def drawable(text: str, engine: Any) -> str:
 
 
 @cache
-def _has(letter: str, engine: Any) -> bool:
+def _has(letter: str, engine: ModuleType) -> bool:
     """Half a millisecond a letter, once."""
     return _drawn(letter, engine) != _box(engine)
 
 
 @cache
-def _box(engine: Any) -> bytes:
+def _box(engine: ModuleType) -> bytes:
     return _drawn(_NOBODYS, engine)
 
 
-def _drawn(letter: str, engine: Any) -> bytes:
+def _drawn(letter: str, engine: ModuleType) -> bytes:
     svg = rendered("letter.svg", font=FONT, code=ord(letter))
     image: bytes = engine.svg_to_png(svg, scale=1.0)
     return image

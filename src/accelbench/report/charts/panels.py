@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from accelbench.core.rows import Row
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.theme import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_WIDE, WIDE
 
@@ -31,7 +31,7 @@ class Panel:
 
     title: str
     about: Sequence[str]
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Row]
     layers: Sequence[Spec]
     height: int | Spec | None = None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from accelbench.report.charts.axes import Spec
 
 #: Distances of lines: seconds, then months.
 _SECONDS = (
@@ -51,7 +52,7 @@ def lines(first: datetime, last: datetime, most: int) -> list[tuple[datetime, li
     return labels
 
 
-def axis(moments: Sequence[str], most: int) -> dict[str, Any]:
+def axis(moments: Sequence[str], most: int) -> Spec:
     """What an axis of these moments says; left to the program that draws where one is none."""
     known = [instant for moment in moments if (instant := utc(moment)) is not None]
     if not known or len(known) < len(moments):

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING, SHAPES
@@ -17,6 +16,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.cards import engine_packages
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.report.charts.phrases import safe
 
@@ -152,7 +152,7 @@ def told(
     return PointNames(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 
-def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def cells(rows: Sequence[Row]) -> list[str]:
     """A name for each of several results: its model, and what tells it apart."""
     points = [Point([row], "") for row in rows]
     return [*told(points, EVERYTHING, ("model",), 64).apart] if points else []
@@ -184,9 +184,7 @@ def _with_kind(name: str, point: Point, mixed: bool) -> str:
     return f"{name}{_kind(point)}" if name else point.kind
 
 
-def _fitting(
-    rows: Sequence[Mapping[str, Any]], chosen: Sequence[str], rooms: Sequence[int]
-) -> list[str]:
+def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -> list[str]:
     """Names; one without its software where there is no room, and the rest is of nothing else."""
     whole = [_joined(row, chosen) for row in rows]
     short = [_joined(row, [name for name in chosen if name != SOFTWARE]) for row in rows]
@@ -221,9 +219,7 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
     return f"…{name[begin:]}" if begin > 1 else name
 
 
-def _named(
-    points: Sequence[Point], among: Sequence[Point], devices: Devices | None
-) -> list[dict[str, Any]]:
+def _named(points: Sequence[Point], among: Sequence[Point], devices: Devices | None) -> list[Row]:
     """Their rows with what no column says: place and machine."""
     by_platform = devices_on(among) if devices is None else devices
     several = {
@@ -265,9 +261,7 @@ def _versions(among: Sequence[Point]) -> list[str]:
     ]
 
 
-def _telling(
-    every: Sequence[Mapping[str, Any]], names: Iterable[str], known: Sequence[str]
-) -> list[str]:
+def _telling(every: Sequence[Row], names: Iterable[str], known: Sequence[str]) -> list[str]:
     """Of some names as few as tell apart what others leave alike."""
 
     def apart(by: Iterable[str]) -> int:
@@ -306,13 +300,13 @@ def _platform(point: Point) -> str:
     return str(point.row.get("hardware"))
 
 
-def _joined(row: Mapping[str, Any], names: Iterable[str]) -> str:
+def _joined(row: Row, names: Iterable[str]) -> str:
     """Their words; "openvino" and not "openvino · openvino"."""
     words = (_word(name, row.get(name)) for name in names)
     return " · ".join(dict.fromkeys(word for word in words if word))
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: object) -> str:
     if value is None or value == {}:
         return ""
     if isinstance(value, bool):

@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
-from accelbench.report.dashboard.guard import AccessRule, App, Guard
+from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
@@ -24,7 +25,7 @@ _SHARED: list[str | tuple[str, str]] = [("accelbench.report.pages", "styles")]
 
 def application(
     database: Database, door: AccessRule | None = None, keeper: SnapshotKeeper | None = None
-) -> App:
+) -> ASGIApp:
     """The dashboard of a store.
 
     Args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
 from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
@@ -117,10 +116,10 @@ class PageQuery:
             page=1,
         )
 
-    def where(self, but: str = "") -> tuple[str, list[Any]]:
+    def where(self, but: str = "") -> tuple[str, list[str]]:
         """As SQL over cells and its parameters; one facet may be left out, to count its values."""
         parts: list[str] = ["true"]
-        values: list[Any] = []
+        values: list[str] = []
         if self.model:
             parts.append("contains(lower(model), ?)")
             values.append(self.model.lower())

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS, Metric
@@ -17,15 +17,15 @@ from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.rows import Json, Row
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
+    from accelbench.report.dashboard.cells import Cell
     from accelbench.report.dashboard.snapshot import Snapshot
     from accelbench.store.database import Database
-
-Row = dict[str, Any]
 
 #: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
 MOST_LAUNCHES = 40
@@ -56,7 +56,7 @@ class RunSummary:
     status: str
     started_at: str
     git_commit: str
-    environment: Mapping[str, Any]
+    environment: Json
 
 
 def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
@@ -81,11 +81,11 @@ def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
     ]
 
 
-def _plain(value: Any, kind: str) -> Any:
+def _plain(value: object, kind: str) -> object:
     if value is None:
         return None
     if kind == "json":
-        return json.loads(value)
+        return json.loads(str(value))
     return str(value) if kind == "time" else value
 
 
@@ -125,7 +125,7 @@ def results_of(database: Database, run_id: str) -> list[Row]:
 def history_of(
     database: Database,
     snapshot: Snapshot,
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
     metric: Metric,
     least: float = LEAST_EFFECT,
     fewest: int = 1,
@@ -146,7 +146,7 @@ def history_of(
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
     where = _OF_CELLS.format(marks=_marks(keys), **words)
-    lines: dict[tuple[str, Any], Line] = {}
+    lines: dict[tuple[str, str | None], Line] = {}
     for key, line in points_in(database, metric, where, keys).items():
         for point in line.points:
             # A series is of a device; two machines may have alike ones.
@@ -157,7 +157,7 @@ def history_of(
     failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
     nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
-    def ours(row: Mapping[str, Any], run: str) -> bool:
+    def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
     kept = [
@@ -186,5 +186,5 @@ def why_empty(rows: Sequence[Row]) -> dict[str, str]:
     return dict(sorted(reasons.items()))
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
+from accelbench.core.rows import Json, Row
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
@@ -39,9 +39,9 @@ class LiveRun:
     path: Path
     end: int = 0
     lines: int = 0
-    started: Mapping[str, Any] = field(default_factory=dict)
-    finished: Mapping[str, Any] | None = None
-    results: list[dict[str, Any]] = field(default_factory=list)
+    started: Json = field(default_factory=dict)
+    finished: Json | None = None
+    results: list[Row] = field(default_factory=list)
     written: bool = False
 
     @property
@@ -49,7 +49,8 @@ class LiveRun:
         """Launches that were planned; 0 where nobody says."""
         settings = self.started.get("settings")
         launches = settings.get("launches") if isinstance(settings, Mapping) else None
-        return len(self.started.get("plan") or ()) * int(launches or 1)
+        plan = self.started.get("plan")
+        return len(plan if isinstance(plan, Sized) else ()) * int(launches or 1)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,12 +11,15 @@ from starlette.responses import Response
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import number, text
 from accelbench.query.histories import histories_of
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.comparing import beside
 from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.priced import spent_of
@@ -74,7 +76,7 @@ class Pages:
             spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),
             warned=details.warned(rows),
-            drawn=min(MOST_LAUNCHES, sum((row.get("sample_count") or 0) > 1 for row in rows)),
+            drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
             beside=cells.beside(snapshot, cell),
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),
@@ -147,7 +149,7 @@ class Pages:
             metric=name,
             metrics=list(details.BY_METRIC),
             series=[(history.row, document(history)) for history in series],
-            keys=[history.row["key"] for history in series],
+            keys=[text(history.row, "key") for history in series],
             count=count,
             last=max(1, -(-count // SERIES)),
             found=cells.found(snapshot, replace(query, page=1)),
@@ -176,7 +178,7 @@ class Pages:
             left_out=max(0, len(ids) - _MOST_OF_MATRIX),
         )
 
-    def named(self, snapshot: Snapshot, key: str) -> Mapping[str, Any]:
+    def named(self, snapshot: Snapshot, key: str) -> Cell:
         """A cell by its key.
 
         Raises:
@@ -194,20 +196,22 @@ class Pages:
         return snapshot, self.site.asked(request, snapshot)
 
     def _page(
-        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: Any
+        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
     ) -> Response:
         """A page with the filters beside it."""
         return self.site.page(
             request,
             name,
             query,
+            200,
+            None,
             snapshot=snapshot,
             choices=cells.choices(snapshot, query),
             facets=FACETS,
             **context,
         )
 
-    def _pictures(self, snapshot: Snapshot, query: PageQuery) -> list[Any]:
+    def _pictures(self, snapshot: Snapshot, query: PageQuery) -> list[Picture]:
         made = (self.site.pictures.of(snapshot, chart, query) for chart in CHARTS.values())
         return [picture for picture in made if picture is not None]
 
@@ -233,5 +237,5 @@ def _plain_mark(cell: Rated) -> str:
     return marked
 
 
-def _first(values: Any, usual: str) -> tuple[str, ...]:
+def _first(values: Sequence[str], usual: str) -> tuple[str, ...]:
     return (usual,) if usual in values else tuple(values[:1])

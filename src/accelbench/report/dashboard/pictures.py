@@ -6,12 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
@@ -45,7 +46,7 @@ class Pictures:
         self, database: Database, local: LocalPlatforms, prices: Prices | None = None
     ) -> None:
         self._database, self._local, self._prices = database, local, prices
-        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._lock = threading.Lock()
         #: One picture at a time: each takes a processor whole.
         self._drawing = threading.Lock()
@@ -88,14 +89,14 @@ class Pictures:
 
     def _common(
         self, snapshot: Snapshot, page_query: PageQuery
-    ) -> tuple[Sequence[Cell], Sequence[details.Row], Subject]:
+    ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
         if page_query.cells:
             chosen = cells.named(snapshot, page_query.cells)
         else:
             chosen = cells.drawn(snapshot, page_query, MOST_CELLS)
         ids = [str(key) for cell in chosen for key in cell["results"]]
         read = details.rows_of(self._database, ids)
-        ran = {str(cell["run_id"]): cell["machine"] for cell in chosen}
+        ran = {str(cell["run_id"]): str(cell["machine"]) for cell in chosen}
         several = len({cell["machine"] for cell in chosen}) > 1
         known = {run: snapshot.machines[m] for run, m in ran.items() if m in snapshot.machines}
         machines = {run: str(known.get(run, "")) for run in ran}
@@ -114,12 +115,11 @@ class Pictures:
                 return draw.png(made.spec)
             return (draw.svg(made.spec) if form == "svg" else draw.page(made)).encode()
 
-    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                entry: T = self._kept[key]
-                return entry
+                return cast("T", self._kept[key])  # each key is of one kind of things
         made = make()
         with self._lock:
             self._kept[key] = made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import told_of
 from accelbench.analysis.costs import (
@@ -21,6 +21,7 @@ from accelbench.analysis.costs import (
 )
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.sides import PER_MILLION, Side
+from accelbench.core.rows import Row
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def add_costs(
     place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
     if prices is not None:
         by_place = _found(memory, machines, prices, place)
-        lists: tuple[list[Any], ...] = (
+        lists: tuple[Sequence[object], ...] = (
             list(by_place),
             [price.name for price in by_place.values()],
             [price.per_hour for price in by_place.values()],
@@ -96,7 +97,7 @@ class StepCost:
 
 
 def spent_of(
-    rows: Sequence[Mapping[str, Any]], prices: Prices | None, machine: Machine | None
+    rows: Sequence[Row], prices: Prices | None, machine: Machine | None
 ) -> StepCost | None:
     """Of the launches of one cell; None where they have no cost."""
     machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.core.rows import record
 from accelbench.report.dashboard import details
 from accelbench.report.dashboard.site import NotThereError, Site
 
@@ -64,7 +63,7 @@ class Runs:
                 followed.state,
                 str(started.get("started_at") or ""),
                 str(started.get("git_commit") or ""),
-                _mapping(started.get("environment")),
+                record(started, "environment"),
             )
             rows, counts = list(reversed(followed.results)), followed.counts
         else:
@@ -84,7 +83,3 @@ class Runs:
             more=max(0, len(rows) - _MOST),
             cells=cells[0]["cells"],
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

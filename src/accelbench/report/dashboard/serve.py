@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.report.dashboard.guard import AccessRule, App
+from accelbench.report.dashboard.guard import AccessRule
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 #: Where it is looked for first.
 USUAL_PORT = 8501
@@ -63,7 +67,7 @@ def address(door: AccessRule, made: socket.socket) -> str:
 Stop = Callable[[], None]
 
 
-def serve(app: App, made: socket.socket, begun: Callable[[Stop], object]) -> None:
+def serve(app: ASGIApp, made: socket.socket, begun: Callable[[Stop], object]) -> None:
     """Answer until an interrupt.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -92,7 +91,7 @@ class Site:
         query: PageQuery | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
-        **context: Any,
+        **context: object,
     ) -> Response:
         """A page of a template."""
         what = query or PageQuery()
@@ -108,7 +107,7 @@ class Site:
         return HTMLResponse(text, status, dict(headers or {}))
 
 
-def _query(*pairs: tuple[str, Any]) -> str:
+def _query(*pairs: tuple[str, object]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.standing import SOFTWARE
 from accelbench.core.identity import canonical
+from accelbench.core.rows import Json
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
 from accelbench.report.dashboard.asked import FACETS
@@ -23,6 +24,7 @@ from accelbench.report.dashboard.priced import add_costs
 from accelbench.store.duck import connect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
     from accelbench.store.database import Database
@@ -75,7 +77,7 @@ class Snapshot:
         """What stands before an amount of money."""
         return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
 
-    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
         """Rows by column name; each question has a connection of its own."""
         with self.memory.cursor() as cursor:
             done = cursor.execute(sql, list(values) or None)
@@ -83,7 +85,7 @@ class Snapshot:
             rows = [dict(zip(names, row, strict=True)) for row in done.fetchall()]
         if "options" in names:
             for row in rows:
-                row["options"] = json.loads(row["options"] or "{}")
+                row["options"] = json.loads(str(row["options"] or "{}"))
         return rows
 
 
@@ -129,17 +131,17 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
     return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
 
 
-def _machines(runs: Any) -> tuple[dict[str, Machine], list[str]]:
+def _machines(runs: pa.Table) -> tuple[dict[str, Machine], list[str]]:
     """Of each run, and what software it ran; most say the same, so each text is understood once."""
-    environments: dict[str | None, Any] = {None: None}
+    environments: dict[str | None, Json | None] = {None: None}
     ran: dict[str | None, str] = {None: ""}
     machines, software = {}, []
     for run, text in zip(
         runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
     ):
         if text not in environments:
-            environments[text] = json.loads(text)
-            ran[text] = canonical({name: environments[text].get(name) for name in SOFTWARE})
+            facts = environments[text] = json.loads(text)
+            ran[text] = canonical({name: facts.get(name) for name in SOFTWARE})
         machines[str(run)] = machine_of(str(run), environments[text])
         software.append(ran[text])
     return machines, software

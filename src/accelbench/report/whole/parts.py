@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell
 from accelbench.analysis.matrix import RULE
@@ -17,7 +16,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.core.rows import Row, number, texts
+from accelbench.core.rows import Json, Row, number, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
@@ -37,7 +36,7 @@ class ReportData:
     """All that a report is made of."""
 
     subject: Subject
-    runs: Sequence[Mapping[str, Any]]  # of benchmark_runs
+    runs: Sequence[Row]  # of benchmark_runs
     source: str  # the database, or the files
     made_at: str
 
@@ -94,7 +93,7 @@ def _results(known: ReportData) -> Section:
     return Section("Results", [table if rows else Text(["There are no figures."])])
 
 
-def _place(point: Point) -> tuple[Any, ...]:
+def _place(point: Point) -> tuple[str | int, ...]:
     """By what people look for first."""
     row = point.row
     words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
@@ -132,7 +131,7 @@ def _time(point: Point) -> str:
     return f"{figure(point.latency)}{named}"
 
 
-def _plain(word: Any) -> str:
+def _plain(word: object) -> str:
     return str(word).replace("_", " ")
 
 
@@ -174,7 +173,7 @@ def _drawn(drawing: Picture) -> Table:
         )
     )
     rows = [[_said(record.get(name)) for name in headers] for record in records]
-    number = frozenset(
+    numbers = frozenset(
         i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
     )
     more = len(drawing.records) - len(records)
@@ -182,10 +181,10 @@ def _drawn(drawing: Picture) -> Table:
         f"Figures of {drawing.chart.title}"
         f"{f' (the first {len(records)} of {len(drawing.records)})' if more else ''}"
     )
-    return Table(headers or ["nothing"], rows, number, caption, folded=True)
+    return Table(headers or ["nothing"], rows, numbers, caption, folded=True)
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if value is None:
         return ""
     return digits(value) if isinstance(value, float) else str(value)
@@ -260,7 +259,7 @@ def _once(rows: Sequence[Row], *columns: str) -> list[tuple[Row, str]]:
 
     Of those that say the same, the one whose outputs are furthest from the reference's.
     """
-    by_key: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[object, ...], Row] = {}
     for row in rows:
         cell = (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime"))
         key = (*cell, *(str(row.get(name)) for name in columns))
@@ -317,12 +316,12 @@ def _environment(known: ReportData) -> Section:
     return Section("Environment", blocks or [Text(["Nothing is known of it."])])
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    document = json.loads(value) if isinstance(value, str) else value
+def _object(value: object) -> Json:
+    document: object = json.loads(value) if isinstance(value, str) else value
     return document if isinstance(document, Mapping) else {}
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
+def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, "" if name == _PACKAGES else f"{before}{name} ")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
+from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.report.chart_data import Filters, subject_in, subject_of
 
@@ -60,7 +61,7 @@ def _named(database: Database) -> str:
     return f"~{name[len(home) :]}" if within else name
 
 
-def _runs(database: Database, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+def _runs(database: Database, ids: Sequence[str]) -> list[Row]:
     if not ids:
         return []
     _, rows = database.query(

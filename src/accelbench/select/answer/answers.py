@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.exactness import error_of, why_inexact
+from accelbench.core.rows import Json
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
@@ -16,9 +18,68 @@ from accelbench.select.rank.pricing import Costs, sign
 from accelbench.select.rank.scoring import ScoredCandidate
 
 
+class CandidateAnswer(TypedDict, total=False):
+    """What an answer says of a candidate; of one that cannot be chosen, why."""
+
+    score: float
+    rank: int
+    basis: str
+    compatible: bool
+    reason: str
+    performance_rating: str
+    rating_source: str
+    factors: dict[str, float]
+    reasons: list[str]
+    predictions: dict[str, object]
+    criteria: dict[str, float]
+    device: str | None
+    runtime: str | None
+    precision: str | None
+    compiled: bool | None
+    threads: int | None
+    options: dict[str, Setting]
+    engine_version: str | None
+    told_apart_by: list[str]
+    machine: str | None
+    device_fingerprint: str | None
+    present: bool
+    measured_at: str | None
+    run_id: str | None
+    note: str
+    measured_otherwise: bool
+    cost_per_million: float
+
+
+class Answer(TypedDict):
+    """An answer as Python and JSON have it."""
+
+    primary_recommendation: str | None
+    fallback_options: list[str]
+    all_scores: dict[str, CandidateAnswer]
+    clear_winner: bool
+    no_clear_winner_between: list[str]
+    compared: list[str]
+    explanation: str
+    question: dict[str, object]
+    weights: dict[str, float]
+    weights_left_out: dict[str, str]
+    left_out: list[dict[str, object]]
+    measured_otherwise: list[dict[str, object]]
+    set_aside: list[Json]
+    browsers_left_out: list[str]
+    remarks: list[str]
+    machines: dict[str, list[str]]
+    data_date: str | None
+    matrix_source: str
+    missing: list[dict[str, str | None]]
+    currency: NotRequired[str]
+    cost_notes: NotRequired[list[str]]
+    distributed: NotRequired[dict[str, object]]
+
+
 def told(
     chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
-) -> dict[str, Any]:
+) -> Answer:
     """The answer as JSON has it.
 
     Args:
@@ -36,7 +97,7 @@ def told(
     missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
     remedies = [_remedy(chosen, candidate, beside) for candidate in missing]
     notes = cost_notes(chosen, costs)
-    return {
+    answer: Answer = {
         "primary_recommendation": ranked[0].name if ranked else None,
         "fallback_options": [candidate.name for candidate in ranked[1:]],
         "all_scores": scores,
@@ -60,8 +121,11 @@ def told(
             | ({} if fills.command else {"reason": fills.why})
             for candidate, fills in zip(missing, remedies, strict=True)
         ],
-        **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
     }
+    if costs is not None:
+        answer["currency"] = costs.currency
+        answer["cost_notes"] = notes
+    return answer
 
 
 def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
@@ -72,8 +136,8 @@ def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarge
     return advice
 
 
-def _score_told(candidate: ScoredCandidate, rank: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _score_told(candidate: ScoredCandidate, rank: int) -> CandidateAnswer:
+    fields: CandidateAnswer = {
         "score": candidate.score,
         "rank": rank,
         "basis": candidate.figure.basis if candidate.figure else "rule",
@@ -83,9 +147,12 @@ def _score_told(candidate: ScoredCandidate, rank: int) -> dict[str, Any]:
         "factors": dict(candidate.factors),
     }
     if candidate.figure is None:
-        here = {} if candidate.present is None else {"present": candidate.present}
-        runs = {"measured_otherwise": True} if candidate.runs else {}
-        return {**fields, "reasons": list(candidate.ruled.why), **here, **runs}
+        fields["reasons"] = list(candidate.ruled.why)
+        if candidate.present is not None:
+            fields["present"] = candidate.present
+        if candidate.runs:
+            fields["measured_otherwise"] = True
+        return fields
     row = candidate.figure.cell.row
     fields |= {
         "predictions": candidate.figure.to_dict(),
@@ -100,7 +167,10 @@ def _score_told(candidate: ScoredCandidate, rank: int) -> dict[str, Any]:
         "told_apart_by": list(candidate.apart),
         "machine": row.get("machine") or None,
         "device_fingerprint": row.get("device_fingerprint"),
-        **({} if candidate.present is None else {"present": candidate.present}),
+    }
+    if candidate.present is not None:
+        fields["present"] = candidate.present
+    fields |= {
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if candidate.figure.measured else None,
         "note": candidate.figure.note,
@@ -110,7 +180,7 @@ def _score_told(candidate: ScoredCandidate, rank: int) -> dict[str, Any]:
     return fields
 
 
-def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, Any]:
+def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
     row = cell.row
     return {
         "hardware": name,
@@ -126,7 +196,7 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     }
 
 
-def _impossible_told(candidate: ScoredCandidate) -> dict[str, Any]:
+def _impossible_told(candidate: ScoredCandidate) -> CandidateAnswer:
     return {
         "score": 0.0,
         "basis": "incompatible",

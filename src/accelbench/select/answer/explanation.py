@@ -9,6 +9,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
 from accelbench.core.figures import name_of
 from accelbench.core.launch_failures import launches_failed
+from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
@@ -124,7 +125,7 @@ def _sentences(
         able += [fills for fills in remedies if fills.command]
         advice = next(iter([*able, *remedies]), "")
         known = {*(measurement.hardware for measurement in chosen.otherwise), *chosen.inexact}
-        known |= {entry["hardware"] for entry in chosen.aside}
+        known |= {text(entry, "hardware") for entry in chosen.aside}
         names = without_figure([candidate.name for candidate in missing], known)
         yield f"{' '.join(names)} {advice}".strip()
 
@@ -200,7 +201,7 @@ def _figure_said(candidate: ScoredCandidate, sign: str) -> str:
 def _together(chosen: Choice) -> Iterator[str]:
     """What is not meant by itself: many requests at once, several devices."""
     circumstances = chosen.circumstances
-    if int(circumstances.get("world_size") or 1) > 1:
+    if (number(circumstances, "world_size") or 1) > 1:
         yield f"The figures are of {circumstances['world_size']} devices together."
     if circumstances.get("scenario") not in (None, SINGLE_STREAM):
         yield f"The figures are of requests that come as {circumstances['scenario']}."

@@ -7,9 +7,10 @@ device that is here say what will happen here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.rows import Json
 from accelbench.select.query.deployments import BROWSERS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Selecting(Protocol):
     """`HardwareSelector`, or one of somebody's own."""
 
     @property
-    def select_hardware(self) -> Callable[..., Mapping[str, Any]]: ...
+    def select_hardware(self) -> Callable[..., Json]: ...
 
 
 class LocalSelector:
@@ -56,9 +57,7 @@ class LocalSelector:
             for name, ones in platforms.items()
         }
 
-    def select_hardware(
-        self, *, available_hardware: Sequence[str], **question: Any
-    ) -> Mapping[str, Any]:
+    def select_hardware(self, *, available_hardware: Sequence[str], **question: object) -> Json:
         """The answer for these platforms, each being the device of it that is here.
 
         Nobody has named them: a browser is among them only where nothing else is.

@@ -5,14 +5,15 @@ What is not known does not fit: a limit that nobody can show to be kept is not k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from accelbench.core.figures import name_of
+from accelbench.core.rows import Json, text
 from accelbench.select.constraints.batch_search import searches, to_search
-from accelbench.select.constraints.case_words import Installed, case, installed
+from accelbench.select.constraints.case_words import Installed, Words, case, installed
 from accelbench.select.constraints.limits import (
     PRECISION,
     UNFILLED,
@@ -68,7 +69,7 @@ class LimitSearch:
     rate: Rate
     otherwise: Sequence[OtherMeasurement] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
-    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -93,6 +94,27 @@ class LimitSearch:
         return sorted(choices, key=lambda option: merit(option, self.rate))
 
 
+class LimitAnswer(TypedDict):
+    """What keeps to limits, as Python and JSON have it."""
+
+    model: str
+    mode: str
+    limits: dict[str, float]
+    best: dict[str, object] | None
+    fits: list[dict[str, object]]
+    does_not_fit: list[dict[str, object]]
+    pareto: list[dict[str, object]]
+    pareto_by: list[str]
+    to_verify: list[Words]
+    to_search: list[Words]
+    unfillable: list[str]
+    measured_otherwise: list[dict[str, object]]
+    set_aside: list[Json]
+    explanation: str
+    currency: NotRequired[str]
+    cost_notes: NotRequired[list[str]]
+
+
 def under(
     query: Query,
     limits: Limits,
@@ -101,7 +123,7 @@ def under(
     batches: Iterable[int] = (),
     prices: Prices | None = None,
     here: Installed | None = None,
-) -> dict[str, Any]:
+) -> LimitAnswer:
     """What keeps to the limits, the best of it, and why the rest does not.
 
     Args:
@@ -143,7 +165,7 @@ def under(
         [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
     )
 
-    def entry_of(option: Option) -> dict[str, Any]:
+    def entry_of(option: Option) -> dict[str, object]:
         words = case(query, option, here)
         return option.to_dict(words["command"], words.get("unmeasurable"))
 
@@ -171,7 +193,7 @@ def under(
 
 def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
     """Versions of an engine have one name here: the best counts, and first one that fits."""
-    best: dict[tuple[Any, ...], tuple[Any, Option]] = {}
+    best: dict[tuple[object, ...], tuple[tuple[bool, tuple[object, ...]], Option]] = {}
     for option in judged:
         order = (bool(option.why), merit(option, rate))
         if option.name not in best or order < best[option.name][0]:
@@ -183,7 +205,7 @@ def _by_memory(search: LimitSearch) -> list[str]:
     return ["memory_mb"] if compares_memory(search.fits) else []
 
 
-def _explained(search: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _explained(search: LimitSearch, to_verify: Sequence[Words]) -> Iterator[str]:
     """Sentences."""
     what = f" under {search.limits}" if search.limits.given else ""
     yield from sentences(search.otherwise, FEW)
@@ -204,7 +226,7 @@ def _explained(search: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Iter
             yield f"{name} cannot be shown to be kept by measuring: {why}."
     if search.options and search.unmeasured:
         known = {measurement.hardware for measurement in search.otherwise}
-        known |= {entry["hardware"] for entry in search.aside}
+        known |= {text(entry, "hardware") for entry in search.aside}
         yield from without_figure(search.unmeasured, known)
     # What was measured and fits would only be confirmed.
     open_ones = to_verify[1:] if search.fits and search.fits[0].measured else to_verify
@@ -221,7 +243,7 @@ def _none(search: LimitSearch) -> str:
     return f"Nothing that counts is measured of {_question(search)}"
 
 
-def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _unmeasurable(cases: Sequence[Words]) -> Iterator[str]:
     """Per reason the places that no command of this machine measures."""
     places: dict[str, list[str]] = {}
     for check in cases:

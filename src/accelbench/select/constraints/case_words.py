@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
@@ -15,11 +16,35 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.select.constraints.measure_command import OPTIONS
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import sizes_of
+from accelbench.select.evidence.cells import EvidenceRow, sizes_of
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
 
-Words = dict[str, Any]
+
+class Words(TypedDict):
+    """What a run is asked for.
+
+    Attributes:
+        hardware: a platform, and a device of it after a colon where one is named.
+        options: what is set on purpose.
+        command: that asks for it; None where there is none.
+        unmeasurable: why there is none.
+    """
+
+    model: str
+    hardware: str
+    device: str | None
+    runtime: str | None
+    precision: str
+    batch_size: int
+    mode: str
+    shapes: dict[str, int]
+    options: dict[str, Setting]
+    weights: str
+    data: str | None
+    command: NotRequired[str | None]
+    unmeasurable: NotRequired[str]
+
 
 _FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
 _FLAGS |= {"pure": "--pure"}
@@ -55,7 +80,7 @@ def case(query: Query, option: Option, here: Installed) -> Words:
     """An option as words of a case, so that measuring it answers what the option leaves open."""
     row = option.row
     sizes = _sizes(query, {**query.shapes, **sizes_of(row)})
-    words = {
+    words: Words = {
         **_case(query, option.hardware, option.precision, option.batch_size),
         "device": option.device,
         "runtime": option.runtime or None,
@@ -91,7 +116,7 @@ def _case(query: Query, hardware: str, precision: str, batch: int) -> Words:
     }
 
 
-def _sizes(query: Query, sizes: Mapping[str, Any]) -> dict[str, int]:
+def _sizes(query: Query, sizes: Mapping[str, int]) -> dict[str, int]:
     """As a run is asked for them: one forward pass of what can write is asked for as no tokens."""
     training = query.mode == Mode.TRAINING
     shapes = {
@@ -103,19 +128,19 @@ def _sizes(query: Query, sizes: Mapping[str, Any]) -> dict[str, int]:
     return shapes
 
 
-def _source(query: Query, weights: Any) -> str:
+def _source(query: Query, weights: str | None) -> str:
     """hub, by whichever of the model's ids it was; a folder; random where nobody says."""
     if weights and query.spec is not None and weights in query.spec.hub_ids:
         return "hub"
     return _folder(weights) or _RANDOM
 
 
-def _folder(source: Any) -> str | None:
+def _folder(source: str | None) -> str | None:
     """A folder that inputs or weights were from; what others say of theirs leads nowhere here."""
     return str(source) if source and str(source).startswith("/") else None
 
 
-def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def _unaskable(row: EvidenceRow, settings: Mapping[str, Setting]) -> str:
     """What of a figure's question no run can be asked for; "" where all can be."""
     if row.get("provenance") == Provenance.IMPORTED and runtimes_own(settings):
         return f"its settings ({', '.join(sorted(settings))}) are of the source that it is from"
@@ -130,7 +155,10 @@ def _with_command(query: Query, words: Words, refused: str, here: Installed) -> 
     """The same with the command, else with why there is none."""
     why = refused or _refused(query, words, here)
     command = None if why else _command(query, words, here.where)
-    return {**words, "command": command, **({"unmeasurable": why} if why else {})}
+    answer: Words = {**words, "command": command}
+    if why:
+        answer["unmeasurable"] = why
+    return answer
 
 
 def _refused(query: Query, words: Words, here: Installed) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
 from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
@@ -238,7 +238,7 @@ def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_o
     return f"{text}, and it {UNMEASURED}" if is_open else text
 
 
-def _amount(name: str, value: Any) -> float:
+def _amount(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UsageError(
             f"A limit is a number, and {name} is {_shortly(value)}.", "Leave out what is none."
@@ -251,7 +251,7 @@ def _amount(name: str, value: Any) -> float:
     return number
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: Real) -> float | None:
     try:
         number = float(value)
     except OverflowError:
@@ -259,7 +259,7 @@ def _finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _batch(value: Any) -> int:
+def _batch(value: object) -> int:
     number = None if isinstance(value, bool) or not isinstance(value, Real) else _finite(value)
     if number is None or number != int(number):
         raise UsageError(f"A batch size is a whole number, and {_shortly(value)} is none.")
@@ -269,7 +269,7 @@ def _batch(value: Any) -> int:
     return int(number)
 
 
-def _shortly(value: Any) -> str:
+def _shortly(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # more digits than Python spells

@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES
@@ -22,6 +21,7 @@ from accelbench.core.devices import devices_in
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
 from accelbench.select.evidence.candidates import Candidate
@@ -45,8 +45,8 @@ class MeasurementTarget:
         unwritable: why no result can be put there; "" where one can.
     """
 
-    sizes: Mapping[str, Any] = field(default_factory=dict)
-    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    circumstances: Mapping[str, object] = field(default_factory=dict)
     where: Sequence[str] = ()
     unwritable: str = ""
 
@@ -160,13 +160,13 @@ def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
         yield from ("--new-tokens", "0")
 
 
-def _circumstances(circumstances: Mapping[str, Any], mode: str) -> Iterator[str]:
+def _circumstances(circumstances: Mapping[str, object], mode: str) -> Iterator[str]:
     """The options that make a result one of these figures; what none can make is refused."""
     if circumstances.get("scenario") not in (None, SINGLE_STREAM):
         raise _NoCommandError(
             f"the figures that are known are of the scenario {circumstances['scenario']}"
         )
-    if int(circumstances.get("world_size") or 1) > 1:
+    if (number(circumstances, "world_size") or 1) > 1:
         raise _NoCommandError(
             f"the figures that are known are of {circumstances['world_size']} devices together"
         )

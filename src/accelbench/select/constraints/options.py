@@ -7,16 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
+from accelbench.core.rows import Row
 from accelbench.select.constraints.limits import LimitReason
 from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion, figure
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge, sizes_of
+from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow, ModelKnowledge, sizes_of
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
@@ -52,7 +53,7 @@ class Option:
     memory_basis: str | None = None
     cost: Bounds | None = None
     error: float | None = None
-    row: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    row: EvidenceRow = field(default_factory=EvidenceRow, hash=False, repr=False)
     why: tuple[LimitReason, ...] = ()
 
     @property
@@ -76,11 +77,11 @@ class Option:
         return self.row.get("power_watts") if self.measured else None
 
     @cached_property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Setting]:
         return settings_of(self.row)
 
     @property
-    def name(self) -> tuple[Any, ...]:
+    def name(self) -> tuple[object, ...]:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         ran = (
@@ -105,14 +106,14 @@ class Option:
         """The rate that it is ordered by, likewise."""
         return self.rate.middle if self.measured else self.rate.low
 
-    def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
+    def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
         """As the answer has it.
 
         Args:
             command: that measures it.
             unmeasurable: why there is none.
         """
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "hardware": self.hardware,
             "device": self.device,
             "runtime": self.runtime,
@@ -146,7 +147,7 @@ class Option:
         return {**entry, "why": [reason.text for reason in self.why]} if self.why else entry
 
 
-def settings_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(row: Row) -> dict[str, Setting]:
     """What was set on purpose; nothing where its source says nothing of it."""
     raw_options = row.get("options") or {}
     settings = json.loads(raw_options) if isinstance(raw_options, str) else raw_options
@@ -241,7 +242,7 @@ def _memory(
     return known, None if known is None else ESTIMATED
 
 
-def _cost(row: Mapping[str, Any], rate: Bounds, prices: Prices | None) -> Bounds | None:
+def _cost(row: Row, rate: Bounds, prices: Prices | None) -> Bounds | None:
     """The faster, the cheaper."""
     if prices is None:
         return None

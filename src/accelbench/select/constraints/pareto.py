@@ -6,7 +6,6 @@ An estimate counts by its dear end beside what was measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.units import ITEMS, counted
@@ -34,7 +33,7 @@ def unit_in(options: Iterable[Option]) -> str:
     )
 
 
-def merit(option: Option, rate: Rate) -> tuple[Any, ...]:
+def merit(option: Option, rate: Rate) -> tuple[object, ...]:
     """The most a second first; the same order every time."""
     return (-rate(option), not option.measured, option.time, *option.name)
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from statistics import median, quantiles
-from typing import Any
 
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.rows import Row
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import (
@@ -34,7 +34,7 @@ MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "extrapolated", "roofline", "neighbour", "rule"),
 )
 #: What tells questions of other models apart.
-Key = tuple[Any, ...]
+Key = tuple[object, ...]
 
 #: A neighbourhood wants so many neighbours.
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 3
@@ -101,10 +101,10 @@ class Figure:
         """What the throughput counts, in the plural: images, tokens."""
         return unit_of(self.cell.row)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer's `predictions`."""
-        row = self.cell.row
-        entry: dict[str, Any] = {
+        row: Row = self.cell.row
+        entry: dict[str, object] = {
             "latency": self.latency,
             "figure": str(self.statistic),
             "throughput": self.rate,
@@ -220,9 +220,10 @@ def roofline(
     step = known.flops * question.batch
     scaled = {
         cell.question: at_batch(
-            known.flops * cell.batch * cell.latency / cell.row["flops"], cell.batch, question.batch
+            known.flops * cell.batch * cell.latency / flops, cell.batch, question.batch
         )
         for cell in fitted
+        if (flops := cell.row["flops"])
     }
     middles = [span.middle for span in scaled.values()]
     fast, *_, slow = quantiles(middles, n=10, method="inclusive")
@@ -251,9 +252,10 @@ def neighbour(
         return None
     scaled = {
         cell.question: at_batch(
-            cell.latency * known.parameters / cell.row["parameters"], cell.batch, question.batch
+            cell.latency * known.parameters / parameters, cell.batch, question.batch
         )
         for cell in nearest
+        if (parameters := cell.row["parameters"])
     }
     note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
     middles = [span.middle for span in scaled.values()]

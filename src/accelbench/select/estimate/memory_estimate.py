@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
-from accelbench.core.case import Shapes
+from accelbench.core.case import Option, Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.select.estimate.spans import Bounds
@@ -22,7 +21,7 @@ def counted_memory(
     batch: int,
     precision: str,
     sizes: Mapping[str, int],
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Option] | None = None,
 ) -> float | None:
     """Megabytes as the catalogue counts them; None where it does not.
 

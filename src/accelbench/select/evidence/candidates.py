@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -116,7 +115,7 @@ def order_in(where: str) -> Callable[[str], float]:
     return lambda name: float(platforms.index(name))
 
 
-def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
+def placed(encode: Callable[[str], object]) -> Callable[[str], float]:
     """What somebody's own encoding says of where a platform stands, seen to be a number."""
 
     def order(name: str) -> float:

@@ -19,8 +19,9 @@ def known_of(
     counted = flops or _counted(query)
     for cell in own:
         parameters = parameters or cell.row.get("parameters")
-        if not counted and cell.row.get("flops"):
-            counted = float(cell.row["flops"]) / cell.batch
+        operations = cell.row.get("flops")
+        if not counted and operations:
+            counted = float(operations) / cell.batch
         kin = kin or str(cell.row.get("kin") or "")
     return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
 

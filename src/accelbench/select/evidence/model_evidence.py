@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.figures import TAILS, Statistic, name_of
@@ -39,7 +38,7 @@ class ModelEvidence:
     failures: Sequence[Failure] = ()
     others: Sequence[EvidenceCell] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, object] = field(default_factory=dict)
     inexact: Sequence[EvidenceCell] = ()
     precisions: Sequence[str] = ()
     unusable: Sequence[EvidenceCell] = ()
@@ -65,7 +64,7 @@ class ModelEvidence:
         return ", ".join(why).replace("_", " ")
 
     @property
-    def circumstances(self) -> dict[str, Any]:
+    def circumstances(self) -> dict[str, object]:
         """How it was asked, its sizes aside; nothing where there are no figures."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
@@ -74,8 +73,8 @@ class ModelEvidence:
         evidence = self.of(candidate)
         if evidence.cells:
             return []
-        context = {**self.sizes, **self.context, "precisions": self.precisions}
-        return list(otherwise(candidate.name, evidence.others, context))
+        context = {**self.sizes, **self.context}
+        return list(otherwise(candidate.name, evidence.others, context, self.precisions))
 
     def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
         """What failed there, where nothing is left to choose; in words."""
@@ -158,7 +157,9 @@ def _fits(attempt: EvidenceAttempt, query: Query) -> bool:
     return row.get("mode") == query.mode and query.takes(row.get("precision"))
 
 
-def _is_of(attempt: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+def _is_of(
+    attempt: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, object]
+) -> bool:
     """Whether something was asked what is asked, as far as either is known."""
     row = attempt.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())

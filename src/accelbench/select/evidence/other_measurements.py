@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from accelbench.core.figures import MEANS, name_of
 from accelbench.core.nouns import counted as so_many
+from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.cells import EvidenceCell
@@ -43,7 +43,7 @@ class OtherMeasurement:
         """The one that does most on a device: a larger cluster is no better hardware."""
         return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer has it."""
         cell = self.best
         row, rate = cell.row, _rate(cell)
@@ -78,13 +78,23 @@ class OtherMeasurement:
 
 
 def otherwise(
-    name: str, cells: Iterable[EvidenceCell], context: Mapping[str, Any]
+    name: str,
+    cells: Iterable[EvidenceCell],
+    context: Mapping[str, object],
+    precisions: Sequence[str] = (),
 ) -> Iterator[OtherMeasurement]:
-    """A platform's figures that do not answer, those together that are of the same."""
+    """A platform's figures that do not answer, those together that are of the same.
+
+    Args:
+        name: the candidate's.
+        cells: the figures.
+        context: sizes and circumstances that are asked for.
+        precisions: that are asked for; nothing stands for any.
+    """
     groups: dict[tuple[str, str], list[EvidenceCell]] = {}
     for cell in cells:
         # Tokens and images stand apart.
-        groups.setdefault((_why(cell, context), _counts(cell)), []).append(cell)
+        groups.setdefault((_why(cell, context, precisions), _counts(cell)), []).append(cell)
     for (why, _), several in sorted(groups.items()):
         yield OtherMeasurement(name, why, several)
 
@@ -94,7 +104,7 @@ def sentences(measurements: Sequence[OtherMeasurement], most: int | None = None)
     return sentences_of([measurement.to_dict() for measurement in measurements], most)
 
 
-def sentences_of(entries: Sequence[Mapping[str, Any]], most: int | None = None) -> Iterator[str]:
+def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[str]:
     """The same of an answer."""
     for entry in entries[:most]:
         yield f"Measured, though not as asked: {entry['text']}."
@@ -105,7 +115,7 @@ def sentences_of(entries: Sequence[Mapping[str, Any]], most: int | None = None) 
 def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
     """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
     rates = [
-        (measurement.to_dict()["throughput_per_device"], measurement)
+        (number(measurement.to_dict(), "throughput_per_device"), measurement)
         for measurement in measurements
     ]
     known = sorted(
@@ -142,12 +152,12 @@ def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]
         yield f"Not measured: {', '.join(never)}."
 
 
-def _why(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
+def _why(cell: EvidenceCell, context: Mapping[str, object], precisions: Sequence[str]) -> str:
     scenario = cell.row.get("scenario")
     reasons = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
-    if context.get("precisions") and cell.precision not in context["precisions"]:
+    if precisions and cell.precision not in precisions:
         reasons.append(f"in {cell.precision}")
-    rest = {n: value for n, value in context.items() if n not in ("scenario", "precisions")}
+    rest = {n: value for n, value in context.items() if n != "scenario"}
     if apart := differs(cell, rest):
         reasons.append(apart)
     if not cell.latencies:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from accelbench.analysis.machines import Machine, chosen, machines_of
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import Provenance
 from accelbench.query.histories import histories_of
 from accelbench.select.evidence import sql as queries
@@ -25,12 +26,16 @@ from accelbench.select.evidence.cells import (
 from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.model_names import plain_name
+from accelbench.select.query.query import StoredModel
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
 Attempt = TypeVar("Attempt", bound=EvidenceAttempt)
+Kept = TypeVar("Kept")
+#: By family and platform, and by what is known of them: its logarithm, and a model's name.
+Places = dict[tuple[str | None, str], dict[str, list[tuple[float, str]]]]
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
 #: Platforms whose devices are units of several kinds.
@@ -56,8 +61,8 @@ class EvidenceStore:
 
     def __init__(self, database: Database, machine: str | None = None) -> None:
         self.database, self.machine = database, machine
-        self._seen: Any = None
-        self._kept: dict[Any, Any] = {}
+        self._seen: list[tuple[int, int]] | None = None
+        self._kept: dict[Hashable, object] = {}
         self._asked: set[tuple[str, ...]] = set()
         self._every = False
         self._answering: ExitStack | None = None
@@ -73,8 +78,8 @@ class EvidenceStore:
                 self._answering = None
 
     def _query(
-        self, sql: str, values: Sequence[Any] = ()
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        self, sql: str, values: Sequence[object] = ()
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
         if self._answering is not None:  # opened again it is the same connection
             self._answering.enter_context(self.database.asking())
         return self.database.query(sql, values)
@@ -98,11 +103,9 @@ class EvidenceStore:
     def failures(self, models: Sequence[str]) -> list[Failure]:
         """What of a model did not work when it was last tried."""
         if not self._few():
-            model_failures: list[Failure] = self._once(
-                ("failures", *models), lambda: self._failed(models)
-            )
+            model_failures = self._once(("failures", *models), lambda: self._failed(models))
             return self._of_machine(model_failures)
-        known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
+        known = self._once("failures", self._every_failure)
         return self._of_machine([failure for name in models for failure in known.get(name, ())])
 
     def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
@@ -123,10 +126,13 @@ class EvidenceStore:
 
         def read() -> Rates:
             rows = self._query(queries.rates_sql(self._there()))[1]
-            return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
+            return {
+                (str(hardware), str(device), str(precision), str(mode)): rate
+                for hardware, device, precision, mode, rate in rows
+                if isinstance(rate, float)
+            }
 
-        best_rates: Rates = self._once("rates", read)
-        return best_rates
+        return self._once("rates", read)
 
     def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         """The older runs of what was measured, on the machines where it was; an import has none."""
@@ -142,15 +148,18 @@ class EvidenceStore:
             )
 
         keys = ((row.get("series_key"), row.get("run_id")) for row in rows)
-        older_runs: Histories = self._once(("histories", *keys), read)
-        return older_runs
+        return self._once(("histories", *keys), read)
 
     def _machines(self) -> dict[str, Machine]:
         """The machine of each run."""
-        machines: dict[str, Machine] = self._once(
-            "machines", lambda: machines_of(self._query(queries.RUNS)[1])
-        )
-        return machines
+
+        def read() -> dict[str, Machine]:
+            rows = self._query(queries.RUNS)[1]
+            return machines_of(
+                (str(run), None if recorded is None else str(recorded)) for run, recorded in rows
+            )
+
+        return self._once("machines", read)
 
     def _of_machine(self, attempts: list[Attempt]) -> list[Attempt]:
         """What was measured, or tried, on the machine that is asked for; all where none is.
@@ -181,28 +190,24 @@ class EvidenceStore:
                 ))]  # fmt: skip
         return [name for _, name in by_column.get("", ())][:_MOST_LIKE]
 
-    def _by_place(self) -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+    def _by_place(self) -> Places:
         """By family and platform the models with a result there, beside what is known of each.
 
         Under flops and parameters stand the logarithms of those that say theirs.
         """
 
-        def made() -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
-            places: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
+        def made() -> Places:
+            places: Places = {}
             for name, model in self.models().items():
                 for hardware in model["hardware"]:
                     by_column = places.setdefault((model["family"], hardware), {})
                     by_column.setdefault("", []).append((0.0, name))
                     for column in ("flops", "parameters"):
-                        if model[column]:
-                            known = (math.log(model[column]), name)
-                            by_column.setdefault(column, []).append(known)
+                        if amount := number(model, column):
+                            by_column.setdefault(column, []).append((math.log(amount), name))
             return places
 
-        by_place: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = self._once(
-            "by place", made
-        )
-        return by_place
+        return self._once("by place", made)
 
     def expect_many(self) -> None:
         """Many models will be asked about: what there is is best read at once."""
@@ -216,23 +221,24 @@ class EvidenceStore:
 
         def counted() -> int:
             _, ((count,),) = self._query("SELECT count(*) FROM benchmark_results")
-            return int(count)
+            assert isinstance(count, int)
+            return count
 
-        return bool(self._once("count", counted) <= _MOST_HELD)
+        return self._once("count", counted) <= _MOST_HELD
 
     def _cells_of(self, models: Sequence[str]) -> list[EvidenceCell]:
         """Of everything that was read; what nobody has asked about yet is made now."""
         names, rows = self._once("rows", self._every_row)
-        made: dict[str, list[EvidenceCell]] = self._once("made", dict)
+        made = self._once("made", dict[str, list[EvidenceCell]])
         for model in models:
             if model not in made:
                 made[model] = [
-                    queries.cell(number, self._whole(dict(zip(names, row, strict=True))))
-                    for number, row in rows.get(model, ())
+                    queries.cell(order, self._whole(dict(zip(names, row, strict=True))))
+                    for order, row in rows.get(model, ())
                 ]
         return [cell for model in models for cell in made[model]]
 
-    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[Any, ...]]]]]:
+    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[object, ...]]]]]:
         """The cells of all models as they were read.
 
         As plain rows until they are asked for, without lists: the collector of garbage, which
@@ -241,21 +247,19 @@ class EvidenceStore:
         """
         names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
         place = names.index("model")
-        by_model: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
-        for number, row in enumerate(rows):
+        by_model: dict[str, list[tuple[int, tuple[object, ...]]]] = {}
+        for order, row in enumerate(rows):
             plain = tuple(tuple(value) if isinstance(value, list) else value for value in row)
-            by_model.setdefault(str(row[place]), []).append((number, plain))
+            by_model.setdefault(str(row[place]), []).append((order, plain))
         return names, by_model
 
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
-        outcomes: list[Tried] = self._once("tried", self._tried)
-        return outcomes
+        return self._once("tried", self._tried)
 
-    def models(self) -> dict[str, dict[str, Any]]:
+    def models(self) -> dict[str, StoredModel]:
         """Every stored model with its family, weights, operations an item, and kind."""
-        by_name: dict[str, dict[str, Any]] = self._once("models", self._models)
-        return by_name
+        return self._once("models", self._models)
 
     def named(self) -> dict[str, str]:
         """The stored models by their names as `plain_name` leaves them."""
@@ -263,8 +267,7 @@ class EvidenceStore:
         def made() -> dict[str, str]:
             return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
 
-        by_name: dict[str, str] = self._once("named", made)
-        return by_name
+        return self._once("named", made)
 
     def precisions(self) -> frozenset[str]:
         """Every precision that a result has, as it is spelt there."""
@@ -272,22 +275,20 @@ class EvidenceStore:
         def read() -> frozenset[str]:
             return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
 
-        names: frozenset[str] = self._once("precisions", read)
-        return names
+        return self._once("precisions", read)
 
     def devices(self) -> dict[str, list[str]]:
         """Of each platform, the devices with a result that counts."""
-        by_platform: dict[str, list[str]] = self._once("devices", self._devices)
-        return by_platform
+        return self._once("devices", self._devices)
 
-    def _once(self, key: Any, made: Any) -> Any:
+    def _once(self, key: Hashable, made: Callable[[], Kept]) -> Kept:
         """What was asked before, unless the store has changed since."""
         now = self._looks()
         if now != self._seen:
             self._kept, self._seen = {}, now
         if key not in self._kept:
             self._kept[key] = made()
-        return self._kept[key]
+        return cast("Kept", self._kept[key])  # a key is of one kind of thing
 
     def _looks(self) -> list[tuple[int, int]]:
         """What can be seen of the file, and of what waits to become part of it, from outside."""
@@ -301,16 +302,14 @@ class EvidenceStore:
             _, rows = self._query("DESCRIBE benchmark_results")
             return {str(row[0]) for row in rows}
 
-        columns: set[str] = self._once("columns", read)
-        return columns
+        return self._once("columns", read)
 
-    def _read(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
-        cells: list[EvidenceCell] = self._once((where, *values), lambda: self._cells(where, values))
-        return cells
+    def _read(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
+        return self._once((where, *values), lambda: self._cells(where, values))
 
-    def _cells(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
+    def _cells(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
         rows = self._rows(queries.cells_sql(self._there(), where), values)
-        cells = [queries.cell(number, row) for number, row in enumerate(rows)]
+        cells = [queries.cell(order, row) for order, row in enumerate(rows)]
         _log.debug("%d cells where %s: %s", len(cells), where, list(values))
         return cells
 
@@ -325,26 +324,32 @@ class EvidenceStore:
         sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
         return [queries.failure(row) for row in self._rows(sql, models)]
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def _rows(self, sql: str, values: Sequence[str] = ()) -> list[dict[str, object]]:
         names, rows = self._query(sql, list(values))
         return [self._whole(dict(zip(names, row, strict=True))) for row in rows]
 
-    def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, row: dict[str, object]) -> dict[str, object]:
         """A row with its machine by name, and its device's kind of unit where there are several."""
         if row.get("machine"):
             row["machine"] = str(self._machines()[str(row["run_id"])])
         if row.get("hardware") not in _OF_UNITS:
             return row
-        units: dict[str, str] = self._once("units", lambda: dict(self._query(queries.UNITS)[1]))
-        return {**row, "unit": units.get(row.get("device_fingerprint") or "")}
+        units = self._once("units", self._units)
+        return {**row, "unit": units.get(str(row.get("device_fingerprint") or ""))}
+
+    def _units(self) -> dict[str, str]:
+        return {str(device): str(unit) for device, unit in self._query(queries.UNITS)[1]}
 
     def _tried(self) -> list[Tried]:
         return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]
 
-    def _models(self) -> dict[str, dict[str, Any]]:
+    def _models(self) -> dict[str, StoredModel]:
         _, rows = self._query(queries.FACTS)
         names = ("family", "parameters", "flops", "kin", "hardware")
-        return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
+        return {
+            str(model): cast("StoredModel", dict(zip(names, known, strict=True)))
+            for model, *known in rows
+        }
 
     def _devices(self) -> dict[str, list[str]]:
         _, rows = self._query(queries.DEVICES)
@@ -356,5 +361,5 @@ class EvidenceStore:
         return by_platform
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))

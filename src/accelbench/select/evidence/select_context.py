@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.axes import AS_ASKED, axes_of
@@ -20,7 +19,7 @@ from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, sizes_
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: What an import does not say.
 _ANYTHING = object()
-Context = tuple[Any, ...]
+Context = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class SelectedContext:
     """
 
     cells: Sequence[EvidenceCell]
-    context: Mapping[str, Any]
+    context: Mapping[str, object]
     others: Sequence[EvidenceCell]
 
     @property
@@ -67,7 +66,7 @@ def meant(
     )
     groups = {context: _grown(context, most_said_first) for context in by_context}
 
-    def merit(context: Context) -> tuple[Any, ...]:
+    def merit(context: Context) -> tuple[object, ...]:
         whole, members = groups[context]
         settings = dict(zip(_NAMES, whole, strict=True))
         group = [cell for member in members for cell in by_context[member]]
@@ -100,7 +99,7 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def differs(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
+def differs(cell: EvidenceCell, context: Mapping[str, object]) -> str:
     """In words, what a figure of another context was asked otherwise."""
     settings = dict(zip(_NAMES, cell.context, strict=True))
     differences = [

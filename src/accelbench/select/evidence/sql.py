@@ -6,8 +6,9 @@ reaches Python is as small as what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+from typing import TypedDict, cast
 
 from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
@@ -29,10 +30,11 @@ from accelbench.core.launch_failures import FAILED, LAUNCHED, whole_runs_sql
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
-from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, EvidenceRow, Tried
 from accelbench.select.evidence.device_rates import FEWEST_MODELS
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.ways import engine_sql
@@ -259,12 +261,40 @@ def tried_sql(columns: Container[str]) -> str:
     )
 
 
-def cell(number: int, row: dict[str, Any]) -> EvidenceCell:
+class _CellRow(EvidenceRow, total=False):
+    """A row of `cells_sql`: the figures of its launches stand in it one by one."""
+
+    latencies: Sequence[float | None]
+    statistics: Sequence[str | None]
+    rates: Sequence[float | None]
+    counts: bool
+
+
+class _TriedRow(TypedDict):
+    """A row of `tried_sql`."""
+
+    family: str
+    hardware: str
+    mode: str | None
+    models: int
+    through: int
+    reasons: Sequence[str | None] | None
+    speed: float | None
+    least: float
+
+
+def cell(number: int, values: dict[str, object]) -> EvidenceCell:
     """A row of `cells_sql` with its number there."""
+    values["moment"] = _spelt(values["moment"])
+    row = cast("_CellRow", values)
     rates = tuple(filter(None, row.pop("rates")))
     latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
-    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return EvidenceCell(row, latencies, rates, number, statistic, row.pop("counts"))
+    counts = row.pop("counts")
+    return EvidenceCell(row, latencies, rates, number, statistic, counts)
+
+
+def _spelt(moment: object) -> str | None:
+    return spell_time(moment) if isinstance(moment, datetime) else None
 
 
 def _of_one_statistic(
@@ -281,13 +311,14 @@ def _of_one_statistic(
     return tuple(ms for ms, statistic in known if statistic in alike), most
 
 
-def failure(row: dict[str, Any]) -> Failure:
+def failure(values: Row) -> Failure:
     """A row of `failures_sql`."""
-    return Failure({**row, "moment": spell_time(row["moment"])})
+    return Failure(cast("EvidenceRow", {**values, "moment": _spelt(values["moment"])}))
 
 
-def tried(row: Mapping[str, Any]) -> Tried:
+def tried(values: Row) -> Tried:
     """A row of `tried_sql`."""
+    row = cast("_TriedRow", values)
     reasons = [str(reason) for reason in row["reasons"] or () if reason]
     refused = [reason for reason in reasons if belongs(reason) is Belongs.CELL]
     return Tried(

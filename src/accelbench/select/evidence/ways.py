@@ -6,10 +6,10 @@ An answer in full says all that is known; a table says what tells apart two ways
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from accelbench.core.cards import cards
 from accelbench.core.protocols import RuntimeInfo
+from accelbench.core.rows import Row
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.store.duck import quoted
 
@@ -19,7 +19,7 @@ SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
 BY_FASTEST = ", each device by its fastest"
 
 
-def engine_said(row: Mapping[str, Any]) -> str:
+def engine_said(row: Row) -> str:
     """An engine with its version, where that is known."""
     engine, version = str(row.get("runtime") or ""), str(row.get("engine_version") or "")
     if not version or version.lower().startswith(engine.lower()):
@@ -27,7 +27,7 @@ def engine_said(row: Mapping[str, Any]) -> str:
     return f"{engine} ({version})"
 
 
-def way_said(row: Mapping[str, Any]) -> Iterator[str]:
+def way_said(row: Row) -> Iterator[str]:
     """A way in full, part by part."""
     yield from (str(row[name]) for name in ("device_name",) if row.get(name))
     yield from filter(None, (engine_said(row), str(row.get("precision") or "")))
@@ -37,7 +37,7 @@ def way_said(row: Mapping[str, Any]) -> Iterator[str]:
         yield threads
 
 
-def threads_said(row: Mapping[str, Any]) -> str:
+def threads_said(row: Row) -> str:
     """Of how many threads a figure is; "" where nobody says."""
     count = row.get("threads")
     return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
@@ -46,7 +46,7 @@ def threads_said(row: Mapping[str, Any]) -> str:
 def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
     """The settings in which others of its place, engine, precision and batch differ from it."""
 
-    def named(evidence: EvidenceCell) -> tuple[Any, ...]:
+    def named(evidence: EvidenceCell) -> tuple[object, ...]:
         row = evidence.row
         return (
             evidence.hardware,
@@ -59,7 +59,7 @@ def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[st
     return differing([other.row for other in among if named(other) == named(cell)])
 
 
-def differing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def differing(rows: Sequence[Row]) -> tuple[str, ...]:
     """The settings that are not the same in all."""
     return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from accelbench.catalog.find import find
 from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
@@ -22,6 +22,22 @@ from accelbench.select.query.task import task_key, task_named
 SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED)}
 #: Tokens of a request: what is trained has none.
 GENERATING = columns(Part.REQUEST)
+
+
+class StoredModel(TypedDict, total=False):
+    """What the results of a model say of it; nothing of one that has none.
+
+    Attributes:
+        flops: operations of an item.
+        kin: the name of the architecture's kind, where a source has said it.
+        hardware: the platforms that it has results on.
+    """
+
+    family: str | None
+    parameters: int | None
+    flops: float | None
+    kin: str | None
+    hardware: list[str]
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Query:
     precisions: tuple[str, ...] = ()
     task: str | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
-    distributed: Mapping[str, Any] | None = None
+    distributed: validation.Distributed | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,7 +76,7 @@ class Query:
         """Whether a result in a precision, as it is stored, is of what is asked."""
         return not self.precisions or stored in self.precisions
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer repeats it."""
         return {
             "model": self.model,
@@ -85,7 +101,7 @@ class RawQuery:
     batch: int
     mode: str
     task: str | None = None
-    distributed: Mapping[str, Any] | None = None
+    distributed: Mapping[str, object] | None = None
     precision: str | None = None
     shapes: Mapping[str, int] | None = None
     parameters: int | None = None
@@ -107,7 +123,7 @@ class RawQuery:
     def understood(
         self,
         names: tuple[str, ...],
-        stored: Mapping[str, Any],
+        stored: StoredModel,
         size: Callable[..., ModelSize],
         stored_precisions: Container[str] = (),
     ) -> Query:

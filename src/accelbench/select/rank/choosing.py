@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.rows import Json, Row
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.ceilings import bounded
 from accelbench.select.estimate.figures import Figure, FigureQuestion, figure, has_sizes
@@ -26,7 +27,7 @@ from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
 from accelbench.select.evidence.other_measurements import OtherMeasurement
 from accelbench.select.evidence.unusable import set_aside
 from accelbench.select.evidence.ways import told_apart_by
-from accelbench.select.query.config import size_of
+from accelbench.select.query.config import Config, size_of
 from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.certainty import no_clear_winner_between
@@ -36,7 +37,7 @@ from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scor
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
 #: Dollars per million items of a result, or None where no price is known.
-Prices = Callable[[Mapping[str, Any]], float | None]
+Prices = Callable[[Row], float | None]
 
 
 class ModelFigures(Protocol):
@@ -69,7 +70,7 @@ class AnswerBasis:
         unasked: platforms that nobody named, and that only count when named.
     """
 
-    config: Mapping[str, Any]
+    config: Config
     matrices: Matrices
     order: Encode
     prices: Prices | None = None
@@ -87,12 +88,12 @@ class Choice:
     unclear: Sequence[str]
     data_date: str | None
     matrix_source: str
-    shapes: Mapping[str, Any] = field(default_factory=dict)
-    circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    circumstances: Mapping[str, object] = field(default_factory=dict)  # of the figures there are
     otherwise: Sequence[OtherMeasurement] = ()  # what was measured, and does not answer
     inexact: Mapping[str, EvidenceCell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
-    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
     #: Where results are of several machines: each with the candidates whose figure is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -226,7 +227,7 @@ def _placed_here(
     ]
 
 
-def weights_of(query: Query, config: Mapping[str, Any]) -> dict[str, float]:
+def weights_of(query: Query, config: Config) -> dict[str, float]:
     """The criteria and their weights: of the mode, and as the task has it."""
     task = TASKS.get(query.task or "")
     matters = task.matters if task else {}

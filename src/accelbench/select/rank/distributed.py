@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
@@ -22,7 +21,7 @@ _TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
 _GIB = 2**30
 
 
-def advised(query: Query, ranked: Iterable[str]) -> dict[str, Any] | None:
+def advised(query: Query, ranked: Iterable[str]) -> dict[str, object] | None:
     """What the answer says of several devices; None where one was asked for.
 
     Args:

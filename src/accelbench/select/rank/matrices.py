@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.matrix import rating
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
-from accelbench.select.query.config import ANY_FAMILY
+from accelbench.select.query.config import ANY_FAMILY, PlatformEntry
 
 CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
 
@@ -71,7 +70,7 @@ class Matrices:
     def platforms(self) -> list[str]:
         return list(dict.fromkeys(key[1] for layer in self.layers for key in layer.entries))
 
-    def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, Any]:
+    def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, object]:
         """The whole as the documents have it, with each entry's source."""
         families = {}
         for family in Family:
@@ -113,7 +112,7 @@ def of_results(tried: Iterable[Tried]) -> MatrixLayer:
     return MatrixLayer(DATABASE, entries)
 
 
-def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> MatrixLayer:
+def of_config(compatibility: Mapping[str, Mapping[str, PlatformEntry]]) -> MatrixLayer:
     """Entries of the configuration: how hardware of one's own comes in."""
     return MatrixLayer(
         CONFIG,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row, number
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
-Row = Mapping[str, Any]
 #: What a million items of a result cost, or None where no price is known.
 PerMillion = Callable[[Row], float | None]
 
@@ -70,7 +70,7 @@ class FilePrices:
     def __call__(self, row: Row) -> float | None:
         from accelbench.analysis.sides import PER_MILLION
 
-        return self._priced(row).get(PER_MILLION)
+        return number(self._priced(row), PER_MILLION)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         """Which prices were used, and what has none."""
@@ -78,7 +78,7 @@ class FilePrices:
 
         return cost_notes([self._priced(row) for row in rows], self._prices)
 
-    def _priced(self, row: Row) -> dict[str, Any]:
+    def _priced(self, row: Row) -> dict[str, object]:
         from accelbench.analysis.costs import cost_of
 
         # What a selector reads was answered: of the rest there is no figure.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.estimate.platform_rules import RuleAnswer
@@ -114,16 +113,14 @@ def scored(
     # A million tokens and a million images have no price in common.
     kinds = {counted(candidate.figure.unit) for candidate in figured if candidate.figure}
     by_cost = len(kinds) == 1 and all(candidate.cost for candidate in figured)
-    rated = [
-        replace(candidate, **_score(candidate, figured, used, by_cost)) for candidate in figured
-    ]
+    rated = [_rated(candidate, figured, used, by_cost) for candidate in figured]
     ruled = [
         replace(candidate, score=_by_rules(candidate.ruled.points) * _factor(candidate, FACTORS))
         for candidate in able
         if candidate.figure is None
     ]
 
-    def place(candidate: ScoredCandidate) -> tuple[Any, ...]:
+    def place(candidate: ScoredCandidate) -> tuple[bool, bool, bool, float, float, str]:
         score, equals = -_rounded(candidate.score), order(candidate.candidate.platform)
         return *candidate.standing, score, equals, candidate.name
 
@@ -158,12 +155,13 @@ def _usable(
     return {name: weight / total for name, weight in kept.items()}, left_out
 
 
-def _score(
+def _rated(
     candidate: ScoredCandidate,
     figured: Sequence[ScoredCandidate],
     weights: Mapping[str, float],
     by_cost: bool,
-) -> dict[str, Any]:
+) -> ScoredCandidate:
+    """A candidate with its score, and what that is made of."""
     criteria = {}
     for name in weights:
         mine = _amount(candidate, name)
@@ -175,11 +173,11 @@ def _score(
             criteria[name] = mine / best
     total = math.fsum(weights[name] * value for name, value in criteria.items())
     if not by_cost:
-        return {"score": total * _factor(candidate, FACTORS), "criteria": criteria}
+        return replace(candidate, score=total * _factor(candidate, FACTORS), criteria=criteria)
     costs = [_cost(other) for other in figured]
     criteria["cost"] = min(costs) / _cost(candidate)
     rest = _factor(candidate, [name for name in FACTORS if name != "cost_factor"])
-    return {"score": total * criteria["cost"] * rest, "criteria": criteria}
+    return replace(candidate, score=total * criteria["cost"] * rest, criteria=criteria)
 
 
 def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
