@@ -17,7 +17,7 @@ import numpy as np
 
 from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import LATENCY, MEMORY
+from accelbench.predict.measurements import LATENCY
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import CaseInputs, Names, ResidualProcess, fit_process
 from accelbench.predict.terms import (
@@ -131,12 +131,12 @@ class CasePredictor:
             self._calibrate(seed)
         return self
 
-    def condition(self) -> CasePredictor:
-        """Make a predictor ready whose factors, variances and widths were kept."""
-        if self.process is not None:
+    def condition(self, variances: Floats) -> CasePredictor:
+        """Make a predictor ready whose factors and widths were kept."""
+        if len(self.known):
             residual = self.log_values - self.roofline(self.known.terms)
             inputs = self._inputs(self.known, learn=True)
-            self.process = ResidualProcess(inputs, residual, self.process.variances).conditioned()
+            self.process = ResidualProcess(inputs, residual, variances).conditioned()
         return self
 
     def predict(self, features: CaseFeatures) -> CasePredictions:
@@ -148,6 +148,20 @@ class CasePredictor:
         return CasePredictions(
             np.exp(log_value), np.exp(log_value - half), np.exp(log_value + half), tuple(basis)
         )
+
+    def covariance(self, features: CaseFeatures) -> tuple[Floats, float]:
+        """Covariance of what predictions of cases are off by, and the noise of a measurement.
+
+        Before anything was measured it is what the kernel begins with.
+        """
+        process = self.process
+        if process is None:
+            nothing = self.known.only(np.zeros(0, dtype=np.int64))
+            process = fit_process(self._inputs(nothing, learn=True), np.zeros(0))
+        inputs = self.names.inputs(
+            features.cases, features.sizes, self.roofline.shares(features.terms), learn=True
+        )
+        return process.covariance(inputs), float(process.variances[-1])
 
     def bases(self, cases: Sequence[PredictedCase]) -> list[Basis]:
         """What predictions of cases rest on."""
@@ -190,13 +204,17 @@ class CasePredictor:
             wanted = self._left_out_bases(groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(basis, errors[[kind is basis for kind in wanted]])
-        self._set_width(Basis.OTHER_MODELS, self.errors_of_unseen_models(seed)[1])
+        standard = self.errors_of_unseen_models(seed)[1]
+        self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
         known = self.widths.get(Basis.OTHER_MODELS, _USUAL_WIDTH)
         self.widths.setdefault(Basis.OTHER_CONFIGURATIONS, max(known, _USUAL_WIDTH))
         self.process, self.roofline = process, roofline
 
     def errors_of_unseen_models(self, seed: int = 0) -> tuple[Floats, Floats]:
-        """Errors of each case, its model left out: as logarithms, and as standard deviations."""
+        """Errors of each case, its model left out: as logarithms, and as standard deviations.
+
+        NaN where there is no other model.
+        """
         process, roofline = self.process, self.roofline
         assert process is not None
         models = _numbers([case.model for case in self.known.cases])
@@ -211,7 +229,7 @@ class CasePredictor:
             error[outside] = self.log_values[outside] - log_value
             standard[outside] = np.abs(error[outside]) / deviation
         self.process, self.roofline = process, roofline
-        return error, standard[~np.isnan(standard)]
+        return error, standard
 
     def _left_out_bases(self, groups: Ints) -> list[Basis]:
         """What each case would rest on without its group."""
@@ -238,9 +256,9 @@ def predictor_of(
     measured: Sequence[MeasuredCase], traced: Mapping[PredictedCase, TracedCase], target: str
 ) -> CasePredictor:
     """A predictor of a target, with the cases that it is to be fitted to."""
-    value = {LATENCY: lambda m: m.latency_ms, MEMORY: lambda m: m.memory_mb}[target]
-    pairs = [(traced[m.case], value(m)) for m in measured if m.case in traced and value(m)]
-    logs = np.log(np.array([number for _, number in pairs], dtype=np.float64))
+    values = [(m.case, m.latency_ms if target == LATENCY else m.memory_mb) for m in measured]
+    pairs = [(traced[case], value) for case, value in values if case in traced and value]
+    logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     return CasePredictor(target, CaseFeatures.of([entry for entry, _ in pairs], target), logs)
 
 

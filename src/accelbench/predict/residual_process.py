@@ -104,8 +104,8 @@ class ResidualProcess:
         """With the factor of its covariance, ready to predict."""
         covariance = _covariance(_parts(self.inputs, self.inputs), self.variances)
         covariance += self.variances[-1] * np.eye(len(self.inputs))
-        lower = np.linalg.cholesky(covariance)
-        solved = np.linalg.solve(lower.T, np.linalg.solve(lower, self.residual))
+        lower: Floats = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        solved: Floats = np.linalg.solve(lower.T, np.linalg.solve(lower, self.residual))
         return replace(self, lower=lower, solved=solved)
 
     def __call__(self, inputs: CaseInputs) -> tuple[Floats, Floats]:
@@ -132,6 +132,14 @@ class ResidualProcess:
             mean[rows] = self.residual[rows] - block @ self.solved[rows]
             variance[rows] = np.diag(block)
         return mean, np.maximum(variance, 1e-6)
+
+    def covariance(self, inputs: CaseInputs) -> Floats:
+        """Covariance of the residuals of other cases, noise left out."""
+        prior = _covariance(_parts(inputs, inputs), self.variances)
+        if not len(self.inputs):
+            return prior
+        across = _covariance(_parts(inputs, self.inputs), self.variances)
+        return prior - across @ np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, across.T))
 
     def _prior(self, inputs: CaseInputs) -> Floats:
         alone = np.sum(self.variances[:-1]) - self.variances[4]

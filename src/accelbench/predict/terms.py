@@ -14,6 +14,7 @@ import numpy as np
 
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
+from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.predict.cases import Configuration, PredictedCase
 from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
@@ -67,9 +68,27 @@ class TracedCase:
 
 def facts_for(configuration: Configuration) -> DeviceFacts:
     """The peaks of a configuration's device, or those of a middle one of its kind."""
-    known = facts_of(configuration.device)
+    known = facts_of(configuration.device) or _documented(configuration)
     kind = "cpu" if configuration.hardware in _ON_CPUS else ""
     return known or _UNKNOWN[kind]
+
+
+def peaks_are_known(configuration: Configuration) -> bool:
+    """Whether the peaks of a configuration's device are documented."""
+    return bool(facts_of(configuration.device) or _documented(configuration))
+
+
+def _documented(configuration: Configuration) -> DeviceFacts | None:
+    """The peaks of a device that `--simulate` knows."""
+    for entry in rooflines_of(configuration.hardware):
+        if is_called(entry, configuration.device):
+            half = max(entry.teraops.get(name, 0.0) for name in ("fp16", "bf16"))
+            fp32 = entry.teraops.get("fp32") or half
+            return DeviceFacts(
+                entry.device, configuration.hardware, half or fp32, fp32,
+                entry.gigabytes_per_second, entry.source,
+            )  # fmt: skip
+    return None
 
 
 def value_bytes(precision: str) -> float:
