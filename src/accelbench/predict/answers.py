@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypedDict
 
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import items_per_step, throughput_unit
+from accelbench.core.model import ModelSpec
 from accelbench.predict.case_predictor import (
     CaseFeatures,
     CasePredictions,
@@ -138,7 +140,7 @@ def _figures(
     known: MeasuredCase | None,
 ) -> PredictedFigures:
     configuration, shapes = case.configuration, case.shapes
-    spec = find(case.model)
+    spec = _spec(case.model)
     items = 1e3 * items_per_step(spec, shapes, configuration.mode)
     ms, low, high = (float(values[place]) for values in (latency.value, latency.low, latency.high))
     return {
@@ -167,6 +169,11 @@ def _figures(
         "measured_latency_ms": known.latency_ms if known else None,
         "measured_memory_mb": known.memory_mb if known else None,
     }
+
+
+@cache
+def _spec(model: str) -> ModelSpec:
+    return find(model)
 
 
 def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:

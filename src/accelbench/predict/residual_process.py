@@ -74,16 +74,20 @@ class Names:
         self, cases: Sequence[PredictedCase], sizes: Floats, shares: Floats, *, learn: bool
     ) -> CaseInputs:
         """What the kernel sees of cases."""
+        places = dict.fromkeys(case.configuration for case in cases)
+        fields = {
+            place: [self.number(name, text, learn=learn) for name, text in _fields(place)]
+            for place in places
+        }
         return CaseInputs(
-            np.array([
-                [self.number(name, text, learn=learn) for name, text in _fields(c.configuration)]
-                for c in cases
-            ], dtype=np.int64).reshape(len(cases), len(_APART)),
+            np.array([fields[case.configuration] for case in cases], dtype=np.int64).reshape(
+                len(cases), len(_APART)
+            ),
             np.array([self.number("model", c.model, learn=learn) for c in cases], dtype=np.int64),
             np.array([self.number("family", c.family, learn=learn) for c in cases], dtype=np.int64),
             sizes,
             shares,
-        )  # fmt: skip
+        )
 
 
 def _fields(configuration: Configuration) -> list[tuple[str, str]]:
@@ -200,22 +204,29 @@ def _covariance(parts: Sequence[Floats], variances: Floats) -> Floats:
 
 def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     """The kernel's parts of variance one, noise left out."""
-    alike = np.exp(-_apart(some.configuration, others.configuration))
+    alike = _alike(some.configuration, others.configuration)
     model = _equal(some.model, others.model)
     family = _equal(some.family, others.family)
-    distance = np.sum((some.sizes[:, None, :] - others.sizes[None, :, :]) ** 2, axis=2)
-    near = np.exp(-0.5 * distance)
+    near = _near(some.sizes, others.sizes)
     return [
         alike, model, model * alike**3, family * alike, (some.shares @ others.shares.T) * alike,
         near * alike, model * near**4 * alike,
     ]  # fmt: skip
 
 
-def _apart(some: Ints, others: Ints) -> Floats:
-    total = np.zeros((len(some), len(others)))
+def _alike(some: Ints, others: Ints) -> Floats:
+    """How much configurations have in common; many cases have few of them."""
+    rows, row = np.unique(some, axis=0, return_inverse=True)
+    columns, column = np.unique(others, axis=0, return_inverse=True)
+    apart = np.zeros((len(rows), len(columns)))
     for place, weight in enumerate(_APART.values()):
-        total += weight * (some[:, place, None] != others[None, :, place])
-    return total
+        apart += weight * (rows[:, place, None] != columns[None, :, place])
+    return np.asarray(np.exp(-apart)[np.ix_(row.ravel(), column.ravel())])
+
+
+def _near(some: Floats, others: Floats) -> Floats:
+    squares = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None]
+    return np.asarray(np.exp(some @ others.T - 0.5 * squares))
 
 
 def _equal(some: Ints, others: Ints) -> Floats:

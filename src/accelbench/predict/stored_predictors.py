@@ -22,6 +22,7 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase, sizes_of
+from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
 from accelbench.predict.positive_sum import PositiveSum
 from accelbench.predict.signatures import UntracedError
@@ -80,16 +81,17 @@ def predictors_of(
     learned_from = _hash(stored.cases)
     folder = database.path.parent / FOLDER
     kept = {target: _read(_path(folder, database, target)) for target in TARGETS}
-    whole = all(entry and entry["learned_from"] == learned_from for entry in kept.values())
-    if whole and not train:
-        of = {target: _predictor(target, entry) for target, entry in kept.items() if entry}
-        return Predictors(of, stored, learned_from, fitted=False, notes=())
+    same = {target: entry.predictor for target, entry in kept.items()
+            if entry and entry.learned_from == learned_from}  # fmt: skip
+    if len(same) == len(TARGETS) and not train:
+        return Predictors(same, stored, learned_from, fitted=False, notes=())
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
     begin = {
-        target: np.array(entry["variances"]) for target, entry in kept.items()
-        if entry and entry["variances"] and not train
-    }  # fmt: skip
+        target: entry.predictor.process.variances
+        for target, entry in kept.items()
+        if entry and entry.predictor.process and not train
+    }
     return _fitted(stored, learned_from, traces, begin, (folder, database))
 
 
@@ -97,7 +99,7 @@ def _fitted(
     stored: StoredCases,
     learned_from: str,
     traces: Traces,
-    begin: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]],
+    begin: Mapping[str, Floats],
     place: tuple[Path, Database] | None,
 ) -> Predictors:
     notes: list[str] = []
@@ -179,12 +181,22 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
     write_over(path, json.dumps(content).encode())
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class KeptPredictor:
+    """A predictor as it was kept, with the hash of what it learned from."""
+
+    learned_from: str
+    predictor: CasePredictor
+
+
+def _read(path: Path) -> KeptPredictor | None:
     """What a file holds; None of one that is not there, is broken or of another version."""
     try:
         content = loads(path.read_text(encoding="utf-8"))
-        return content if content["version"] == VERSION else None
-    except (OSError, JsonError, KeyError, TypeError, UnicodeDecodeError):
+        if content["version"] != VERSION:
+            return None
+        return KeptPredictor(content["learned_from"], _predictor(content["target"], content))
+    except (OSError, JsonError, LookupError, TypeError, ValueError, np.linalg.LinAlgError):
         return None
 
 

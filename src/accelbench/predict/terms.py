@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -66,6 +67,7 @@ class TracedCase:
         }
 
 
+@cache
 def facts_for(configuration: Configuration) -> DeviceFacts:
     """The peaks of a configuration's device, or those of a middle one of its kind."""
     known = facts_of(configuration.device) or _documented(configuration)
@@ -73,6 +75,7 @@ def facts_for(configuration: Configuration) -> DeviceFacts:
     return known or _UNKNOWN[kind]
 
 
+@cache
 def peaks_are_known(configuration: Configuration) -> bool:
     """Whether the peaks of a configuration's device are documented."""
     return bool(facts_of(configuration.device) or _documented(configuration))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from accelbench.catalog.cost import cost, parts
 from accelbench.catalog.find import find
+from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
@@ -36,7 +37,7 @@ class Traces:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or default_folder() / "traces"
-        self._known: dict[tuple[str, Shapes], dict[str, PassTrace]] = {}
+        self._known: dict[tuple[object, ...], dict[str, PassTrace]] = {}
         self.coarse: set[str] = set()  # models whose analytic cost stands in
 
     def of(self, model: str, shapes: Shapes) -> dict[str, PassTrace]:
@@ -49,9 +50,9 @@ class Traces:
         Raises:
             UntracedError: the model's operators are not known at these sizes.
         """
-        key = (model, replace(shapes, batch=1))
+        key = (model, *(getattr(shapes, axis.field) for axis in AXES))
         if key not in self._known:
-            self._known[key] = self._read_or_take(find(model), key[1])
+            self._known[key] = self._read_or_take(find(model), replace(shapes, batch=1))
         return self._known[key]
 
     def _read_or_take(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
