@@ -175,7 +175,7 @@ def _suggest(
 
 
 def _evaluate_own(predicting: Predicting, *, as_json: bool) -> None:
-    from accelbench.cli.display.predictions import show_scores
+    from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.own_evaluation import evaluate_own
 
     scores = evaluate_own(predicting.predictors.of)
@@ -187,6 +187,7 @@ def _evaluate_own(predicting: Predicting, *, as_json: bool) -> None:
             print_line(f"{target}: nothing was measured")
             continue
         show_scores(target, {"every unseen model": entry, **entry["per_engine"]})
+    show_notes(predicting.notes)
 
 
 def _evaluate_tables(

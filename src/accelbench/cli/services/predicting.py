@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Of a matrix, where none is named.
 MATRIX_BATCHES = (1, 8, 32, 128)
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Predicting:
         """The predictions of a question."""
         cases = cases_of(question, self.predictors.stored.cases, device_here)
         result = answer(cases.cases, self.predictors.of, self.predictors.stored.cases, self.traces)
-        result.notes = [*self._notes(), *dict.fromkeys(cases.notes), *result.notes]
+        result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
         return result
 
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
@@ -76,8 +77,17 @@ class Predicting:
         features = CaseFeatures.of(traced, LATENCY)
         return MeasurementPlan(*plan(features, self.predictors.of[LATENCY], number))
 
-    def _notes(self) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
         notes = list(self.predictors.notes)
+        others = self.predictors.stored.without_operators
+        if others:
+            names = sorted(others, key=lambda name: (-others[name], name))
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            notes.append(
+                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
+                f"not learned from: {', '.join(names[:_MOST_NAMED])}{more}"
+            )
         if not self.predictors.stored.cases:
             notes.append(
                 "nothing is measured: figures are from vendor peaks and usual efficiencies, "
