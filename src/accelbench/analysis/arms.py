@@ -49,16 +49,16 @@ def checked_arms(
         threshold: what a change has to exceed at least, as a share.
         allow: of `comparison.REFUSED`, what is held against each other although not alike.
     """
-    found: dict[Key, tuple[list[Row], list[Row]]] = {}
+    sides_by_question: dict[Key, tuple[list[Row], list[Row]]] = {}
     for row in of_whole_runs(rows):
-        sides = found.setdefault(values(row, _ALIKE), ([], []))
+        sides = sides_by_question.setdefault(values(row, _ALIKE), ([], []))
         sides[(row.get("arm") or THIS_ARM) == THIS_ARM].append(row)
     # A launch that another arm has not had yet stands beside nothing.
-    both = [(this, other) for other, this in found.values() if this and other]
+    both = [(this, other) for other, this in sides_by_question.values() if this and other]
     return Check(
         tuple(_checked(this, other, threshold, allow) for this, other in both),
-        tuple(other[0] for other, this in found.values() if not this),
-        tuple(this[0] for other, this in found.values() if not other),
+        tuple(other[0] for other, this in sides_by_question.values() if not this),
+        tuple(this[0] for other, this in sides_by_question.values() if not other),
     )
 
 
@@ -76,7 +76,7 @@ def _checked(
         why = why or "no launch of either arm has one of the other beside it"
         return CheckedQuestion(first, Outcome.CANNOT_TELL, (), why, differs, against)
     every = [row for pair in pairs for row in pair]
-    other_rates = rates_of_others([there for there, _ in pairs], [here for _, here in pairs])
+    other_rates = rates_of_others([launch for launch, _ in pairs], [here for _, here in pairs])
     figures = tuple(
         judged_pairs(metric.in_unit_of(every), *both, threshold)
         for metric in METRICS
@@ -88,10 +88,10 @@ def _checked(
     if other_rates and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, other_rates
     elif missing and outcome not in BAD:
-        said = f"no pair has a {' or a '.join(missing)} on both sides"
+        cause = f"no pair has a {' or a '.join(missing)} on both sides"
         useless = not all(usable(row) for row in (*here.values(), *there.values()))
         outcome = Outcome.CANNOT_TELL
-        why = f"{said}; launches are unusable: {WHY_UNUSABLE}" if useless else said
+        why = f"{cause}; launches are unusable: {WHY_UNUSABLE}" if useless else cause
     sides = (list(there.values()), list(here.values()))
     figures, outcome, why = as_outputs_are(figures, outcome, why, sides)
     lost = [row for row in this if not answered(row)]
@@ -118,16 +118,16 @@ def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> CheckedQuestion:
 
 def _of(metric: Metric, pairs: Sequence[tuple[Row, Row]]) -> tuple[list[float], list[float]]:
     """The values of launches that have one on both sides: against, and this."""
-    counted = [one for one in pairs if not metric.timed or all(map(usable, one))]
+    counted = [pair for pair in pairs if not metric.timed or all(map(usable, pair))]
     if 2 * len(counted) <= len(pairs):  # of which more would be chosen by how they came out
         return [], []
     known = [(metric.of(other), metric.of(this)) for other, this in counted]
-    there, here = [], []
+    against, here = [], []
     for a, b in known:
         if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf:
-            there.append(a)
+            against.append(a)
             here.append(b)
-    return there, here
+    return against, here
 
 
 def _known(metric: Metric, rows: Iterable[Row]) -> bool:

@@ -62,8 +62,8 @@ class Configuration:
     precision: str = ""  # where ways in several are held together
 
     def __str__(self) -> str:
-        asked = json.loads(self.options)
-        return " ".join([self.runtime, *(f"{k}={v}" for k, v in asked.items())])
+        options = json.loads(self.options)
+        return " ".join([self.runtime, *(f"{k}={v}" for k, v in options.items())])
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,13 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
     for row in times_of_whole_runs(rows):
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
-            asked = question(row, any_precision=any_precision)
+            question_key = question(row, any_precision=any_precision)
             way = (row["hardware"], row["runtime"], _options(row), row.get("precision"))
-            tried[(asked, *way)].append(row)
-    found = [
+            tried[(question_key, *way)].append(row)
+    newest = [
         _attempt(runs, any_precision) for rows_ in tried.values() for runs in _by_device(rows_)
     ]
-    return sorted(found, key=_place)
+    return sorted(newest, key=_place)
 
 
 def question(row: Row, *, any_precision: bool = False) -> Question:
@@ -178,10 +178,10 @@ def _moment(row: Row) -> tuple[str, str]:
 
 
 def _runs(rows: Sequence[Row]) -> list[list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+    runs: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[str(row.get("run_id") or "")].append(row)
-    newest_first = sorted(found.values(), key=lambda run: max(map(_moment, run)), reverse=True)
+        runs[str(row.get("run_id") or "")].append(row)
+    newest_first = sorted(runs.values(), key=lambda run: max(map(_moment, run)), reverse=True)
     return [sorted(run, key=_launch) for run in newest_first]
 
 
@@ -305,10 +305,10 @@ def _tail(rows: Sequence[Row]) -> str:
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind not in (*TAILS, Statistic.MEDIAN):
         return ""
-    found = [ms for row in rows if (ms := step_of(row, kind)) is not None]
-    low, high = digits(min(found)), digits(max(found))
-    said = low if low == high else f"{low} to {high}"  # published results are launches of none
-    return f"{said} ms {kind}"
+    times = [ms for row in rows if (ms := step_of(row, kind)) is not None]
+    low, high = digits(min(times)), digits(max(times))
+    span = low if low == high else f"{low} to {high}"  # published results are launches of none
+    return f"{span} ms {kind}"
 
 
 def _why_unusable(rows: Sequence[Row]) -> str:
@@ -346,8 +346,8 @@ def _why(rows: Sequence[Row]) -> str:
 
 def _place(attempt: Attempt) -> tuple[Any, ...]:
     way = attempt.way
-    asked = tuple(str(part) for part in attempt.question)
+    parts = tuple(str(part) for part in attempt.question)
     return (
         attempt.model, attempt.hardware, way.runtime, way.options, way.device, way.precision,
-        attempt.batch, asked,
+        attempt.batch, parts,
     )  # fmt: skip

@@ -83,12 +83,12 @@ class Check:
     @property
     def outcome(self) -> Outcome:
         """The answer to the whole: the worst that is known, else what is not."""
-        found = {question.outcome for question in self.questions}
-        if found & set(BAD):
+        outcomes = {question.outcome for question in self.questions}
+        if outcomes & set(BAD):
             return Outcome.WORSE
         unseen = self.not_measured and not self.may_miss
         judged_any = any(question.figures for question in self.questions)
-        if Outcome.CANNOT_TELL in found or unseen or not judged_any:
+        if Outcome.CANNOT_TELL in outcomes or unseen or not judged_any:
             return Outcome.CANNOT_TELL
         return Outcome.STEADY
 
@@ -101,8 +101,8 @@ class Check:
             for figure in question.figures
             if figure.metric.name == "latency"
         ]
-        least = min((abs(one) for one in moved), default=0.0)
-        alike = len({one > 0 for one in moved}) == 1
+        least = min((abs(change) for change in moved), default=0.0)
+        alike = len({change > 0 for change in moved}) == 1
         if len(moved) < _TOGETHER or not alike or least < math.log1p(LEAST_EFFECT):
             return None
         return math.expm1(median(moved))
@@ -158,8 +158,10 @@ def as_outputs_are(
     if not (other or unverified):
         return figures, outcome, why
     figures = tuple(
-        replace(one, answer=Judgement.CANNOT_TELL) if one.answer is Judgement.BETTER else one
-        for one in figures
+        replace(figure, answer=Judgement.CANNOT_TELL)
+        if figure.answer is Judgement.BETTER
+        else figure
+        for figure in figures
     )
     if outcome in BAD:
         return figures, outcome, why or other or unverified
@@ -194,7 +196,7 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
         return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     both = [m for m in METRICS if all(values[m.name])]
-    alike = [one for m in both if (one := _common(m, then, good)) is not None]
+    alike = [metric for m in both if (metric := _common(m, then, good)) is not None]
     figures = tuple(
         _figure(m, _values(m, then), _values(m, good), (then, good), rules) for m in alike
     )
@@ -268,8 +270,8 @@ def _useless(then: Launches, now: Launches) -> str:
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
     """One value a launch; nothing of time, rate or memory is ever 0."""
     counted = usable_launches(rows) if metric.timed else rows
-    found = [metric.of(row) for row in counted]
-    return [value for value in found if value is not None and 0 < value < math.inf]
+    figures = [metric.of(row) for row in counted]
+    return [value for value in figures if value is not None and 0 < value < math.inf]
 
 
 def _common(metric: Metric, then: Sequence[Row], now: Sequence[Row]) -> Metric | None:
@@ -322,10 +324,10 @@ def _too_few(figures: Sequence[Judged]) -> str:
     few += " at this noise"
     wanted = [figure.required for figure in figures]
     if None not in wanted:
-        return f"{few}: {max(one or 0 for one in wanted)} now would be enough"
+        return f"{few}: {max(count or 0 for count in wanted)} now would be enough"
     both = [figure.required_both for figure in figures]
     if None not in both:
-        return f"{few}: {max(one or 0 for one in both)} a side would be enough"
+        return f"{few}: {max(count or 0 for count in both)} a side would be enough"
     most = max(figure.most_shown or 0.0 for figure in figures)
     if by_runs:
         return runs_differ(most)
@@ -351,5 +353,5 @@ def first_bad(rows: Sequence[Row]) -> Row:
 def reason_of(row: Row) -> str:
     """Why a result has no figures."""
     status = "wrong_outputs" if is_wrong(row) else row.get("status")
-    said = str(row.get("reason") or status or "unknown")
-    return f"{said}: {row['message']}" if row.get("message") else said
+    reason = str(row.get("reason") or status or "unknown")
+    return f"{reason}: {row['message']}" if row.get("message") else reason

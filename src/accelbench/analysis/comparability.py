@@ -22,8 +22,8 @@ def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
         good: of the other.
         passed: what is let pass.
     """
-    found = set(_apart(then, good)) - set(passed)
-    return f"not alike: {', '.join(sorted(found))}" if found else ""
+    reasons = set(_apart(then, good)) - set(passed)
+    return f"not alike: {', '.join(sorted(reasons))}" if reasons else ""
 
 
 def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
@@ -40,17 +40,17 @@ def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
 
 def _apart(a: Launches, b: Launches) -> list[str]:
     """What `compare` refuses of any two launches, each word once."""
-    pairs = ((one, other) for one in _kinds(a) for other in _kinds(b))
+    pairs = ((launch, other) for launch in _kinds(a) for other in _kinds(b))
     return list(dict.fromkeys(word for pair in pairs for word in refusals(*pair)))
 
 
 def _kinds(launches: Launches) -> list[Row]:
     """One launch of each kind, by what makes figures those of different things."""
-    found = {
+    launch_by_kind = {
         str([row.get(n) for n in ("weights_digest", "workarounds", "emulated", "provenance")]): row
         for row in launches
     }
-    return list(found.values())
+    return list(launch_by_kind.values())
 
 
 def refused_there(launches: Launches, allow: Collection[str]) -> str:

@@ -84,17 +84,17 @@ def compared(
         allow: of `REFUSED`, what is compared all the same.
         known: the older runs of what is compared.
     """
-    rows, found = of_whole_runs(rows), []
-    for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
-        ordered = _ordered(asked, axis)
-        place = _place_of(asked, axis, baseline)
-        base = None if place is None else asked[place]
+    rows, groups = of_whole_runs(rows), []
+    for by_place in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
+        ordered = _ordered(by_place, axis)
+        place = _place_of(by_place, axis, baseline)
+        base = None if place is None else by_place[place]
         if axis.name == "run" and not baseline:
             base = ordered[0]
         lines = [_compared(side, base, axis, allow, known) for side in ordered]
-        found.append(_with_knee(lines, known) if axis.name == "batch" else lines)
+        groups.append(_with_knee(lines, known) if axis.name == "batch" else lines)
     failed = _failures(rows, axis)
-    return _in_order([[_with_failures(line, failed, axis) for line in lines] for lines in found])
+    return _in_order([[_with_failures(line, failed, axis) for line in lines] for lines in groups])
 
 
 #: Reasons by question and place, each with the moment of the run, and its id.
@@ -108,11 +108,11 @@ def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
         if row.get("status") != Status.SKIPPED:
             place = (axis.question(row), axis.value(row))
             runs.setdefault((*place, row.get("run_id")), []).append(row)
-    found: dict[tuple[Key, Key], list[tuple[str, Any, str]]] = {}
-    for (asked, value, run), launches in runs.items():
+    failures: dict[tuple[Key, Key], list[tuple[str, Any, str]]] = {}
+    for (question, value, run), launches in runs.items():
         if why := _came_to_nothing(launches):
-            found.setdefault((asked, value), []).append((last_moment(launches), run, why))
-    return found
+            failures.setdefault((question, value), []).append((last_moment(launches), run, why))
+    return failures
 
 
 def _came_to_nothing(launches: Sequence[Row]) -> str:
@@ -128,35 +128,35 @@ def _came_to_nothing(launches: Sequence[Row]) -> str:
     return f"{mostly}: {why}" if mostly else why
 
 
-def _with_failures(one: Compared, failed: Failures, axis: ComparisonAxis) -> Compared:
-    known = failed.get((axis.question(one.side.row), one.side.value), ())
-    since, shown = last_moment(one.side.rows), {row.get("run_id") for row in one.side.rows}
+def _with_failures(line: Compared, failed: Failures, axis: ComparisonAxis) -> Compared:
+    known = failed.get((axis.question(line.side.row), line.side.value), ())
+    since, shown = last_moment(line.side.rows), {row.get("run_id") for row in line.side.rows}
     why = dict.fromkeys(
         why.replace("_", " ")
         for moment, run, why in known
         if moment > since and (run is None or run not in shown)
     )
-    return replace(one, failed_since=tuple(why)) if why else one
+    return replace(line, failed_since=tuple(why)) if why else line
 
 
-def _in_order(found: Sequence[list[Compared]]) -> list[list[Compared]]:
+def _in_order(groups: Sequence[list[Compared]]) -> list[list[Compared]]:
     """Questions of a model together, in the order in which models came, small ones before large."""
     models: dict[Any, int] = {}
-    for lines in found:
+    for lines in groups:
         models.setdefault(lines[0].side.row.get("model"), len(models))
 
     def size(lines: Sequence[Compared]) -> tuple[Any, ...]:
         row = lines[0].side.row
         return models[row.get("model")], *(row.get(name) or 0 for name in (*SHAPES, "batch_size"))
 
-    return sorted(found, key=size)
+    return sorted(groups, key=size)
 
 
 def along_every_axis(rows: Sequence[Row]) -> dict[str, list[list[Compared]]]:
     """What a run's own results can be compared by, in the order of people's questions."""
     alone = Histories()  # launches of one run are held against each other without older ones
-    found = {name: compared(rows, AXES[name], known=alone) for name in _OF_ONE_RUN}
-    return {name: lines for name, lines in found.items() if lines}
+    groups_by_axis = {name: compared(rows, AXES[name], known=alone) for name in _OF_ONE_RUN}
+    return {name: lines for name, lines in groups_by_axis.items() if lines}
 
 
 def axes_with_answers(rows: Sequence[Row]) -> list[str]:
@@ -167,8 +167,8 @@ def axes_with_answers(rows: Sequence[Row]) -> list[str]:
 def answers_to(value: Key, word: str) -> bool:
     """Whether a place is meant by a word: its name, or a part of its device's."""
     low = word.lower()
-    return any(low == str(one).lower() for one in value) or any(
-        low in str(one).lower() for one in value[1:]
+    return any(low == str(part).lower() for part in value) or any(
+        low in str(part).lower() for part in value[1:]
     )
 
 
@@ -195,10 +195,10 @@ def _rank(place: Key, axis: ComparisonAxis) -> tuple[Any, ...]:
     return _FIRST.get(str(place[0]), 1), _name(place)
 
 
-def _ordered(asked: Mapping[Key, Side], axis: ComparisonAxis) -> list[Side]:
+def _ordered(by_place: Mapping[Key, Side], axis: ComparisonAxis) -> list[Side]:
     if axis.name == "run":
-        return sorted(asked.values(), key=lambda s: str(s.row.get("started_at") or ""))
-    return [asked[place] for place in sorted(asked, key=lambda one: _rank(one, axis))]
+        return sorted(by_place.values(), key=lambda s: str(s.row.get("started_at") or ""))
+    return [by_place[place] for place in sorted(by_place, key=lambda value: _rank(value, axis))]
 
 
 def _compared(
@@ -209,22 +209,22 @@ def _compared(
     differs = differing(base, side, axis)
     if side is base:
         return Compared(side, base, efficiency=1.0 if axis.name == "batch" else None)
-    why = [one for one in unlike(base.rows, side.rows, axis.name) if one not in allow]
+    why = [cause for cause in unlike(base.rows, side.rows, axis.name) if cause not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     if useless := _unusable(side, base):
         why_not = why_unusable(side.rows if not side.usable else base.rows)
         return Compared(side, base, refused=f"{useless}: {why_not}", differs=differs)
-    found = ratio(side.rows, base.rows, known)
-    if found is None:
+    speedup = ratio(side.rows, base.rows, known)
+    if speedup is None:
         return Compared(side, base, refused=NO_FIGURE, differs=differs)
     larger = items(side.row) / items(base.row)
     return Compared(
         side,
         base,
-        found,
+        speedup,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
-        found.value / larger if axis.name == "batch" and found.told else None,
+        speedup.value / larger if axis.name == "batch" and speedup.told else None,
         differs=differs,
     )
 
@@ -294,9 +294,9 @@ def _ran_otherwise(a: Row, b: Row, axis: ComparisonAxis) -> Iterable[str]:
     """
     engines = a.get("runtime") != b.get("runtime")
     for name in (*SHAPES, *(() if engines else ("compiled",)), "threads"):
-        there = (a.get(name), b.get(name))
-        if name in axis.along and None not in there and there[0] != there[1]:
-            yield f"{name} {there[0]} → {there[1]}"
+        pair = (a.get(name), b.get(name))
+        if name in axis.along and None not in pair and pair[0] != pair[1]:
+            yield f"{name} {pair[0]} → {pair[1]}"
 
 
 def _other_figures(a: Side, b: Side) -> Iterable[str]:
@@ -323,8 +323,8 @@ def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:
 
 def unlike(these: Sequence[Row], those: Sequence[Row], axis: str = "") -> list[str]:
     """The same of all launches of two sides: one that is not alike is enough."""
-    found = {one for a in _kinds(these) for b in _kinds(those) for one in refusals(a, b, axis)}
-    return [one for one in REFUSED if one in found]
+    causes = {cause for a in _kinds(these) for b in _kinds(those) for cause in refusals(a, b, axis)}
+    return [cause for cause in REFUSED if cause in causes]
 
 
 def _kinds(launches: Sequence[Row]) -> list[Row]:
@@ -353,8 +353,8 @@ def _host(row: Row) -> str:
     if row.get("hardware") == "cpu":
         return ""
     conditions = row.get("conditions") or {}
-    told = conditions.get("said")
-    within = told.get("Processor") if isinstance(told, Mapping) else None
+    details = conditions.get("said")
+    within = details.get("Processor") if isinstance(details, Mapping) else None
     return str(conditions.get("Processor") or within or "")
 
 
@@ -377,17 +377,17 @@ def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
     Where it cannot be told how it compares with the best, or whether a smaller one is slower than
     that at all, none is marked.
     """
-    rated = ((one, one.side.throughput) for one in lines if one.ratio or one.is_baseline)
-    told = [(one, rate) for one, rate in rated if rate is not None]
-    if len(told) < 2:
+    rated = ((line, line.side.throughput) for line in lines if line.ratio or line.is_baseline)
+    rates = [(line, rate) for line, rate in rated if rate is not None]
+    if len(rates) < 2:
         return list(lines)
-    best, most = max(told, key=lambda one: one[1])
-    at = next(n for n, (_, rate) in enumerate(told) if rate >= _KNEE_SHARE * most)
-    knee = told[at][0]
-    smaller = [ratio(one.side.rows, best.side.rows, known) for one, _ in told[:at]]
+    best, most = max(rates, key=lambda pair: pair[1])
+    at = next(n for n, (_, rate) in enumerate(rates) if rate >= _KNEE_SHARE * most)
+    knee = rates[at][0]
+    smaller = [ratio(line.side.rows, best.side.rows, known) for line, _ in rates[:at]]
     itself = ratio(knee.side.rows, best.side.rows, known) if knee is not best else None
     if knee is not best and (itself is None or not itself.told):
         return list(lines)
-    if not all(found and (found.high is None or found.high < 1.0) for found in smaller):
+    if not all(speedup and (speedup.high is None or speedup.high < 1.0) for speedup in smaller):
         return list(lines)
     return [replace(line, knee=True) if line is knee else line for line in lines]

@@ -16,8 +16,8 @@ _NAMED = 6
 
 def priced_by(rows: Iterable[Row]) -> list[Price]:
     """The prices that were used, each once, in the order of their names."""
-    found = {row[PRICE] for row in rows if row.get(PRICE)}
-    return sorted(found, key=lambda one: (one.name, one.devices))
+    prices = {row[PRICE] for row in rows if row.get(PRICE)}
+    return sorted(prices, key=lambda price: (price.name, price.devices))
 
 
 def without_price(rows: Iterable[Row]) -> list[str]:
@@ -39,16 +39,16 @@ def cost_notes(rows: Sequence[Row], prices: Prices | None) -> list[str]:
     if not used:
         return nothing_priced(rows, prices)
     bare = without_price(rows)
-    told = [f"Priced by {prices.source}: {'; '.join(told_of(price, prices) for price in used)}."]
+    notes = [f"Priced by {prices.source}: {'; '.join(told_of(price, prices) for price in used)}."]
     if bare:
-        told.append(f"Without a price: {_listed(bare)}.")
-    return told
+        notes.append(f"Without a price: {_listed(bare)}.")
+    return notes
 
 
 def told_of(price: Price, prices: Prices) -> str:
     """A price in words: 8 × NVIDIA H200 at $2.50 an hour each."""
-    one = f"{price.name} at {amount(price.each, prices.sign)} an hour"
-    return one if price.devices == 1 else f"{price.devices} × {one} each"
+    unit_price = f"{price.name} at {amount(price.each, prices.sign)} an hour"
+    return unit_price if price.devices == 1 else f"{price.devices} × {unit_price} each"
 
 
 def amount(value: float, sign: str) -> str:
@@ -73,14 +73,16 @@ def nothing_priced(rows: Sequence[Row], prices: Prices | None) -> list[str]:
     """That no price is of anything here, and which name may have been meant; else nothing."""
     if prices is None or priced_by(rows):
         return []
-    there = without_price(rows)
-    if not there:
+    devices = without_price(rows)
+    if not devices:
         return []
-    names = [name.rpartition(" (")[0] or name for name in there]
-    near = dict.fromkeys(one for name in prices.per_hour for one in near_names(name, names))
+    names = [name.rpartition(" (")[0] or name for name in devices]
+    near = dict.fromkeys(
+        candidate for name in prices.per_hour for candidate in near_names(name, names)
+    )
     meant = f" Did you mean {' or '.join(list(near)[:2])}?" if near else ""
-    said = f"No price of {prices.source} is of what is here: it has"
-    return [f"{said} {_listed(list(prices.per_hour))}; here are {_listed(there)}.{meant}"]
+    intro = f"No price of {prices.source} is of what is here: it has"
+    return [f"{intro} {_listed(list(prices.per_hour))}; here are {_listed(devices)}.{meant}"]
 
 
 def _device(row: Row) -> str:

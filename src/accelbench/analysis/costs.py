@@ -131,17 +131,17 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
         return {}
     price = None if prices is None else price_of(row, prices, machine)
     rate, step = _RATE(row), step_time(row)
-    found: dict[str, Any] = {}
+    costs: dict[str, Any] = {}
     if price is not None:
-        found[PRICE] = price
+        costs[PRICE] = price
         if rate:
-            found[PER_MILLION] = per_million(price.per_hour, rate)
+            costs[PER_MILLION] = per_million(price.per_hour, rate)
         if row.get("mode") == Mode.TRAINING and step is not None:
-            found[PER_STEP] = per_step(price.per_hour, step)
+            costs[PER_STEP] = per_step(price.per_hour, step)
     if row.get("cost_usd") and (prices is None or prices.currency == USUAL_CURRENCY):
         # Of its own: by which price a step was, nobody knows.
         return {PER_MILLION: float(row["cost_usd"])}
-    return found
+    return costs
 
 
 def with_costs(

@@ -16,9 +16,7 @@ def family_lines(models: Sequence[MatrixLine], hardware: Sequence[str]) -> tuple
     for line in models:
         of_family[line.family].append(line)
     return tuple(
-        MatrixLine(
-            name, "", {one: _cell([(m.name, m.cells[one]) for m in lines]) for one in hardware}
-        )
+        MatrixLine(name, "", {hw: _cell([(m.name, m.cells[hw]) for m in lines]) for hw in hardware})
         for name, lines in sorted(of_family.items())
     )
 
@@ -31,9 +29,9 @@ def _cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
     broken = [name for name, cell in tried if not cell.compatible]
     if not runs:
         first = tried[0][1]
-        said = f"none of {_models(len(tried))} goes through; {tried[0][0]}: {first.reason}"
+        reason = f"none of {_models(len(tried))} goes through; {tried[0][0]}: {first.reason}"
         return MatrixCell(
-            Availability.INCOMPATIBLE, reason=said, token=first.token, advice=first.advice
+            Availability.INCOMPATIBLE, reason=reason, token=first.token, advice=first.advice
         )
     rating = _middle([cell.rating for _, cell in runs], len(broken))
     emulated = all(cell.emulated for _, cell in runs)
@@ -68,18 +66,18 @@ def _middle(ratings: Sequence[Rating], broken: int) -> Rating:
     return _ORDER[min(middle, 2) if broken else middle]
 
 
-def _said(runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], asked: int) -> str:
+def _said(runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], total: int) -> str:
     tried = len(runs) + len(broken)
     levels = [
         f"{sum(c.rating is r for _, c in runs)} {r}"
         for r in reversed(_ORDER)
         if any(c.rating is r for _, c in runs)
     ]
-    said = f"{len(runs)} of {_models(tried)} tried go through: {', '.join(levels)}"
-    said = said.replace(" n/a", " without a rating")
+    summary = f"{len(runs)} of {_models(tried)} tried go through: {', '.join(levels)}"
+    summary = summary.replace(" n/a", " without a rating")
     if broken:
-        said += f"; incompatible: {', '.join(broken)}"
-    return f"{said}; {asked - tried} not available" if tried < asked else said
+        summary += f"; incompatible: {', '.join(broken)}"
+    return f"{summary}; {total - tried} not available" if tried < total else summary
 
 
 def _models(count: int) -> str:

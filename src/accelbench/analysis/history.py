@@ -82,11 +82,11 @@ class Series:
     @property
     def changed(self) -> bool:
         """Whether anything is to be told of it."""
-        told = self.course
+        course = self.course
         if self.gap is not None or self.partings:
             return True
-        return told is not None and bool(
-            told.steps or told.spikes or told.drift or told.unconfirmed
+        return course is not None and bool(
+            course.steps or course.spikes or course.drift or course.unconfirmed
         )
 
     @property
@@ -101,8 +101,8 @@ class Series:
     def software_changes(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """At which points the software was another than before, with what changed."""
         sides = enumerate(pairwise(self.points), start=1)
-        told = ((at, tuple(changes(a.software, b.software))) for at, (a, b) in sides)
-        return tuple((at, what) for at, what in told if what)
+        updates = ((at, tuple(changes(a.software, b.software))) for at, (a, b) in sides)
+        return tuple((at, what) for at, what in updates if what)
 
     @property
     def stretches(self) -> list[range]:
@@ -160,16 +160,16 @@ def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:
 
     A hub lists a board and its proxy with the figures of one job: a change is one change of both.
     """
-    found: dict[tuple[str, ...], list[Series]] = {}
+    series_by_jobs: dict[tuple[str, ...], list[Series]] = {}
     for series_ in several:
         jobs = tuple(point.job for point in series_.points)
         if all(jobs):
-            found.setdefault(jobs, []).append(series_)
+            series_by_jobs.setdefault(jobs, []).append(series_)
     return {
-        str(one.row.get("series_key")): [other for other in alike if other is not one]
-        for alike in found.values()
+        str(series.row.get("series_key")): [other for other in alike if other is not series]
+        for alike in series_by_jobs.values()
         if len(alike) > 1
-        for one in alike
+        for series in alike
     }
 
 
@@ -193,19 +193,20 @@ def every_series(
     known = []
     for row, metric, points in several:
         ordered = _in_order(points)
-        parted = partings(metric, [one.kinds for one in ordered])
+        parted = partings(metric, [point.kinds for point in ordered])
         if metric.rated and ordered and ordered[-1].kinds:
             metric = metric.in_unit_of(ordered[-1].kinds)
         known.append(Series(row, metric, ordered, None, partings=parted))
-    long = [[one.points[at].value for at in where] for one in known for where in _judged_of(one)]
-    told = iter(courses(long, least))
-    found = []
-    for one in known:
+    long = [[line.points[at].value for at in where] for line in known for where in _judged_of(line)]
+    course_iter = iter(courses(long, least))
+    series_list = []
+    for series in known:
         whole = joined(
-            (where, next(told) if len(where) >= FEWEST_POINTS else None) for where in one.stretches
+            (where, next(course_iter) if len(where) >= FEWEST_POINTS else None)
+            for where in series.stretches
         )
-        found.append(_answered(replace(one, course=whole), least))
-    return found
+        series_list.append(_answered(replace(series, course=whole), least))
+    return series_list
 
 
 def _judged_of(series: Series) -> list[range]:
@@ -215,10 +216,10 @@ def _judged_of(series: Series) -> list[range]:
 
 def _in_order(points: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
     """By time; an import may bring several versions of one moment, which then come in theirs."""
-    found = sorted(points, key=itemgetter(0, 1))
-    if any(one.moment == next_.moment for one, next_ in pairwise(found)):
-        found.sort(key=lambda point: (point.moment, point.run_id, _versions(point)))
-    return tuple(found)
+    sequence = sorted(points, key=itemgetter(0, 1))
+    if any(point.moment == next_.moment for point, next_ in pairwise(sequence)):
+        sequence.sort(key=lambda point: (point.moment, point.run_id, _versions(point)))
+    return tuple(sequence)
 
 
 def _versions(point: HistoryPoint) -> list[tuple[str, list[tuple[int, str]]]]:
@@ -227,27 +228,27 @@ def _versions(point: HistoryPoint) -> list[tuple[str, list[tuple[int, str]]]]:
 
 def _answered(series: Series, least: float) -> Series:
     """The same with its answer, which is of the newest stretch."""
-    metric, told, where = series.metric, series.course, series.stretches[-1]
+    metric, course, where = series.metric, series.course, series.stretches[-1]
     if len(series.points) < FEWEST_POINTS:
         return series
     points = series.points[where.start :]
-    if told is None or len(points) < FEWEST_POINTS:
+    if course is None or len(points) < FEWEST_POINTS:
         return replace(series, answer=Judgement.CANNOT_TELL, why=_too_new(series))
     answer: Judgement | None = None
     why, since = "", where.start
-    steps = [step for step in told.steps if step.at > where.start]
-    if steps or told.drift:
-        share = told.drift.share if told.drift else steps[-1].share
+    steps = [step for step in course.steps if step.at > where.start]
+    if steps or course.drift:
+        share = course.drift.share if course.drift else steps[-1].share
         answer = Judgement.WORSE if (share > 0) == metric.lower_is_better else Judgement.BETTER
-        since = told.drift.since if told.drift else steps[-1].at
-    if told.unconfirmed:
+        since = course.drift.since if course.drift else steps[-1].at
+    if course.unconfirmed:
         newest = _of_newest(metric, points, least)
         if newest in (Judgement.WORSE, Judgement.BETTER) or answer is None:
             answer = newest if newest is not Judgement.STEADY else Judgement.CANNOT_TELL
             why = "the newest run is off, and one does not tell whether it stays: measure again"
             since = len(series.points) - 1
     if answer is None:
-        answer, why = _of_level(metric, points, told, where.start, least)
+        answer, why = _of_level(metric, points, course, where.start, least)
     answer, why = _as_outputs_are(series, answer, why, since)
     return replace(series, answer=answer, why=why)
 
@@ -294,7 +295,7 @@ def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> 
 
 
 def _of_level(
-    metric: Metric, points: Sequence[HistoryPoint], told: Course, start: int, least: float
+    metric: Metric, points: Sequence[HistoryPoint], course: Course, start: int, least: float
 ) -> tuple[Judgement, str]:
     """Whether no change is an answer, where none was found: as a check has it of two sides.
 
@@ -304,21 +305,21 @@ def _of_level(
     Args:
         metric: of which figure.
         points: of the newest stretch.
-        told: what happened in the line.
+        course: what happened in the line.
         start: the place of the first of these points in it.
         least: what a change has to exceed, as a share.
     """
-    off = {spike.at - start for spike in told.spikes}
-    logs = [math.log(one.value) for at, one in enumerate(points) if at not in off]
+    off = {spike.at - start for spike in course.spikes}
+    logs = [math.log(point.value) for at, point in enumerate(points) if at not in off]
     noise = noise_of_levels([logs], metric.runs)
-    asked = math.log1p(least)
-    if max(logs) - min(logs) + _reach(noise, 2, len(logs)) <= asked:
+    limit = math.log1p(least)
+    if max(logs) - min(logs) + _reach(noise, 2, len(logs)) <= limit:
         return Judgement.STEADY, ""
     sums = list(accumulate(logs, initial=0.0))
     n = len(logs)
     for at in range(2, n - 1):
         effect = (sums[n] - sums[at]) / (n - at) - sums[at] / at
-        if abs(effect) + _reach(noise, at, n) > asked:
+        if abs(effect) + _reach(noise, at, n) > limit:
             most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, noise).detectable(least)
             return Judgement.CANNOT_TELL, runs_differ(most or 0.0)
     return Judgement.STEADY, ""

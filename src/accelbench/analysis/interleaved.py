@@ -47,24 +47,24 @@ def judged_pairs(
     """
     then, here = as_times(metric, against, this)
     pairs = len(then)
-    asked = max(threshold or 0.0, LEAST_EFFECT)
+    floor = max(threshold or 0.0, LEAST_EFFECT)
     interval = paired_interval(then, here, _LEVEL)
     if interval is None:
-        return _alone(metric, against, this, asked)
+        return _alone(metric, against, this, floor)
     logs = [b - a for a, b in zip(logs_of(then), logs_of(here), strict=True)]
     apart = spread(logs)
     error = apart / math.sqrt(pairs)
-    limit = max(asked, math.expm1(min(3.0 * error, HUGE)))
+    limit = max(floor, math.expm1(min(3.0 * error, HUGE)))
     effect = math.log(interval.ratio)
     answer = Judgement.CANNOT_TELL
     if pairs >= FEWEST_LAUNCHES:
         if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
             answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
-        elif abs(effect) + t_quantile(POWER, pairs - 1) * error <= math.log1p(asked):
+        elif abs(effect) + t_quantile(POWER, pairs - 1) * error <= math.log1p(floor):
             answer = Judgement.STEADY
     # Noise is of one launch throughout; a pair has that of two.
     noise = apart / math.sqrt(2.0)
-    required = required_launches(noise, asked)
+    required = required_launches(noise, floor)
     most = minimum_detectable_effect(MOST_LAUNCHES, noise) or 0.0
     return Judged(
         metric,
@@ -77,20 +77,20 @@ def judged_pairs(
         math.expm1(max(math.log(interval.low), -HUGE)),
         math.expm1(min(math.log(interval.high), HUGE)),
         Noise(noise, pairs - 1),
-        least_shown=max(minimum_detectable_effect(pairs, noise) or 0.0, asked),
+        least_shown=max(minimum_detectable_effect(pairs, noise) or 0.0, floor),
         required=required,
         required_both=required,
-        most_shown=max(most, asked),
+        most_shown=max(most, floor),
         paired=True,
     )
 
 
-def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], asked: float) -> Judged:
+def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], floor: float) -> Judged:
     """One pair says nothing of its own noise."""
     before, now = typical(against), typical(this)
     by = now / before if metric.lower_is_better else before / now
     return Judged(
-        metric, before, now, by - 1.0, Judgement.CANNOT_TELL, asked,
+        metric, before, now, by - 1.0, Judgement.CANNOT_TELL, floor,
         (len(against), len(this)), required=FEWEST_LAUNCHES, required_both=FEWEST_LAUNCHES,
         paired=True,
     )  # fmt: skip

@@ -53,9 +53,9 @@ def runs_differ(most: float) -> str:
     Args:
         most: what would show with as many as anybody takes.
     """
-    said = f"{most:.1%}" if most < _MUCH else "ten times as much"
+    amount = f"{most:.1%}" if most < _MUCH else "ten times as much"
     return (
-        f"runs of this differ by so much where nothing changed that only {said} and more would"
+        f"runs of this differ by so much where nothing changed that only {amount} and more would"
         " show: measure both in one run, with `accelbench run … --against`"
     )
 
@@ -104,8 +104,8 @@ class Metric:
         """
         if self.rated and rates_apart(rows):
             return None
-        found = (metric for metric in self.alternatives if all(metric.of(row) for row in rows))
-        common = next(found, None)
+        matches = (metric for metric in self.alternatives if all(metric.of(row) for row in rows))
+        common = next(matches, None)
         return common and common.in_unit_of(rows)
 
     def in_unit_of(self, rows: Iterable[Row]) -> Metric:
@@ -130,11 +130,11 @@ def rates_apart(rows: Iterable[Row]) -> tuple[str, ...]:
 
     A result that says no unit may be of any; a rate that is made of a step is of its batch.
     """
-    found: dict[str, str] = {}
+    units: dict[str, str] = {}
     for unit in map(_unit, rows):
         if unit:
-            found.setdefault(kind_of_unit(unit), unit)
-    return tuple(found.values()) if len(found) > 1 else ()
+            units.setdefault(kind_of_unit(unit), unit)
+    return tuple(units.values()) if len(units) > 1 else ()
 
 
 def _unit(row: Row) -> str:
@@ -161,8 +161,8 @@ LATENCY = "latency"
 _STATISTICS = {Statistic.MEDIAN: "median", Statistic.MEAN: "mean"}
 #: Judged by medians, and by means where those are all that is known.
 LATENCIES = tuple(
-    Metric(LATENCY, "ms", partial(step_of, statistic=one), f"nullif({column}, 0)", statistic=one)
-    for one, column in ((Statistic.MEDIAN, STEP_MS[0]), (Statistic.MEAN, STEP_MS[1]))
+    Metric(LATENCY, "ms", partial(step_of, statistic=stat), f"nullif({column}, 0)", statistic=stat)
+    for stat, column in ((Statistic.MEDIAN, STEP_MS[0]), (Statistic.MEAN, STEP_MS[1]))
 )
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
@@ -258,16 +258,16 @@ def judged(
     if interval is None or known.launches is None:
         return _of_one(metric, before, now, known, threshold, settled=settled)
     noise = known.launches
-    asked = max(threshold or 0.0, LEAST_EFFECT)
+    floor = max(threshold or 0.0, LEAST_EFFECT)
     sides = (independent(before), independent(now))
     usual = Apart(noise.value, *sides, known.runs)
-    limit = max(asked, usual.least_effect)
+    limit = max(floor, usual.least_effect)
     if few and metric.timed:
         limit = max(limit, FEW_DIFFER)
     # That nothing changed is believed of the sides as they are, not as launches mostly were.
     loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
     seen = Apart(loudest, *sides, known.runs)
-    answer = _answer(interval, limit, seen, asked)
+    answer = _answer(interval, limit, seen, floor)
     if few and metric.timed and not settled and answer is not Judgement.STEADY:
         answer = Judgement.CANNOT_TELL
     most = Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
@@ -283,21 +283,21 @@ def judged(
         interval.high - 1.0,
         noise,
         known.runs,
-        usual.detectable(asked),
-        seen.required(asked),
-        fewest(asked, lambda launches: Apart(loudest, launches, launches, known.runs)),
-        most.detectable(asked),
+        usual.detectable(floor),
+        seen.required(floor),
+        fewest(floor, lambda launches: Apart(loudest, launches, launches, known.runs)),
+        most.detectable(floor),
     )
 
 
-def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) -> Judgement:
+def _answer(interval: RatioInterval, limit: float, seen: Apart, floor: float) -> Judgement:
     effect = math.log(interval.ratio)
     if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
         return Judgement.WORSE if effect > 0 else Judgement.BETTER
     if min(seen.first, seen.second) < FEWEST_LAUNCHES:
         return Judgement.CANNOT_TELL
     # Were there a change of what was asked, more than this would be seen in four of five cases.
-    within = abs(effect) + seen.reach(POWER) <= math.log1p(asked)
+    within = abs(effect) + seen.reach(POWER) <= math.log1p(floor)
     return Judgement.STEADY if within else Judgement.CANNOT_TELL
 
 
@@ -353,4 +353,4 @@ def as_times(
     """Both as what grows when it becomes worse."""
     if metric.lower_is_better:
         return before, now
-    return [1.0 / one for one in before], [1.0 / one for one in now]
+    return [1.0 / rate for rate in before], [1.0 / rate for rate in now]

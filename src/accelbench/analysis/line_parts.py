@@ -42,23 +42,23 @@ def partings(metric: Metric, points: Sequence[Kinds]) -> tuple[Parting, ...]:
     """
     if not points or (len(points[0]) < 2 and all(kinds is points[0] for kinds in points)):
         return ()
-    found = []
+    breaks = []
     known = points[0]
     for at, kinds in enumerate(points[1:], start=1):
         if what := parted(metric, known, kinds):
-            found.append(Parting(at, tuple(what)))
+            breaks.append(Parting(at, tuple(what)))
             known = kinds
         elif kinds is not known:
             known = _filled(known, kinds)
-    return tuple(found)
+    return tuple(breaks)
 
 
 def _filled(known: Kinds, kinds: Kinds) -> Kinds:
     """The newer, with what only the older said: who says nothing in between joins nothing."""
     if len(known) != 1 or len(kinds) != 1:
         return kinds
-    said = {name: value for name, value in kinds[0].items() if value}
-    return ({**known[0], **said},)
+    fields = {name: value for name, value in kinds[0].items() if value}
+    return ({**known[0], **fields},)
 
 
 def stretches(count: int, where: Sequence[Parting]) -> list[range]:
@@ -67,24 +67,25 @@ def stretches(count: int, where: Sequence[Parting]) -> list[range]:
     return [range(a, b) for a, b in pairwise(edges)]
 
 
-def joined(found: Iterable[tuple[range, Course | None]]) -> Course | None:
+def joined(courses: Iterable[tuple[range, Course | None]]) -> Course | None:
     """What happened in the stretches of a line, by the places of the line itself.
 
     Only the newest tells of what is open. A line of which no stretch is long enough has none.
     """
     whole: Course | None = None
-    for where, one in found:
-        if one is None:
+    for where, course in courses:
+        if course is None:
             whole = whole and replace(whole, drift=None, unconfirmed=None)
             continue
         at = where.start
-        steps = tuple(replace(step, at=step.at + at) for step in one.steps)
-        spikes = tuple(replace(spike, at=spike.at + at) for spike in one.spikes)
+        steps = tuple(replace(step, at=step.at + at) for step in course.steps)
+        spikes = tuple(replace(spike, at=spike.at + at) for spike in course.spikes)
         whole = replace(
-            one,
+            course,
             steps=(*(whole.steps if whole else ()), *steps),
             spikes=(*(whole.spikes if whole else ()), *spikes),
-            drift=one.drift and replace(one.drift, since=one.drift.since + at),
-            unconfirmed=one.unconfirmed and replace(one.unconfirmed, at=one.unconfirmed.at + at),
+            drift=course.drift and replace(course.drift, since=course.drift.since + at),
+            unconfirmed=course.unconfirmed
+            and replace(course.unconfirmed, at=course.unconfirmed.at + at),
         )
     return whole

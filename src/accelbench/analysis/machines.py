@@ -39,11 +39,11 @@ class Machine:
         """Tells machines of one name apart."""
         return digest([self.name, self.cpu, self.cpus, self.memory_gib], length=8)
 
-    def answers(self, asked: str) -> bool:
+    def answers(self, word: str) -> bool:
         """Whether it is meant by a name, by that of its source, or by the beginning of its id."""
-        by_id = len(asked) >= _SHORTEST_ID and self.id.startswith(asked.lower())
-        by_source = self.elsewhere and self.name == f"{_SOURCE}{asked}"
-        return by_id or by_source or self.name == asked
+        by_id = len(word) >= _SHORTEST_ID and self.id.startswith(word.lower())
+        by_source = self.elsewhere and self.name == f"{_SOURCE}{word}"
+        return by_id or by_source or self.name == word
 
     def __str__(self) -> str:
         if not self.cpu:
@@ -60,16 +60,16 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
     A source that whoever imported the run has named is the name of its machine. What is
     known of the machine still tells it from others under that name.
     """
-    said = environment or {}
-    source = said.get("source")
+    env = environment or {}
+    source = env.get("source")
     named = f"{_SOURCE}{source.get('name')}" if isinstance(source, Mapping) else ""
-    if not said.get("machine") or not said.get("cpu"):
+    if not env.get("machine") or not env.get("cpu"):
         return Machine(named or f"run {run_id}")
-    memory = said.get("memory_total")
+    memory = env.get("memory_total")
     return Machine(
-        name=named or str(said["machine"]),
-        cpu=str(said["cpu"]),
-        cpus=int(said.get("cpus_logical") or 0),
+        name=named or str(env["machine"]),
+        cpu=str(env["cpu"]),
+        cpus=int(env.get("cpus_logical") or 0),
         memory_gib=installed_gib(memory) if memory else 0,
     )
 
@@ -79,36 +79,36 @@ def machines_of(environments: Iterable[tuple[str, str | None]]) -> dict[str, Mac
 
     Most runs of one machine say the same of it, and each text is understood once.
     """
-    said: dict[str, Any] = {"": None}
-    found = {}
+    cache: dict[str, Any] = {"": None}
+    machines = {}
     for run, recorded in environments:
         text = recorded or ""
-        if text not in said:
-            said[text] = json.loads(text)
-        found[str(run)] = machine_of(str(run), said[text])
-    return found
+        if text not in cache:
+            cache[text] = json.loads(text)
+        machines[str(run)] = machine_of(str(run), cache[text])
+    return machines
 
 
-def chosen(newest: Mapping[Machine, str], asked: str | None) -> Machine:
+def chosen(newest: Mapping[Machine, str], word: str | None) -> Machine:
     """The machine asked for by name or by the beginning of its id, else that of the newest result.
 
     Args:
         newest: each machine with the moment of its newest result; at least one.
-        asked: what a person named.
+        word: what a person named.
 
     Raises:
         UsageError: no machine answers to it, or several do.
     """
-    if asked is None:
+    if word is None:
         return max(newest, key=lambda machine: (newest[machine], machine))
-    found = [machine for machine in newest if machine.answers(asked)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = [machine for machine in newest if machine.answers(word)]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise UsageError(
-            f"There are no results of a machine {in_quotes(asked)}.", _there_are(newest)
+            f"There are no results of a machine {in_quotes(word)}.", _there_are(newest)
         )
-    raise UsageError(f"{in_quotes(asked)} names {len(found)} machines.", _there_are(found))
+    raise UsageError(f"{in_quotes(word)} names {len(matches)} machines.", _there_are(matches))
 
 
 def _there_are(machines: Iterable[Machine]) -> str:

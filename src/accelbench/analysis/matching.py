@@ -53,9 +53,9 @@ class MatchedConfiguration:
     def traits(self) -> Mapping[str, str]:
         """How it ran, by name."""
         row = self.rows[0]
-        found = {name: _said(row.get(name)) for name in _TRAITS if row.get(name) not in (None, [])}
+        cells = {name: _said(row.get(name)) for name in _TRAITS if row.get(name) not in (None, [])}
         ran = {name: value for name, value in software(row) if name not in DESCRIBING}
-        return found | flat(row.get("options") or {}) | ran
+        return cells | flat(row.get("options") or {}) | ran
 
     @property
     def runtime(self) -> str:
@@ -83,14 +83,14 @@ class MatchedConfiguration:
 
 def ways_of(rows: Sequence[Row], axis: ComparisonAxis) -> list[MatchedConfiguration]:
     """The ways of one place: what went along with the axis, and the software."""
-    found: dict[Key, dict[Key, list[Row]]] = {}
+    rows_by_way: dict[Key, dict[Key, list[Row]]] = {}
     for row in rows:
-        found.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
+        rows_by_way.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
     return [
         MatchedConfiguration(
             axis.value(several[0]), several, _superseded(several, list(versions.values()))
         )
-        for versions in found.values()
+        for versions in rows_by_way.values()
         for several in versions.values()
     ]
 
@@ -125,12 +125,12 @@ def matched(
         return sum(min(distance(way, other) for other in ways) for ways in others)
 
     chosen = _first(places[base], apart)
-    found = {
+    matches = {
         value: _first(ways, lambda way: distance(way, chosen))
         for value, ways in places.items()
         if value != base
     }
-    return {base: chosen, **found}
+    return {base: chosen, **matches}
 
 
 def _of_fastest_engine(ways: Sequence[MatchedConfiguration]) -> Sequence[MatchedConfiguration]:
@@ -146,8 +146,8 @@ def _of_fastest_engine(ways: Sequence[MatchedConfiguration]) -> Sequence[Matched
 def _threads_in_common(places: Iterable[Sequence[MatchedConfiguration]]) -> bool:
     """Whether there is a number of threads at which every place was measured that says one."""
     known = [{way.traits.get("threads") for way in ways} for ways in places]
-    said = [numbers for numbers in known if None not in numbers]
-    return not said or bool(set.intersection(*said))
+    thread_sets = [numbers for numbers in known if None not in numbers]
+    return not thread_sets or bool(set.intersection(*thread_sets))
 
 
 def _first(
@@ -166,13 +166,16 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
     A pair of one run has in common whatever that run differs from others by.
     """
     best = {value: way.standing for value, way in ways.items()}
-    if all(not one.older + one.newer for one in best.values()):
+    if all(not entry.older + entry.newer for entry in best.values()):
         return best
-    runs = {value: {run_of(one[0]): one for one in by_run(way.rows)} for value, way in ways.items()}
+    runs = {
+        value: {run_of(launches[0]): launches for launches in by_run(way.rows)}
+        for value, way in ways.items()
+    }
 
     def serves(value: Key, run: Any) -> bool:
-        there = runs[value].get(run)
-        return there is not None and _says(there) >= _says(best[value].run)
+        launches = runs[value].get(run)
+        return launches is not None and _says(launches) >= _says(best[value].run)
 
     candidates = sorted(
         (run for run in runs[base] if run[0] is not None and serves(base, run)),
@@ -182,12 +185,12 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
     if not many:
         return best
     # Of as many places the newest run, which is the last.
-    most, run = max(reversed(many), key=lambda one: one[0])
+    most, run = max(reversed(many), key=lambda pair: pair[0])
     if most < 2:
         return best
     return {
-        value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else one
-        for value, one in best.items()
+        value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else entry
+        for value, entry in best.items()
     }
 
 

@@ -105,22 +105,24 @@ _RARE = ("wasm", "tpu")
 
 def platforms(tried: Iterable[str]) -> tuple[str, ...]:
     """The documents' platforms in their order, then what else was tried."""
-    there = set(tried)
-    own = tuple(name for name in HARDWARE if name not in _RARE or name in there)
-    return (*own, *sorted(there - set(own)))
+    names = set(tried)
+    own = tuple(name for name in HARDWARE if name not in _RARE or name in names)
+    return (*own, *sorted(names - set(own)))
 
 
 def _family(by_hardware: Mapping[str, Sequence[Attempt]]) -> str:
     """As the newest result says it: a custom model may have changed its family."""
-    return max((one.moment, one.family) for many in by_hardware.values() for one in many)[1]
+    return max(
+        (attempt.moment, attempt.family) for many in by_hardware.values() for attempt in many
+    )[1]
 
 
 def _cells(
     tried: Mapping[str, Sequence[Attempt]], hardware: Sequence[str], absences: Mapping[str, str]
 ) -> dict[str, MatrixCell]:
     timed = {name: fastest(_countable(many)) for name, many in tried.items()}
-    model = min((one.model for many in tried.values() for one in many), default="MODEL")
-    theirs = all(one.imported for many in tried.values() for one in many)
+    model = min((attempt.model for many in tried.values() for attempt in many), default="MODEL")
+    theirs = all(attempt.imported for many in tried.values() for attempt in many)
     untried = {
         # A matrix is of one machine: what runs here never stands beside what others measured.
         name: f"No result of this source on {name} is here: import some, where it has any."
@@ -148,13 +150,13 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
     other: what an NPU computes in int8 alone is what it is worth.
     """
     wrong = {attempt.way for attempt in many if attempt.wrong}
-    found = [
+    candidates = [
         attempt
         for attempt in many
         if attempt.verified and not attempt.emulated and attempt.way not in wrong
     ]
-    exact = [attempt for attempt in found if attempt.exact]
-    return exact if exact and any(attempt.way.precision for attempt in found) else found
+    exact = [attempt for attempt in candidates if attempt.exact]
+    return exact if exact and any(attempt.way.precision for attempt in candidates) else candidates
 
 
 def _cell(
@@ -176,22 +178,22 @@ def _cell(
         return _rated(name, many, list(mine.values()), timed, of_cpu)
     counted = _countable(many)
     if counted:
-        said = f"its outputs are verified; {untimed(counted)}"
+        reason = f"its outputs are verified; {untimed(counted)}"
         return _found(
             many,
             counted,
             Rating.NONE,
-            said,
+            reason,
             "not_timed",
             how_to_time(counted, "--verify-only"),
         )
     if not any(attempt.throughput for attempt in real):
-        said = f"it went through; {untimed(real)}, and nothing verified: {_unverified(many)}"
+        reason = f"it went through; {untimed(real)}, and nothing verified: {_unverified(many)}"
         return _found(
             many,
             real,
             Rating.NONE,
-            said,
+            reason,
             "nothing_shown",
             how_to_time(real, "--verify-only and --benchmark-only"),
         )
@@ -213,8 +215,8 @@ def _cell(
     )
 
 
-def _run(one: Attempt) -> str:
-    return f"accelbench run {one.model} --hardware {one.hardware}"
+def _run(attempt: Attempt) -> str:
+    return f"accelbench run {attempt.model} --hardware {attempt.hardware}"
 
 
 def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCell:
@@ -226,11 +228,11 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCe
         token = "hardware_absent" if absence else "never_measured"
         advice = "accelbench hardware says what would bring it." if absence else untried
         return MatrixCell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
-    said = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
+    cause = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
     by = "" if worst.way.runtime in ("none", "") else f"{worst.way.runtime}: "
     return MatrixCell(
         Availability.INCOMPATIBLE if refused else Availability.NOT_AVAILABLE,
-        reason=f"{by}{said}" if refused else said,
+        reason=f"{by}{cause}" if refused else cause,
         token=worst.reason,
         advice=worst.advice,
         runtimes=(worst.way.runtime,) if by else (),
@@ -242,27 +244,27 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCe
     )
 
 
-def _alike(one: Attempt, other: Attempt) -> bool:
-    return (one.way.runtime, one.reason, one.message) == (
+def _alike(attempt: Attempt, other: Attempt) -> bool:
+    return (attempt.way.runtime, attempt.reason, attempt.message) == (
         other.way.runtime, other.reason, other.message,
     )  # fmt: skip
 
 
-def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
+def _gravity(attempt: Attempt) -> tuple[bool, str, int, str]:
     """Failures before refusals, small batches before large."""
-    return one.status == "unsupported", one.way.runtime, one.batch, one.reason
+    return attempt.status == "unsupported", attempt.way.runtime, attempt.batch, attempt.reason
 
 
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> MatrixCell:
     verified = [attempt for attempt in good if attempt.verified and not _is_wrong(attempt, many)]
-    said = "compatible (emulated): software stood in for the device, so its times mean nothing"
+    reason = "compatible (emulated): software stood in for the device, so its times mean nothing"
     if not verified:
-        said += f"; its outputs are not verified: {_unverified(many)}"
-    return _found(many, verified or good, Rating.NONE, said, "emulated", emulated=True)
+        reason += f"; its outputs are not verified: {_unverified(many)}"
+    return _found(many, verified or good, Rating.NONE, reason, "emulated", emulated=True)
 
 
-def _is_wrong(one: Attempt, many: Sequence[Attempt]) -> bool:
-    return any(other.wrong and other.way == one.way for other in many)
+def _is_wrong(attempt: Attempt, many: Sequence[Attempt]) -> bool:
+    return any(other.wrong and other.way == attempt.way for other in many)
 
 
 def _unverified(many: Sequence[Attempt]) -> str:
@@ -289,18 +291,18 @@ def _rated(
             many, used, Rating.NONE, why, "no_cpu_result", "Measure the same with --hardware cpu."
         )
     others = [
-        found
+        other_ratio
         for other, them in timed.items()
-        if other != name and (found := ratio(timed[name], them))
+        if other != name and (other_ratio := ratio(timed[name], them))
     ]
     best = bool(others) and all(other.value >= NEAR_BEST and other.sure for other in others)
-    said = _speed_said(name, pace, best, used)
+    summary = _speed_said(name, pace, best, used)
     low, high = (rating(end, best) for end in pace.ends)
     if low is not high and not pace.sure:
         least, most = pace.ends
-        why = f"{said}, and may be {least:.2g} to {most:.2g}×, which is {low} to {high}"
+        why = f"{summary}, and may be {least:.2g} to {most:.2g}×, which is {low} to {high}"
         return _found(many, used, Rating.NONE, why, NOT_SURE, _SURER, speed=pace)
-    return _found(many, used, rating(pace.value, best), said, speed=pace)
+    return _found(many, used, rating(pace.value, best), summary, speed=pace)
 
 
 def rating(speed: float, among_best: bool) -> Rating:
@@ -313,12 +315,12 @@ def rating(speed: float, among_best: bool) -> Rating:
 def _speed_said(name: str, pace: PlatformRatio, best: bool, used: Sequence[Attempt]) -> str:
     over = f"batch {', '.join(map(str, pace.batches))}"
     if name == "cpu":
-        said = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
+        summary = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
     else:
-        said = f"{pace.value:.2f}× the CPU's throughput over {over}{_in_precisions(used)}"
+        summary = f"{pace.value:.2f}× the CPU's throughput over {over}{_in_precisions(used)}"
     if best and pace.value < HIGH:
-        said += f"; at least {NEAR_BEST:.0%} of every other platform measured alike"
-    return said
+        summary += f"; at least {NEAR_BEST:.0%} of every other platform measured alike"
+    return summary
 
 
 def _in_precisions(used: Sequence[Attempt]) -> str:
@@ -384,9 +386,9 @@ def _notes(many: Sequence[Attempt]) -> tuple[str, ...]:
         if attempt.timed_in:
             at[f"{way}: timed in run {attempt.timed_in}, verified since"].append(attempt.batch)
         if not attempt.ok:
-            said = f"{attempt.reason}, {attempt.message}" if attempt.message else attempt.reason
-            at[f"{way}: {said}"].append(attempt.batch)
+            failure = f"{attempt.reason}, {attempt.message}" if attempt.message else attempt.reason
+            at[f"{way}: {failure}"].append(attempt.batch)
     return tuple(
-        f"{said} (batch {', '.join(map(str, sorted(set(batches))))})"
-        for said, batches in sorted(at.items())
+        f"{note} (batch {', '.join(map(str, sorted(set(batches))))})"
+        for note, batches in sorted(at.items())
     )

@@ -46,13 +46,13 @@ class NoiseFloor:
 
 def floors(rows: Iterable[Row]) -> list[NoiseFloor]:
     """The noise of each question's figures; of those that ran in twice five launches and more."""
-    found: dict[str, list[Row]] = {}
+    rows_by_case: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("status") == Status.OK:
-            found.setdefault(str(row.get("case_id")), []).append(row)
+            rows_by_case.setdefault(str(row.get("case_id")), []).append(row)
     return [
         floor
-        for launches in found.values()
+        for launches in rows_by_case.values()
         for metric in METRICS
         if (floor := _floor(launches, metric)) is not None
     ]

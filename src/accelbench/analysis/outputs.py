@@ -34,7 +34,7 @@ class Outputs(NamedTuple):
 def outputs_of(rows: Iterable[Row]) -> Outputs:
     """What is known of the outputs of launches."""
     every = list(rows)
-    errors = [one for row in every if (one := error_of(row)) is not None]
+    errors = [error for row in every if (error := error_of(row)) is not None]
     return Outputs(
         any(row.get("verification") in VERIFIED for row in every),
         max(errors, default=None),
@@ -44,16 +44,16 @@ def outputs_of(rows: Iterable[Row]) -> Outputs:
 
 def outputs_differ(before: Outputs, now: Outputs) -> list[str]:
     """What is not known of outputs any more, or is otherwise, each in words."""
-    found = []
+    differences = []
     if before.verified and not now.verified:
-        found.append("verification ok → not done")
+        differences.append("verification ok → not done")
     if before.checked and not now.checked:
-        found.append("self check ok → not done")
+        differences.append("self check ok → not done")
     if before.error is not None and now.error is not None:
         low, high = sorted((before.error, now.error))
         if high >= _A_DIGIT * max(low, _ROUNDING) or (low <= MOST_ERROR < high):
-            found.append(_errors(before.error, now.error))
-    return found
+            differences.append(_errors(before.error, now.error))
+    return differences
 
 
 def why_no_gain(before: Outputs, now: Outputs) -> str:

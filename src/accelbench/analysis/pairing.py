@@ -33,27 +33,27 @@ class Pair:
     among: tuple[Row, ...] = ()  # of several of now, which the baseline does not tell apart
 
 
-def paired(now: Iterable[Row], before: Iterable[Row], told: Collection[str]) -> Iterator[Pair]:
+def paired(now: Iterable[Row], before: Iterable[Row], columns: Collection[str]) -> Iterator[Pair]:
     """Every question of either side, with its partner where there is one.
 
     Args:
         now: rows of one machine.
         before: rows of the baseline: of each question its newest run counts.
-        told: what the baseline says of how it was asked and ran.
+        columns: what the baseline says of how it was asked and ran.
     """
-    asked = [name for name in ASKED if name in told and name not in RAN_AS]
-    ran_as = [name for name in RAN_AS if name in told]
-    ours, theirs = _cases(now, asked), _cases(before, asked)
+    case_columns = [name for name in ASKED if name in columns and name not in RAN_AS]
+    ran_as = [name for name in RAN_AS if name in columns]
+    ours, theirs = _cases(now, case_columns), _cases(before, case_columns)
     for key in dict.fromkeys([*ours, *theirs]):
         mine, other = ours.get(key, []), theirs.get(key, [])
         yield from _of_case(_full(mine), _variants(other, ran_as), ran_as)
 
 
-def _cases(rows: Iterable[Row], asked: Sequence[str]) -> dict[Key, list[Row]]:
-    found: dict[Key, list[Row]] = {}
+def _cases(rows: Iterable[Row], names: Sequence[str]) -> dict[Key, list[Row]]:
+    cases: dict[Key, list[Row]] = {}
     for row in rows:
-        found.setdefault(values(row, asked), []).append(row)
-    return found
+        cases.setdefault(values(row, names), []).append(row)
+    return cases
 
 
 def _full(rows: Sequence[Row]) -> Variants:
@@ -70,15 +70,15 @@ def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
             opened.setdefault(values(row, by), []).append(row)
         else:
             never.append(row)
-    found: Variants = {key: newest(several) for key, several in opened.items()}
+    variants: Variants = {key: newest(several) for key, several in opened.items()}
     if not never:
-        return found
+        return variants
     lost = newest(never)
     run, moment = lost[0].get("run_id"), _moment(lost)
-    beside = {key: s for key, s in found.items() if s[0].get("run_id") == run}
+    beside = {key: s for key, s in variants.items() if s[0].get("run_id") == run}
     if beside:
-        return {**found, **{key: [*launches, *lost] for key, launches in beside.items()}}
-    newer = {key: launches for key, launches in found.items() if _moment(launches) > moment}
+        return {**variants, **{key: [*launches, *lost] for key, launches in beside.items()}}
+    newer = {key: launches for key, launches in variants.items() if _moment(launches) > moment}
     return newer or {(None,): lost}
 
 
@@ -94,7 +94,9 @@ def _of_case(ours: Variants, theirs: Variants, ran_as: Sequence[str]) -> Iterato
         if then is None:
             alone += several
         elif len(several) > 1:
-            yield from (Pair(one, then, among=tuple(o[0] for o in several)) for one in several)
+            yield from (
+                Pair(launches, then, among=tuple(o[0] for o in several)) for launches in several
+            )
         else:
             yield Pair(several[0], then)
     # One variant on either side is the same case, which did not run alike, or not at all.

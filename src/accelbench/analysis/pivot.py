@@ -42,18 +42,18 @@ class PivotLine:
     def error(self) -> float | None:
         """How far its outputs are from the reference's, at the batch where it is most."""
         known = [row.get("verification_error") for side in self.cells.values() for row in side.rows]
-        found = [float(one) for one in known if one is not None]
-        return max(found) if found else None
+        errors = [float(error) for error in known if error is not None]
+        return max(errors) if errors else None
 
     @property
     def verification(self) -> str:
         """What was found of its outputs, in one word."""
-        said = {
+        words = {
             str(row.get("verification") or "not_done")
             for side in self.cells.values()
             for row in side.rows
         }
-        return next((word for word in ("not_done", "ok", "reference") if word in said), "not_done")
+        return next((word for word in ("not_done", "ok", "reference") if word in words), "not_done")
 
     @property
     def fastest(self) -> float:
@@ -85,13 +85,13 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
         batches = lines.setdefault(values(row, _LINE), {})
         batches.setdefault(int(row.get("batch_size") or 0), []).append(row)
-    found = []
+    grids = []
     for lines in tables.values():
         made = _timed([_line(batches) for batches in lines.values()])
         every = sorted({batch for line in made for batch in line.cells})
         if len(made) * len(every) > 1:
-            found.append(Pivot(made[0].row, every, _sorted(_marked(made, every, known), sort)))
-    return found
+            grids.append(Pivot(made[0].row, every, _sorted(_marked(made, every, known), sort)))
+    return grids
 
 
 def _line(batches: Mapping[int, Sequence[Row]]) -> PivotLine:
@@ -134,39 +134,39 @@ def _marked(
     best: dict[int, set[int]] = {}
     near: dict[int, set[int]] = {}
     for batch in batches:
-        sides = [(n, one.cells[batch]) for n, one in enumerate(lines) if batch in one.cells]
+        sides = [(n, line.cells[batch]) for n, line in enumerate(lines) if batch in line.cells]
         usable = [(n, side) for n, side in sides if side.usable]
         if len(usable) < 2:
             continue
-        if any(unlike(one.rows, other.rows) for (_, one), (_, other) in pairwise(usable)):
+        if any(unlike(side.rows, other.rows) for (_, side), (_, other) in pairwise(usable)):
             continue  # of other weights, or by other workarounds: `compare` refuses such
         first, best_side = usable[quickest([side.rows for _, side in usable])]
         held = {n: ratio(side.rows, best_side.rows, known) for n, side in usable if n != first}
         if None in held.values():  # they have no figure in common: a rate, and a time of no batch
             continue
         best[batch] = {first}
-        near[batch] = {n for n, found in held.items() if found and _may_be_as_fast(found)}
+        near[batch] = {n for n, speedup in held.items() if speedup and _may_be_as_fast(speedup)}
     return [
         replace(
-            one,
+            line,
             best=frozenset(batch for batch, numbers in best.items() if n in numbers),
             near=frozenset(batch for batch, numbers in near.items() if n in numbers),
         )
-        for n, one in enumerate(lines)
+        for n, line in enumerate(lines)
     ]
 
 
-def _may_be_as_fast(found: Ratio) -> bool:
+def _may_be_as_fast(speedup: Ratio) -> bool:
     """Whether what is known does not tell it from the best; of no interval nothing is said.
 
     One that ends below 1 says who is faster, however little it says of how much.
     """
-    return found.high is not None and found.high >= 1.0
+    return speedup.high is not None and speedup.high >= 1.0
 
 
 def _sorted(lines: Sequence[PivotLine], sort: str) -> list[PivotLine]:
     def name(line: PivotLine) -> tuple[Any, ...]:
-        return tuple(str(plain(line.row.get(one))) for one in _LINE)
+        return tuple(str(plain(line.row.get(column))) for column in _LINE)
 
     if sort == "engine":
         return sorted(lines, key=name)

@@ -62,8 +62,8 @@ class Point:
     @cached_property
     def kind(self) -> str:
         """Where its figures are from; of a stand-in's nobody cares who measured them."""
-        said = str(self.row.get("provenance") or Provenance.MEASURED)
-        return EMULATED if said in COMPARABLE and self.row.get("emulated") else said
+        provenance = str(self.row.get("provenance") or Provenance.MEASURED)
+        return EMULATED if provenance in COMPARABLE and self.row.get("emulated") else provenance
 
     def question(self, axis: ComparisonAxis) -> Key:
         """What has to be alike along an axis, on its machine."""
@@ -116,11 +116,11 @@ class Point:
         statistic = self.latency_by
         if statistic is None:
             return None
-        found = _span(self.rows, lambda row: step_of(row, statistic))
+        interval = _span(self.rows, lambda row: step_of(row, statistic))
         known = interval_within(self.row, statistic) if len(self.rows) == 1 else None
-        if found is None or known is None:
-            return found
-        return FigureInterval(found.value, *known)
+        if interval is None or known is None:
+            return interval
+        return FigureInterval(interval.value, *known)
 
     @cached_property
     def latency_by(self) -> Statistic | None:
@@ -131,10 +131,10 @@ class Point:
     @cached_property
     def percentile(self) -> tuple[float, Statistic] | None:
         """A percentile, where it is all that is known of how long something took."""
-        found = [tail for row in self.rows if (tail := tail_of(row)) is not None]
-        if len(found) < len(self.rows) or self.latency or self.throughput:
+        tails = [tail for row in self.rows if (tail := tail_of(row)) is not None]
+        if len(tails) < len(self.rows) or self.latency or self.throughput:
             return None
-        return typical([value for value, _ in found]), found[0][1]
+        return typical([value for value, _ in tails]), tails[0][1]
 
     @cached_property
     def item_ms(self) -> float:
@@ -175,18 +175,18 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
         machines: the machine of each run, where there may be several.
     """
     known = machines or {}
-    found: dict[Key, list[Row]] = {}
+    cases: dict[Key, list[Row]] = {}
     for row in of_whole_runs(rows):
         if answered(row) and statistic_of(row) is not None and of_this_arm(row):
-            found.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
+            cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )
-    made = [(standing(several), str(key[0])) for key, several in found.items()]
-    return [Point(one.rows, machine, one) for one, machine in made]
+    made = [(standing(several), str(key[0])) for key, several in cases.items()]
+    return [Point(choice.rows, machine, choice) for choice, machine in made]
 
 
 def alike_of_each(
-    found: Iterable[Point], together: Callable[[Point], object], *, only: bool = False
+    candidates: Iterable[Point], together: Callable[[Point], object], *, only: bool = False
 ) -> list[Point]:
     """One for each question, machine and kind, in the order of their firsts: of like software.
 
@@ -195,29 +195,29 @@ def alike_of_each(
     stands that most devices ran, and most of it, and of as common ones the fastest.
 
     Args:
-        found: points.
+        candidates: points.
         together: what points are drawn together, as a key.
         only: what ran other software is left out: a line is of one thing.
     """
-    every = [(point, together(point)) for point in found]
+    every = [(point, together(point)) for point in candidates]
     ran: dict[object, dict[Software, _Ran]] = {}
-    for one, drawn in every:
-        known_by = ran.setdefault(drawn, {}).setdefault(one.software, _Ran())
-        known_by.devices.add(physical(one.row))
-        known_by.asked.add(one.asked)
+    for candidate, drawn in every:
+        known_by = ran.setdefault(drawn, {}).setdefault(candidate.software, _Ran())
+        known_by.devices.add(physical(candidate.row))
+        known_by.asked.add(candidate.asked)
     best: dict[Key, tuple[Point, object]] = {}
-    for one, drawn in every:
-        known = best.setdefault(one.asked, (one, drawn))[0]
-        if known is not one and _order(one, ran[drawn]) < _order(known, ran[drawn]):
-            best[one.asked] = (one, drawn)
+    for candidate, drawn in every:
+        known = best.setdefault(candidate.asked, (candidate, drawn))[0]
+        if known is not candidate and _order(candidate, ran[drawn]) < _order(known, ran[drawn]):
+            best[candidate.asked] = (candidate, drawn)
     if not only:
-        return [one for one, _ in best.values()]
-    most = {key: max(one.many for one in versions.values()) for key, versions in ran.items()}
+        return [point for point, _ in best.values()]
+    most = {key: max(usage.many for usage in versions.values()) for key, versions in ran.items()}
     chosen: dict[object, Software] = {}
-    for one, drawn in best.values():
-        if ran[drawn][one.software].many == most[drawn]:
-            chosen.setdefault(drawn, one.software)
-    return [one for one, drawn in best.values() if chosen[drawn] == one.software]
+    for candidate, drawn in best.values():
+        if ran[drawn][candidate.software].many == most[drawn]:
+            chosen.setdefault(drawn, candidate.software)
+    return [point for point, drawn in best.values() if chosen[drawn] == point.software]
 
 
 @dataclass(frozen=True)
@@ -235,8 +235,8 @@ class _Ran:
 
 def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[Any, ...]:
     """What is of no use stands for others only where there is nothing else."""
-    devices, asked = ran[point.software].many
-    return not point.usable, -devices, -asked, point.item_ms, point.software
+    devices, questions = ran[point.software].many
+    return not point.usable, -devices, -questions, point.item_ms, point.software
 
 
 def _question(row: Row) -> Key:
@@ -245,10 +245,12 @@ def _question(row: Row) -> Key:
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:
-    found = [float(value) for row in rows if (value := figure(row)) is not None and value > 0]
-    if not found:
+    sample = [float(value) for row in rows if (value := figure(row)) is not None and value > 0]
+    if not sample:
         return None
-    known = interval_of(found)
+    known = interval_of(sample)
     return (
-        FigureInterval(typical(found)) if known is None else FigureInterval(typical(found), *known)
+        FigureInterval(typical(sample))
+        if known is None
+        else FigureInterval(typical(sample), *known)
     )

@@ -72,8 +72,8 @@ def physical(row: Row) -> Any:
 #: A processor's threads and whether a compiler is in it go along with the engine.
 _ENGINE = ("compiled", "threads")
 AXES: Mapping[str, ComparisonAxis] = {
-    one.name: one
-    for one in (
+    axis.name: axis
+    for axis in (
         ComparisonAxis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
         # All engines of a device, those that are platforms of their own too; by two words.
         ComparisonAxis("runtime", ("runtime",), ("hardware", *_ENGINE)),
@@ -92,15 +92,15 @@ AXES: Mapping[str, ComparisonAxis] = {
 
 def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
     """Conditions by name, those within others as a.b; without what says nothing of how it ran."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in conditions.items():
         if name in PASSED_OVER:
             continue
         if isinstance(value, Mapping):
-            found |= flat(value, f"{before}{name}.")
+            texts |= flat(value, f"{before}{name}.")
         elif value is not None:
-            found[f"{before}{name}"] = str(value)
-    return found
+            texts[f"{before}{name}"] = str(value)
+    return texts
 
 
 #: Thousands of results share a few objects, of options and conditions, which stay as they are.
@@ -130,5 +130,5 @@ _NO_KEYS = (dict, list)
 def values(row: Row, names: Sequence[str]) -> Key:
     """What stands in these columns, as a key."""
     get = row.get
-    found = [get(name) for name in names]
-    return tuple([plain(one) if isinstance(one, _NO_KEYS) else one for one in found])
+    cells = [get(name) for name in names]
+    return tuple([plain(cell) if isinstance(cell, _NO_KEYS) else cell for cell in cells])

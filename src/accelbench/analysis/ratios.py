@@ -133,9 +133,9 @@ def _interval(
     by: tuple[Statistic, Noise | None],
 ) -> tuple[float | None, float | None, str]:
     statistic, runs = by
-    found = unpaired_interval(this[1], that[1], runs=runs)
-    if found is not None and differ(this[1], that[1]):
-        return found.low, found.high, LAUNCHES
+    interval = unpaired_interval(this[1], that[1], runs=runs)
+    if interval is not None and differ(this[1], that[1]):
+        return interval.low, interval.high, LAUNCHES
     ours, theirs = _within(*this, statistic), _within(*that, statistic)
     if ours is None or theirs is None:
         return None, None, ""
@@ -163,10 +163,10 @@ def _medians(these: Sequence[Row], those: Sequence[Row], value: float) -> float 
     """The ratio of medians, where it points to the other side."""
     sides = []
     for rows in (those, these):
-        found = [time for row in rows if (time := item_ms(row, Statistic.MEDIAN)) is not None]
-        if len(found) < len(rows):
+        times = [time for row in rows if (time := item_ms(row, Statistic.MEDIAN)) is not None]
+        if len(times) < len(rows):
             return None
-        sides.append(typical(found))
+        sides.append(typical(times))
     by_medians = sides[0] / sides[1]
     least = math.log1p(_APART)
     here, there = math.log(value), math.log(by_medians)

@@ -23,8 +23,8 @@ _FIGURES = ("series_key", *STEP_MS, "throughput")
 
 def job_of(conditions: Mapping[str, Any]) -> str | None:
     """The job that measured a result; None where its source names none."""
-    told = conditions.get("said")
-    within = told.get(_JOB) if isinstance(told, Mapping) else None
+    details = conditions.get("said")
+    within = details.get(_JOB) if isinstance(details, Mapping) else None
     job = conditions.get(_JOB) or within
     return None if job is None or str(job) in _NONE else str(job)
 

@@ -48,7 +48,7 @@ class Histories:
             now: the launches of its run, which is judged: no noise, but one run more of its level.
         """
         key = str(row.get("series_key"))
-        others = [one for one in self.beside.get(alike(row), ()) if one != key]
+        others = [other for other in self.beside.get(alike(row), ()) if other != key]
         beside = (self._of(other, metric) for other in others)
         own = self._of(key, metric)
         if not now:
@@ -108,8 +108,8 @@ def between_rows(a: Row, b: Row, known: Histories) -> Noise | None:
     """By how much two results' runs differ, by the louder series; None where they are of one."""
     if of_one_run(a, b):
         return None
-    found = (known.between(row, METRICS[0]) for row in (a, b))
-    return max(found, key=lambda noise: noise.value)
+    noises = (known.between(row, METRICS[0]) for row in (a, b))
+    return max(noises, key=lambda noise: noise.value)
 
 
 def alike(row: Row) -> tuple[str, str]:

@@ -89,7 +89,8 @@ class Side:
             return known
         # Launches with no figure in common: those with the one that says most.
         best = min(
-            (one for row in self.rows if (one := statistic_of(row))), key=list(Statistic).index
+            (statistic for row in self.rows if (statistic := statistic_of(row))),
+            key=list(Statistic).index,
         )
         alike = times_by([row for row in self.rows if statistic_of(row) is best])
         assert alike is not None  # else it would be no side
@@ -98,10 +99,10 @@ class Side:
     @cached_property
     def step(self) -> tuple[float, Statistic] | None:
         """Milliseconds of a step in the middle of launches, and which figure that is."""
-        for one in (Statistic.MEAN, Statistic.MEDIAN, *sorted(TAILS)):
-            found = [ms for row in self.rows if (ms := step_of(row, one)) is not None]
-            if len(found) == len(self.rows):
-                return typical(found), one
+        for statistic in (Statistic.MEAN, Statistic.MEDIAN, *sorted(TAILS)):
+            times = [ms for row in self.rows if (ms := step_of(row, statistic)) is not None]
+            if len(times) == len(self.rows):
+                return typical(times), statistic
         return None
 
     @property
@@ -152,16 +153,16 @@ def sides(
         baseline: chooses of some places the one that others are held against.
         fewest: questions with an answer at fewer places are left out.
     """
-    asked: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
+    cases: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
     if (
         axis.name == "date"
     ):  # days on which a source published a measurement again are no days of it
         rows = counted_once(rows)
     for row, tail in _answers(rows, axis):
-        places = asked.setdefault((axis.question(row), tail), {})
+        places = cases.setdefault((axis.question(row), tail), {})
         places.setdefault(axis.value(row), []).append(row)
     return [
-        _of_question(places, axis, baseline) for places in asked.values() if len(places) >= fewest
+        _of_question(places, axis, baseline) for places in cases.values() if len(places) >= fewest
     ]
 
 
@@ -178,9 +179,9 @@ def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
 def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in of_whole_runs(rows):
-        found = statistic_of(row) if answered(row) else None
-        if found is not None and any(part not in (None, "") for part in axis.value(row)):
-            yield row, str(found) if found in TAILS else ""
+        statistic = statistic_of(row) if answered(row) else None
+        if statistic is not None and any(part not in (None, "") for part in axis.value(row)):
+            yield row, str(statistic) if statistic in TAILS else ""
 
 
 def _of_question(
@@ -198,11 +199,11 @@ def _of_question(
 
 
 def of_standing(
-    value: Key, found: Standing, others: tuple[str, ...] = (), faster: tuple[str, ...] = ()
+    value: Key, standing: Standing, others: tuple[str, ...] = (), faster: tuple[str, ...] = ()
 ) -> Side:
     """The side that some launches stand for."""
-    aside = found.older + found.newer
-    return Side(value, found.rows, others, faster, aside, found.newer, len(found.unusable))
+    aside = standing.older + standing.newer
+    return Side(value, standing.rows, others, faster, aside, standing.newer, len(standing.unusable))
 
 
 def _spoken(
@@ -219,12 +220,14 @@ def _spoken(
 def _side(
     way: MatchedConfiguration,
     ways: Sequence[MatchedConfiguration],
-    found: Standing,
+    standing: Standing,
     axis: ComparisonAxis,
 ) -> Side:
-    others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
-    quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
-    side = of_standing(way.value, found, tuple(sorted(others - quick)), _faster(way, ways))
+    others = {str(other.rows[0].get("runtime")) for other in ways} - {
+        str(way.rows[0].get("runtime"))
+    }
+    quick = {str(other.rows[0].get("runtime")) for other in _quicker(way, ways)}
+    side = of_standing(way.value, standing, tuple(sorted(others - quick)), _faster(way, ways))
     return replace(side, alike=tuple(other.standing.rows for other in _alike(way, ways, axis)))
 
 
@@ -247,27 +250,27 @@ def _quicker(
 ) -> list[MatchedConfiguration]:
     """The ways that can be held against this one and are faster, the fastest first."""
     left = [
-        one
-        for one in ways
-        if one is not way
-        and one.rank <= (False, way.rank[1])
-        and is_faster(one.standing.rows, way.standing.rows)
+        other
+        for other in ways
+        if other is not way
+        and other.rank <= (False, way.rank[1])
+        and is_faster(other.standing.rows, way.standing.rows)
     ]
-    found = []
+    ranking = []
     while left:
-        found.append(left.pop(quickest([one.standing.rows for one in left])))
-    return found
+        ranking.append(left.pop(quickest([other.standing.rows for other in left])))
+    return ranking
 
 
 def _faster(way: MatchedConfiguration, ways: Sequence[MatchedConfiguration]) -> tuple[str, ...]:
     """What is faster at the same place, and did not run alike."""
-    return tuple(_otherwise(one, way) for one in _quicker(way, ways))
+    return tuple(_otherwise(other, way) for other in _quicker(way, ways))
 
 
-def _otherwise(one: MatchedConfiguration, way: MatchedConfiguration) -> str:
+def _otherwise(other: MatchedConfiguration, way: MatchedConfiguration) -> str:
     """A faster way, by what it has otherwise than the one that stands."""
-    runtime = str(one.rows[0].get("runtime") or "")
-    said = [f"{name} {one.traits[name]}" for name in one.unlike(way)]
+    runtime = str(other.rows[0].get("runtime") or "")
+    differences = [f"{name} {other.traits[name]}" for name in other.unlike(way)]
     if runtime != str(way.rows[0].get("runtime") or ""):
-        said = [runtime, *said]
-    return ", ".join(said) or str(dict(software(one.rows[0])).get("System") or runtime)
+        differences = [runtime, *differences]
+    return ", ".join(differences) or str(dict(software(other.rows[0])).get("System") or runtime)

@@ -11,5 +11,5 @@ from accelbench.analysis.sides import sides
 
 def single(rows: Iterable[Row], axis: ComparisonAxis) -> list[list[Compared]]:
     """Each question's sides without a baseline, in the form of a comparison."""
-    found = sides(list(rows), axis, lambda places: min(places, key=str))
-    return [[Compared(side, None) for side in asked.values()] for asked in found]
+    questions = sides(list(rows), axis, lambda places: min(places, key=str))
+    return [[Compared(side, None) for side in places.values()] for places in questions]

@@ -59,7 +59,7 @@ def ratio(mine: Timed, theirs: Timed) -> PlatformRatio | None:
     value = float(f"{math.exp(math.fsum(logs) / len(logs)):.12g}")
     # One figure against itself is 1 for certain; of several questions the errors average out.
     others = [(mine[q], theirs[q]) for q in shared if mine[q] is not theirs[q]]
-    reach = math.hypot(*(one.reach for pair in others for one in pair)) / len(logs)
+    reach = math.hypot(*(attempt.reach for pair in others for attempt in pair)) / len(logs)
     return PlatformRatio(value, tuple(sorted({mine[q].batch for q in shared})), reach)
 
 

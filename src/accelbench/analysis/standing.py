@@ -80,10 +80,10 @@ def stands(best: Sequence[Row], runs: Sequence[Sequence[Row]]) -> Standing:
 
 def by_run(rows: Sequence[Row]) -> list[list[Row]]:
     """Launches of each run together."""
-    found: dict[tuple[Any, str], list[Row]] = {}
+    rows_by_run: dict[tuple[Any, str], list[Row]] = {}
     for row in rows:
-        found.setdefault(run_of(row), []).append(row)
-    return list(found.values())
+        rows_by_run.setdefault(run_of(row), []).append(row)
+    return list(rows_by_run.values())
 
 
 def evidence(run: Sequence[Row]) -> tuple[Any, ...]:
@@ -116,7 +116,7 @@ def worth_sql(answered: str) -> str:
     )
 
 
-def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
+def standing_sql(cell: Sequence[str], where: str, columns: Container[str]) -> str:
     """That a row of benchmark_results is of the run that stands for its cell, in SQL.
 
     A run that came to nothing stands where it is the newest: that is to be seen, and beside it the
@@ -125,24 +125,24 @@ def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
     Args:
         cell: the columns of a cell.
         where: the rows that count; its parameters are needed once more.
-        there: columns that the store has: one that an older version made lacks the newest.
+        columns: columns that the store has: one that an older version made lacks the newest.
     """
     return f"""({_key(cell)}, {_RUN_SQL}) IN (
         SELECT cell, unnest([arg_max(run, rank), arg_max(run, rank) FILTER (answered > 0)])
-        FROM ({_ranked(cell, where, there)}) GROUP BY cell)"""  # noqa: S608 — our words
+        FROM ({_ranked(cell, where, columns)}) GROUP BY cell)"""  # noqa: S608 — our words
 
 
-def newer_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
+def newer_sql(cell: Sequence[str], where: str, columns: Container[str]) -> str:
     """A query for the launches that are newer than those that stand and say less, a row a cell.
 
     Args:
         cell: the columns of a cell; the query's first column holds them as `cell_of` does.
         where: the rows that count; its parameters are needed once.
-        there: columns that the store has.
+        columns: columns that the store has.
     """
     return f"""SELECT cell, sum(answered)::BIGINT FROM (
             SELECT *, arg_max(moment, rank) OVER (PARTITION BY cell) AS stands
-            FROM ({_ranked(cell, where, there)}))
+            FROM ({_ranked(cell, where, columns)}))
         WHERE moment > stands AND answered > 0 GROUP BY cell"""  # noqa: S608 — our words
 
 
@@ -155,10 +155,10 @@ def _key(cell: Sequence[str]) -> str:
     return f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
 
 
-def _ranked(cell: Sequence[str], where: str, there: Container[str]) -> str:
+def _ranked(cell: Sequence[str], where: str, columns: Container[str]) -> str:
     """The runs of each cell with how much each says, in SQL."""
-    known = all(name in there for name in OF_WORTH)
-    answered = answered_sql(there)
+    known = all(name in columns for name in OF_WORTH)
+    answered = answered_sql(columns)
     worth = worth_sql(answered) if known else "(true, 0, true)"
     return f"""SELECT cell, run, moment, answered, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
@@ -168,7 +168,7 @@ def _ranked(cell: Sequence[str], where: str, there: Container[str]) -> str:
                 any_value(conditions) AS conditions,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                 count(*) FILTER ({answered}) AS answered, {worth} AS worth
-            FROM {whole_runs_sql(there)} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
+            FROM {whole_runs_sql(columns)} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
 
 
 #: `by_run` in SQL: of what names no run, and of an import, a day is a run.
@@ -231,13 +231,13 @@ def software(row: Row) -> Software:
     known = _KNOWN.get(id(conditions))
     if known is not None and known[0] is conditions:
         return known[1]
-    told = tuple(
+    versions = tuple(
         sorted((k, v) for k, v in flat(conditions).items() if not k.startswith(_NO_SOFTWARE))
     )
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
-    _KNOWN[id(conditions)] = (conditions, told)
-    return told
+    _KNOWN[id(conditions)] = (conditions, versions)
+    return versions
 
 
 def version(row: Row) -> Software:
@@ -261,8 +261,8 @@ def version_sql() -> str:
 def run_of(row: Row) -> tuple[Any, str]:
     """Which run a row is of: of an import, and of what names no run, a day is one."""
     run = row.get("run_id")
-    one = run and not of_import(row)
-    return run, "" if one else str(row.get("started_at") or "")[:10]
+    is_run = run and not of_import(row)
+    return run, "" if is_run else str(row.get("started_at") or "")[:10]
 
 
 def last_moment(run: Sequence[Row]) -> str:

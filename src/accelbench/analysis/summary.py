@@ -54,8 +54,8 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     if not done:
         return [f"None of {counted(len(rows), 'result')} came to a figure."]
     kinds = [
-        counted(len({str(row.get(name)) for row in done}), one, many)
-        for name, one, many in (
+        counted(len({str(row.get(name)) for row in done}), singular, many)
+        for name, singular, many in (
             ("model", "model", "models"),
             ("hardware", "platform", "platforms"),
             ("runtime", "engine", "engines"),
@@ -73,22 +73,22 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     Where it gains most is no rule: of noisy figures that would choose the noise. How requests came
     is another question each, and has a line of its own.
     """
-    found: dict[tuple[str, str], dict[str, list[Point]]] = {}
+    points_by_work: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for point in points:
         if point.timed and point.usable and times_by(point.rows) and comparable(point.row):
             work = (str(point.row.get("model")), str(point.row.get("mode")))
-            found.setdefault(work, {}).setdefault(_scenario(point), []).append(point)
-    if not found:
+            points_by_work.setdefault(work, {}).setdefault(_scenario(point), []).append(point)
+    if not points_by_work:
         return
-    every = [answers for scenarios in found.values() for answers in scenarios.values()]
+    every = [answers for scenarios in points_by_work.values() for answers in scenarios.values()]
     several = _several_devices([answer for answers in every for answer in answers])
     yield _what_is_fastest(every)
-    told = sorted(found)[:_MOST_MODELS]
-    for model, mode in told:
-        for _, answers in sorted(found[model, mode].items()):  # by scenario
+    selection = sorted(points_by_work)[:_MOST_MODELS]
+    for model, mode in selection:
+        for _, answers in sorted(points_by_work[model, mode].items()):  # by scenario
             yield _one_fastest(model, mode, answers, several, known)
     # A model that was trained as well is one.
-    if more := len({model for model, _ in found} - {model for model, _ in told}):
+    if more := len({model for model, _ in points_by_work} - {model for model, _ in selection}):
         yield f"{counted(more, 'more model')} in the tables."
 
 
@@ -107,10 +107,10 @@ def _alike(points: Sequence[Point]) -> list[Point]:
     smallest = min(
         (_batch(point) for point in points), key=lambda batch: (batch is None, batch or 0)
     )
-    there = [point for point in points if _batch(point) == smallest]
-    work = Counter(_work(point) for point in there)
+    candidates = [point for point in points if _batch(point) == smallest]
+    work = Counter(_work(point) for point in candidates)
     most = min(work, key=lambda key: (-work[key], str(key)))
-    return sorted((point for point in there if _work(point) == most), key=_time)
+    return sorted((point for point in candidates if _work(point) == most), key=_time)
 
 
 def _scenario(point: Point) -> str:
@@ -169,19 +169,19 @@ def _one_fastest(
         several: platforms of which there is more than one device.
         known: the older runs of these.
     """
-    there = _alike(answers)
-    points = [one for one in there if not not_exact(one.rows)] or there
+    candidates = _alike(answers)
+    points = [point for point in candidates if not not_exact(point.rows)] or candidates
     best = points[quickest([point.rows for point in points])]
-    told = f"{model}, {mode}, {_question(best, answers)}: {_told(best, several)}"
-    doubtful = [one for one in there if one not in points]
-    quick = [one for one in doubtful if is_faster(one.rows, best.rows)]
-    slow = [one for one in doubtful if one not in quick]
+    line = f"{model}, {mode}, {_question(best, answers)}: {_told(best, several)}"
+    doubtful = [point for point in candidates if point not in points]
+    quick = [point for point in doubtful if is_faster(point.rows, best.rows)]
+    slow = [point for point in doubtful if point not in quick]
     others = _beside(best, points, several) or _beside(best, slow, several)
-    said = [_next(best, others, several, known)] if others else []
+    remarks = [_next(best, others, several, known)] if others else []
     if quick:
-        first = quick[quickest([one.rows for one in quick])]
-        said.append(f"faster, and not known to be exact: {_told(first, several)}")
-    return f"{told}; {'; '.join(said) or 'nothing beside it to compare with'}."
+        first = quick[quickest([point.rows for point in quick])]
+        remarks.append(f"faster, and not known to be exact: {_told(first, several)}")
+    return f"{line}; {'; '.join(remarks) or 'nothing beside it to compare with'}."
 
 
 def _told(point: Point, several: Collection[str]) -> str:
@@ -214,17 +214,17 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
         known: the older runs of these.
     """
     other = others[quickest([point.rows for point in others])]
-    found, next_one = ratio(best.rows, other.rows, known), _by(other, several)
+    speedup, next_one = ratio(best.rows, other.rows, known), _by(other, several)
     if why := not_exact(other.rows):
         next_one += f" ({why})"
-    if found is None:
+    if speedup is None:
         return f"next to it {next_one}, of which another figure is known"
-    if not found.told:
-        if found.low is not None and found.low > 1.0:
-            return f"{next_one} is slower, by how much cannot be told ({_sure(found)})"
-        return f"whether {next_one} is slower cannot be told ({_sure(found)})"
-    more = f"; {found.otherwise}" if found.otherwise else ""
-    return f"{next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})"
+    if not speedup.told:
+        if speedup.low is not None and speedup.low > 1.0:
+            return f"{next_one} is slower, by how much cannot be told ({_sure(speedup)})"
+        return f"whether {next_one} is slower cannot be told ({_sure(speedup)})"
+    more = f"; {speedup.otherwise}" if speedup.otherwise else ""
+    return f"{next_one} takes {speedup.value:.2f}× as long ({_sure(speedup)}{more})"
 
 
 def _figure(point: Point) -> str:
@@ -239,11 +239,11 @@ def _figure(point: Point) -> str:
     return f"{digits(typical(steps))} ms a step{name}"
 
 
-def _sure(found: Ratio) -> str:
-    if found.low is None or found.high is None:
-        return found.no_interval
-    of = "" if found.of == LAUNCHES else " within single launches"
-    return f"95 % interval of the ratio{of} {digits(found.low)} to {digits(found.high)}"
+def _sure(speedup: Ratio) -> str:
+    if speedup.low is None or speedup.high is None:
+        return speedup.no_interval
+    of = "" if speedup.of == LAUNCHES else " within single launches"
+    return f"95 % interval of the ratio{of} {digits(speedup.low)} to {digits(speedup.high)}"
 
 
 def _times(point: Point) -> list[float]:
@@ -262,18 +262,18 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
 
 def _verified(rows: Sequence[Row]) -> list[str]:
     done = [row for row in rows if row.get("status") == Status.OK]
-    said = Counter(str(row.get("verification") or "not_done") for row in done)
+    counts = Counter(str(row.get("verification") or "not_done") for row in done)
     wrong = sum(row.get("reason") == "wrong_outputs" for row in rows)
     parts = [
-        f"{said['ok']} held against PyTorch in fp32 and within their tolerance"
-        if said["ok"]
+        f"{counts['ok']} held against PyTorch in fp32 and within their tolerance"
+        if counts["ok"]
         else "",
-        f"{said['reference']} are that reference" if said["reference"] else "",
+        f"{counts['reference']} are that reference" if counts["reference"] else "",
         f"{wrong} were wrong, and have no figures" if wrong else "",
-        f"{said['not_done']} not verified" if said["not_done"] else "",
+        f"{counts['not_done']} not verified" if counts["not_done"] else "",
     ]
-    told = [part for part in parts if part]
-    return [f"Outputs: {'; '.join(told)}."] if told else []
+    phrases = [part for part in parts if part]
+    return [f"Outputs: {'; '.join(phrases)}."] if phrases else []
 
 
 def _not_run(rows: Sequence[Row]) -> list[str]:
@@ -284,9 +284,9 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
     )
     if not why:
         return []
-    told = ", ".join(f"{number} {one}" for one, number in why.most_common(5))
+    listing = ", ".join(f"{number} {cause}" for cause, number in why.most_common(5))
     more = sum(why.values()) - sum(number for _, number in why.most_common(5))
-    return [f"Without a figure: {told}{f' and {more} more' if more else ''}."]
+    return [f"Without a figure: {listing}{f' and {more} more' if more else ''}."]
 
 
 def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
@@ -296,42 +296,42 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     single = sum(len(point.rows) < 2 for point in points if point.kind == "measured")
     emulated = sum(point.kind == EMULATED for point in points)
     kinds = Counter(point.kind for point in points if point.kind not in ("measured", EMULATED))
-    told = []
+    doubts = []
     if unsure:
-        told.append(
+        doubts.append(
             f"{unsure} of {counted(len(done), 'launch', 'launches')} did not become as steady as"
             " asked: noise, time or a fixed number of samples ended them."
         )
     if useless := sum(not usable(row) for row in done):
-        told.append(
+        doubts.append(
             f"{useless} of {counted(len(done), 'launch', 'launches')} unusable: {WHY_UNUSABLE}."
             " Nothing is judged or chosen by them."
         )
     if few := len(ran) - len(done):
-        told.append(
+        doubts.append(
             f"{counted(few, 'launch', 'launches')} unusable: of their configurations more than half"
             " of the launches failed. Nothing is judged or chosen by them."
         )
     if since := _failed_since(rows, points):
         names = "; ".join(since[:_MOST_NAMED]) + ("; …" if len(since) > _MOST_NAMED else "")
-        told.append(
+        doubts.append(
             f"{counted(len(since), 'configuration')} shown by an older run, as a newer one came to"
             f" nothing: {names}."
         )
     if single:
-        told.append(
+        doubts.append(
             f"{counted(single, 'configuration')} of a single launch{_apart(points)}: how far"
             " another would differ it does not show. Measure with --launches 5."
         )
     if emulated:
-        told.append(
+        doubts.append(
             f"{counted(emulated, 'configuration')} ran on a stand-in: such times mean nothing."
         )
-    told += [
+    doubts += [
         f"{counted(number, 'configuration')} {kind}, not measured here."
         for kind, number in kinds.items()
     ]
-    return told
+    return doubts
 
 
 def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
@@ -342,15 +342,15 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
             known = failed.get(row["case_id"])
             if known is None or str(row.get("started_at")) > str(known.get("started_at")):
                 failed[row["case_id"]] = row
-    found = []
+    cells = []
     for point in points:
         lost = failed.get(point.row.get("case_id"))
         if lost is None or lost.get("run_id") in {row.get("run_id") for row in point.rows}:
             continue
         if str(lost.get("started_at") or "") > last_moment(point.rows):
             why = str(lost.get("reason") or lost.get("status")).replace("_", " ")
-            found.append(f"{point.row.get('model')}, {_by(point)} ({why})")
-    return found
+            cells.append(f"{point.row.get('model')}, {_by(point)} ({why})")
+    return cells
 
 
 def _apart(points: Sequence[Point]) -> str:

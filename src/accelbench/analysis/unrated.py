@@ -48,7 +48,7 @@ def _otherwise(mine: Timed, theirs: Timed) -> str:
     )
     return ", ".join(
         f"{name.replace('_', ' ')} {_word(name, b)} there, {_word(name, a)} here"
-        for name, a, b in min(pairs, key=lambda found: (len(found), str(found)))
+        for name, a, b in min(pairs, key=lambda differences: (len(differences), str(differences)))
     )
 
 

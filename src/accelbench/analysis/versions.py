@@ -30,8 +30,8 @@ def engine_version(row: Row) -> str:
     known = {name.rpartition(".")[2]: value for name, value in software(row)}
     if package in known:
         return f"{package} {known[package]}"
-    told = known.get("engine", "")
-    return told if _NUMBER.search(told) else ""
+    label = known.get("engine", "")
+    return label if _NUMBER.search(label) else ""
 
 
 def versions_apart(rows: Iterable[Row]) -> bool:
@@ -65,16 +65,16 @@ def _changes(before: Software, after: Software) -> tuple[str, ...]:
     return tuple(_change(name, then.get(name), now.get(name)) for name in names)
 
 
-def in_short(told: Sequence[str]) -> str:
+def in_short(entries: Sequence[str]) -> str:
     """Changes in a line."""
-    more = len(told) - _MOST
-    return ", ".join([*told[:_MOST], *([f"and {more} more"] if more > 0 else [])])
+    more = len(entries) - _MOST
+    return ", ".join([*entries[:_MOST], *([f"and {more} more"] if more > 0 else [])])
 
 
 def natural(version: str) -> list[tuple[int, str]]:
     """What puts versions in their order: 1.9 before 1.10."""
     parts = _NUMBER.split(version)
-    return [(int(one), "") if number % 2 else (-1, one) for number, one in enumerate(parts)]
+    return [(int(part), "") if number % 2 else (-1, part) for number, part in enumerate(parts)]
 
 
 def _place(name: str) -> tuple[int, str]:

@@ -32,19 +32,19 @@ class Warned:
 
 def warned(rows: Sequence[Row]) -> list[Warned]:
     """Every warning of some results, that of most of them first."""
-    found: dict[str, list[tuple[Row, list[str]]]] = {}
+    warnings_by_form: dict[str, list[tuple[Row, list[str]]]] = {}
     for row in rows:
         # Once a result, whatever it says of it twice.
         for text in dict.fromkeys(map(str, row.get("warnings") or ())):
             sentences = _BETWEEN.split(text)
-            found.setdefault(_form(sentences[0]), []).append((row, sentences))
+            warnings_by_form.setdefault(_form(sentences[0]), []).append((row, sentences))
     made = [
         Warned(
-            _together([sentences for _, sentences in said]), _each_once([row for row, _ in said])
+            _together([sentences for _, sentences in pairs]), _each_once([row for row, _ in pairs])
         )
-        for said in found.values()
+        for pairs in warnings_by_form.values()
     ]
-    return sorted(made, key=lambda one: -len(one.rows))
+    return sorted(made, key=lambda warning: -len(warning.rows))
 
 
 def _form(sentence: str) -> str:
@@ -77,5 +77,5 @@ def _joined(sentences: Sequence[str]) -> str:
 def _range(figures: Sequence[str]) -> str:
     """From the least to the most of some figures, of which each may be a range."""
     ends = {end for figure in figures for end in figure.split(" to ")}
-    ordered = sorted(ends, key=lambda one: float(one.replace(",", "")))
+    ordered = sorted(ends, key=lambda end: float(end.replace(",", "")))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

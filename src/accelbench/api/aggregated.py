@@ -39,7 +39,9 @@ def _whole(statuses: Mapping[str, int]) -> str:
     """ok where all went through, partial where some did, else what most came to."""
     if Status.OK in statuses:
         return "ok" if len(statuses) == 1 else "partial"
-    return max(statuses, key=lambda one: (statuses[one], one), default=Status.SKIPPED.value)
+    return max(
+        statuses, key=lambda status: (statuses[status], status), default=Status.SKIPPED.value
+    )
 
 
 def _aggregate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -48,7 +50,9 @@ def _aggregate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     A mean over batch sizes is geometric: it says how two platforms compare that were asked about
     the same batches. An arithmetic one would be that of the largest batch, or of the smallest.
     """
-    entries = [one for one in aggregate(AggregateRows(rows))["entries"] if one["best_throughput"]]
+    entries = [
+        entry for entry in aggregate(AggregateRows(rows))["entries"] if entry["best_throughput"]
+    ]
     if not entries:
         return None
     best = max(entries, key=lambda entry: float(entry["best_throughput"]["throughput"]))

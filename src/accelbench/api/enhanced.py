@@ -132,10 +132,10 @@ class EnhancedHardwareBenchmarkRunner:
         """
         how = wanted(hardware=hardware, batch_sizes=batch_sizes, mode=mode, **parameters)
         spec = model_named(model_name, model_family)
-        said = f"run_benchmark({model_name!r}, {how})"
-        whole = self._run((spec,), how, {spec.id: model_name}, said, create_report=False)
-        (one,) = whole.pop("models").values()
-        return {**one, **whole}
+        call = f"run_benchmark({model_name!r}, {how})"
+        whole = self._run((spec,), how, {spec.id: model_name}, call, create_report=False)
+        (outcome,) = whole.pop("models").values()
+        return {**outcome, **whole}
 
     def run_multiple(
         self,
@@ -167,15 +167,15 @@ class EnhancedHardwareBenchmarkRunner:
             check_count("limit", limit, least=1)
         how = wanted(**parameters)
         chosen = choose(named, models_set, families, limit=limit)
-        said = f"run_multiple({[one.id for one in chosen]}, {how})"
-        return self._run(chosen, how, called(named, chosen), said, create_report)
+        call = f"run_multiple({[spec.id for spec in chosen]}, {how})"
+        return self._run(chosen, how, called(named, chosen), call, create_report)
 
     def _run(
         self,
         models: Sequence[ModelSpec],
         wanted: BenchmarkRequest,
         names: Mapping[str, str],
-        said: str,
+        call: str,
         create_report: bool,
     ) -> dict[str, Any]:
         if create_report:
@@ -187,20 +187,20 @@ class EnhancedHardwareBenchmarkRunner:
             tree.refuse_links(self.output_dir)
         database = None if self.no_database else database_at(self.database_path)
         about = {
-            "command": f"accelbench.EnhancedHardwareBenchmarkRunner.{said}",
+            "command": f"accelbench.EnhancedHardwareBenchmarkRunner.{call}",
             "label": wanted.label,
             "names": dict(names),
         }
         choices: list[SelectedTarget] = []
 
-        def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-            plan, chosen = self._plan(wanted, models, found, runtimes)
+        def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+            plan, chosen = self._plan(wanted, models, hardware, runtimes)
             choices.extend(chosen)
             return [RunSpec(plan, wanted.settings(new_run_id()), runtimes, about)]
 
         def observe(spec: RunSpec, *_: object) -> Observer:
             of_models = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
-            by_case = {case_id: names.get(one, one) for case_id, one in of_models.items()}
+            by_case = {case_id: names.get(model, model) for case_id, model in of_models.items()}
             return observer_of(spec.plan, by_case, self.verbose)
 
         journals = self._journals(database)
@@ -225,15 +225,15 @@ class EnhancedHardwareBenchmarkRunner:
         self,
         wanted: BenchmarkRequest,
         models: Sequence[ModelSpec],
-        found: Found,
+        hardware: Found,
         runtimes: Mapping[str, Runtime],
     ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
         if not wanted.chosen:
-            return planning.plan_for(request, found, runtimes), []
+            return planning.plan_for(request, hardware, runtimes), []
         from accelbench.select.answer.local_selector import LocalSelector
 
-        allowed = _allowed(found, wanted.available_hardware)
+        allowed = _allowed(hardware, wanted.available_hardware)
         here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))
         return plan_chosen(request, here.found, runtimes, here.select_hardware)
 
@@ -262,12 +262,14 @@ class EnhancedHardwareBenchmarkRunner:
         return files
 
 
-def _allowed(found: Found, names: Sequence[str] | None) -> Found:
+def _allowed(hardware: Found, names: Sequence[str] | None) -> Found:
     """Of what is here, the platforms that may be chosen."""
     if names is None:
-        return found
-    wanted = {one for name in names for one in platforms_named(str(name).partition(":")[0])}
-    return {name: entries for name, entries in found.items() if name in wanted}
+        return hardware
+    wanted = {
+        platform for name in names for platform in platforms_named(str(name).partition(":")[0])
+    }
+    return {name: entries for name, entries in hardware.items() if name in wanted}
 
 
 def _told(
@@ -278,7 +280,7 @@ def _told(
     rows: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """What is said of one model of a run."""
-    choice = next((one for one in choices if one.model.id == spec.id), None)
+    choice = next((target for target in choices if target.model.id == spec.id), None)
     own = [row for row in rows if row["model"] == spec.id]
     return {
         "model": spec.id,

@@ -82,10 +82,10 @@ class BenchmarkLogger:
                 "This logger has written nothing yet.", "Name the file to read with filename."
             )
         if not path.is_file():
-            there = sorted(p.name for p in self.output_dir.glob("*.csv"))[-3:]
+            files = sorted(p.name for p in self.output_dir.glob("*.csv"))[-3:]
             raise UsageError(
                 f"There is no file {path}.",
-                f"In that folder: {', '.join(there)}." if there else "That folder has no CSV.",
+                f"In that folder: {', '.join(files)}." if files else "That folder has no CSV.",
             )
         try:
             import pandas as pd

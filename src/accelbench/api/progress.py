@@ -36,7 +36,7 @@ class Printed:
         self._stream.write("".join(f"{visible(line)}\n" for line in lines))
         self._stream.flush()
 
-    def devices(self, found: Sequence[Device | Absent]) -> None:
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
         return None  # each banner has its own
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:

@@ -113,26 +113,26 @@ def _run(
     folder = Path(first.csv_output_dir)
     try_writing(folder, "csv_output_dir")
     database = _database(db)
-    asked: dict[str, BenchmarkConfig] = {}
+    config_by_case: dict[str, BenchmarkConfig] = {}
     machine: dict[str, Any] = {}
 
-    def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-        plans = [_plan(config, found, runtimes) for config in configs]
+    def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plans = [_plan(config, hardware, runtimes) for config in configs]
         for config, plan in zip(configs, plans, strict=True):
             for case in plan.cases:
-                asked.setdefault(case.case.case_id, config)
+                config_by_case.setdefault(case.case.case_id, config)
         return [RunSpec(joined(plans), settings, runtimes, {"command": _said(configs)})]
 
     def observe(spec: RunSpec, _: Found, here: Mapping[str, Any]) -> Observer:
         machine.update(here)
-        names = {case_id: config.model_name for case_id, config in asked.items()}
+        names = {case_id: config.model_name for case_id, config in config_by_case.items()}
         return observer_of(spec.plan, names, first.verbose)
 
     places = StoredResults(database, None if database else folder / JOURNALS)
     (made,) = execute(RunRequest(planner, places), observe)
     ended, observer = made.result, made.observer
     commit = (machine.get("git") or {}).get("commit")
-    results = _results(ended.rows, configs, asked, commit)
+    results = _results(ended.rows, configs, config_by_case, commit)
     logger = BenchmarkLogger(folder)
     logger.log_results(results)
     ended_lines(observer, results, str(logger.path), ended.interrupted)
@@ -152,20 +152,20 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
     )
 
 
-def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+def _plan(config: BenchmarkConfig, hardware: Found, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
     given = ((axis.asked, getattr(config.shapes, axis.field)) for axis in AXES)
     sizes: dict[str, Any] = {name: (size,) for name, size in given if size}
     request = Request(
         models=(config.spec,),
-        hardware=(config.platform or _best(found, runtimes.get(config.runtime)),),
+        hardware=(config.platform or _best(hardware, runtimes.get(config.runtime)),),
         runtimes=(config.runtime,),
         batch_sizes=tuple(config.batch_sizes),
         precisions=(config.precision,),
         **sizes,
     )
     if config.runtime in runtimes:
-        return planning.plan_for(request, found, runtimes)
+        return planning.plan_for(request, hardware, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",
@@ -174,25 +174,27 @@ def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]
     )
     name, _, ordinal = request.hardware[0].partition(":")
     target = Target(config.runtime, name, ordinal or None)
-    present = next((one for one in found.get(name, ()) if isinstance(one, Device)), None)
+    present = next(
+        (device for device in hardware.get(name, ()) if isinstance(device, Device)), None
+    )
     return Plan(
         tuple(
             Planned(
-                Case(config.spec, target, config.precision, replace(one, batch=batch)),
+                Case(config.spec, target, config.precision, replace(shapes, batch=batch)),
                 present,
                 refusal,
             )
-            for one in shapes_of(config.spec, request, Mode.INFERENCE)
+            for shapes in shapes_of(config.spec, request, Mode.INFERENCE)
             for batch in sorted(set(config.batch_sizes))
         )
     )
 
 
-def _best(found: Found, runtime: Runtime | None) -> str:
+def _best(hardware: Found, runtime: Runtime | None) -> str:
     """The best platform that is present and that the framework runs on."""
     for name in BEST_FIRST:
         served = runtime is None or name in runtime.info.hardware
-        if served and any(isinstance(one, Device) for one in found.get(name, ())):
+        if served and any(isinstance(device, Device) for device in hardware.get(name, ())):
             return name
     return "cpu"
 
@@ -200,28 +202,28 @@ def _best(found: Found, runtime: Runtime | None) -> str:
 def _results(
     rows: Sequence[Mapping[str, Any]],
     configs: Sequence[BenchmarkConfig],
-    asked: Mapping[str, BenchmarkConfig],
+    config_by_case: Mapping[str, BenchmarkConfig],
     commit: str | None,
 ) -> list[dict[str, Any]]:
     """In the order that was asked for: a run measures ascending batches."""
     numbers = {id(config): number for number, config in enumerate(configs)}
 
     def place(row: Mapping[str, Any]) -> tuple[int, int]:
-        config = asked[row["case_id"]]
+        config = config_by_case[row["case_id"]]
         return numbers[id(config)], list(config.batch_sizes).index(row["batch_size"])
 
     return [
         guide_result(row, config.model_name, commit, _warnings(config, row))
         for row in sorted(rows, key=place)
-        for config in (asked[row["case_id"]],)
+        for config in (config_by_case[row["case_id"]],)
     ]
 
 
 def _warnings(config: BenchmarkConfig, row: Mapping[str, Any]) -> list[str]:
-    asked = config.measurement_iterations
-    if row["status"] != Status.OK or asked >= FEWEST_ITERATIONS:
+    count = config.measurement_iterations
+    if row["status"] != Status.OK or count >= FEWEST_ITERATIONS:
         return []
-    return [f"Measured with {asked} iterations; the guide asks for {FEWEST_ITERATIONS} or more."]
+    return [f"Measured with {count} iterations; the guide asks for {FEWEST_ITERATIONS} or more."]
 
 
 def _said(configs: Sequence[BenchmarkConfig]) -> str:
@@ -234,6 +236,6 @@ def _said(configs: Sequence[BenchmarkConfig]) -> str:
     )
 
 
-def _database(asked: str | os.PathLike[str] | None) -> Database | None:
-    wanted = asked is not None or os.environ.get(ENVIRONMENT)
-    return database_at(asked) if wanted else None
+def _database(path: str | os.PathLike[str] | None) -> Database | None:
+    wanted = path is not None or os.environ.get(ENVIRONMENT)
+    return database_at(path) if wanted else None

@@ -18,9 +18,9 @@ from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
 
-def database_at(asked: str | os.PathLike[str] | None) -> Database:
+def database_at(path: str | os.PathLike[str] | None) -> Database:
     """The database that is named, else the usual one; made where it is missing."""
-    database = store_at(None if asked is None else os.fspath(asked))
+    database = store_at(None if path is None else os.fspath(path))
     database.ensure()
     return database
 

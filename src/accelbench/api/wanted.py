@@ -135,8 +135,8 @@ class BenchmarkRequest:
 
     def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        known = {name: said[name] for name in RunSettings.names() if name in said}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {name: values[name] for name in RunSettings.names() if name in values}
         return RunSettings.from_dict({**known, "run_id": run_id})
 
 
@@ -146,7 +146,7 @@ def wanted(**parameters: Any) -> BenchmarkRequest:
     Raises:
         UsageError: there is no such parameter, or it is not what is meant.
     """
-    known = [one.name for one in fields(BenchmarkRequest)]
+    known = [field.name for field in fields(BenchmarkRequest)]
     for name in parameters:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)

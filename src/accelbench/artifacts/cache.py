@@ -140,9 +140,9 @@ class Cache:
         What was needed with other versions of the packages may not be needed now.
         """
         try:
-            found = json.loads((self._memory / f"{cell}.json").read_text(encoding="utf-8"))
-            names, made_with = tuple(found["workarounds"]), found["versions"]
-            known = {one.name for one in WORKAROUNDS}.issuperset(names)
+            record = json.loads((self._memory / f"{cell}.json").read_text(encoding="utf-8"))
+            names, made_with = tuple(record["workarounds"]), record["versions"]
+            known = {fix.name for fix in WORKAROUNDS}.issuperset(names)
         except (OSError, ValueError, TypeError, KeyError):
             return None
         return names if known and made_with == all_versions() else None
@@ -162,15 +162,15 @@ class Cache:
 
     def entries(self) -> list[tuple[Path, int, float]]:
         """Folder, bytes and the time of last use, longest unused first."""
-        found = []
+        folders = []
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
             with contextlib.suppress(OSError):  # another process is removing it
                 files = [path.stat() for path in folder.rglob("*") if path.is_file()]
                 marker = folder / FILE
                 # What is being made is as young as the file that is being written.
                 used = marker.stat().st_mtime if marker.exists() else _youngest(folder, files)
-                found.append((folder, sum(file.st_size for file in files), used))
-        return sorted(found, key=lambda entry: entry[2])
+                folders.append((folder, sum(file.st_size for file in files), used))
+        return sorted(folders, key=lambda entry: entry[2])
 
     def shrink(self, keep: str = "") -> list[Path]:
         """Remove what is too much, and what killed processes left; what was removed."""

@@ -64,15 +64,15 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
     fed, constants = _fed(recipe, batch)
     wrapper = Positional(made.module, list(fed), constants)
     with torch.no_grad(), applied(recipe.workarounds, made.module):
-        found = named_tensors(made.module(**fed, **constants))
-        outputs = _file_names(found, fed)
+        values = named_tensors(made.module(**fed, **constants))
+        outputs = _file_names(values, fed)
         _write(recipe, wrapper, fed, outputs, folder / GRAPH)
     external(folder / GRAPH)
     fixed = batch if recipe.static else None
     return {
         "file": GRAPH,
         "inputs": [_tensor(name, name, value, fixed) for name, value in fed.items()],
-        "outputs": [_tensor(name, outputs[name], value, fixed) for name, value in found.items()],
+        "outputs": [_tensor(name, outputs[name], value, fixed) for name, value in values.items()],
         "batch": fixed,
         "weights_digest": made.digest,
     }
@@ -83,7 +83,7 @@ def _fed(recipe: Recipe, batch: int) -> tuple[dict[str, torch.Tensor], dict[str,
     spec = recipe.case.model
     shapes: Shapes = replace(recipe.case.shapes, batch=batch)
     arrays = make_inputs(spec, shapes, recipe.seed)
-    rows = {one.name: one.row for one in tensors(spec, shapes) if one.row is not None}
+    rows = {tensor.name: tensor.row for tensor in tensors(spec, shapes) if tensor.row is not None}
     if "image_sizes_as_numbers" not in recipe.workarounds:
         rows = {}
     fed = {
@@ -94,9 +94,9 @@ def _fed(recipe: Recipe, batch: int) -> tuple[dict[str, torch.Tensor], dict[str,
     return fed, {name: [list(row) for _ in range(batch)] for name, row in rows.items()}
 
 
-def _file_names(found: Mapping[str, torch.Tensor], fed: Mapping[str, Any]) -> dict[str, str]:
+def _file_names(values: Mapping[str, torch.Tensor], fed: Mapping[str, Any]) -> dict[str, str]:
     """An output that is called as an input is, such as a denoiser's sample, has another name."""
-    return {name: f"{name}_out" if name in fed else name for name in found}
+    return {name: f"{name}_out" if name in fed else name for name in values}
 
 
 def _write(
@@ -131,9 +131,9 @@ def _write(
                 **how,
             )
     except Exception as error:
-        said = f"{recipe.case.model.id} cannot be exported to ONNX"
+        message = f"{recipe.case.model.id} cannot be exported to ONNX"
         raise place_trouble(error, path.parent.parent) or failed(
-            "export_failed", said, error, "exporters"
+            "export_failed", message, error, "exporters"
         ) from error
 
 
@@ -142,7 +142,9 @@ def external(path: Path) -> None:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    if any(onnx.external_data_helper.uses_external_data(one) for one in model.graph.initializer):
+    if any(
+        onnx.external_data_helper.uses_external_data(tensor) for tensor in model.graph.initializer
+    ):
         # Beyond 2 GB the exporter writes files of its own: they are joined on the disk.
         gather(model, path, WEIGHTS)
     else:

@@ -42,7 +42,11 @@ def gather(model: Any, path: Path, weights: str) -> None:
     from onnx.external_data_helper import ExternalDataInfo, set_external_data, uses_external_data
 
     tensors = list(model.graph.initializer)
-    where = {one.name: ExternalDataInfo(one).location for one in tensors if uses_external_data(one)}
+    where = {
+        tensor.name: ExternalDataInfo(tensor).location
+        for tensor in tensors
+        if uses_external_data(tensor)
+    }
     left = Counter(where.values())
     with (path.parent / weights).open("wb") as target:
         for tensor in tensors:

@@ -104,7 +104,7 @@ def unshare(model: Any) -> int:
     Folding keeps equal constants once. A product's bias is quantised to 32 bits, and whoever
     else reads it then reads it through a DequantizeLinear that QNN leaves to the CPU.
     """
-    biases = {one.name: one for one in model.graph.initializer}
+    biases = {tensor.name: tensor for tensor in model.graph.initializer}
     readers = Counter(name for node in model.graph.node for name in node.input)
     count = 0
     for node in model.graph.node:
@@ -129,7 +129,7 @@ def spared(model: Any) -> list[str]:
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{number}"
         makers.update(dict.fromkeys(node.output, node))
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting = []
     for node in model.graph.node:
         if node.op_type == "Cast" and onnx.helper.get_node_attr_value(node, "to") in (
@@ -141,16 +141,16 @@ def spared(model: Any) -> list[str]:
             waiting += [node.input[i] for i in _SIZES[node.op_type] if i < len(node.input)]
     while waiting:
         node = makers.get(waiting.pop())
-        if node is None or node.name in found or node.op_type in _ACTIVATIONS:
+        if node is None or node.name in names or node.op_type in _ACTIVATIONS:
             continue
-        found[node.name] = None
+        names[node.name] = None
         waiting += node.input
-    return list(found)
+    return list(names)
 
 
 def attention(model: Any) -> list[str]:
     """Names of the products of two values that are computed: no weight is in them."""
-    weights = {one.name for one in model.graph.initializer}
+    weights = {tensor.name for tensor in model.graph.initializer}
     # A mixture's experts are weights too, picked and turned before they are multiplied.
     for node in model.graph.node:
         if node.op_type in _MOVES and node.input[0] in weights:

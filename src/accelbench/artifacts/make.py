@@ -32,9 +32,9 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
         # The key names the commit that is loaded: it must be there first.
         fetched(recipe.case.model.hub_ids[0], recipe.trust_remote_code)
     key = recipe.key
-    found = cache.find(key)
-    if found is not None:
-        return found
+    artefact = cache.find(key)
+    if artefact is not None:
+        return artefact
     base = None if recipe.base is recipe else make(recipe.base, cache, spill)
     with cache.making(key) as folder:
         began = time.monotonic()
@@ -77,10 +77,10 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
         raise
     except Exception as error:
         wanted = recipe.wanted.format
-        said = f"the ONNX graph of {recipe.case.model.id} cannot be made {wanted}"
-        need = sum(one.stat().st_size for one in base.folder.iterdir())
+        message = f"the ONNX graph of {recipe.case.model.id} cannot be made {wanted}"
+        need = sum(path.stat().st_size for path in base.folder.iterdir())
         raise place_trouble(error, folder.parent, need) or failed(
-            "conversion_failed", said, error, "workarounds"
+            "conversion_failed", message, error, "workarounds"
         ) from error
 
 

@@ -50,5 +50,5 @@ def load(folder: Path) -> Manifest:
     """The manifest of a folder."""
     body = json.loads((folder / FILE).read_text(encoding="utf-8"))
     for side in ("inputs", "outputs"):
-        body[side] = tuple(Tensor(**one) for one in body[side])
+        body[side] = tuple(Tensor(**entry) for entry in body[side])
     return Manifest(**body)

@@ -39,10 +39,14 @@ def renamed(model: Any) -> int:
     existing tensor" (BERT's and RAG's, in fp16 for one batch size).
     """
     graph = model.graph
-    shown = {one.name for one in (*graph.input, *graph.output)}
-    new = {one.name: f"{one.name}_kept" for one in graph.initializer if one.name not in shown}
-    for one in (*graph.initializer, *graph.value_info):
-        one.name = new.get(one.name, one.name)
+    shown = {value.name for value in (*graph.input, *graph.output)}
+    new = {
+        tensor.name: f"{tensor.name}_kept"
+        for tensor in graph.initializer
+        if tensor.name not in shown
+    }
+    for entry in (*graph.initializer, *graph.value_info):
+        entry.name = new.get(entry.name, entry.name)
     for node in _nodes(graph):
         for place, name in enumerate(node.input):
             if name in new:

@@ -64,7 +64,7 @@ def _image_sizes_as_numbers(_: Any) -> Iterator[None]:
 
 def unpadded(tensor: Any, original_size: Any) -> Any:
     """transformers' unpad_image with sizes as numbers: round() refuses a traced one."""
-    height, width = (int(one) for one in original_size)
+    height, width = (int(size) for size in original_size)
     now_height, now_width = int(tensor.shape[1]), int(tensor.shape[2])
     if width / height > now_width / now_height:
         new = int(round(height * (now_width / width), 7))
@@ -164,21 +164,25 @@ def placed(tokens: Any, mask: Any, rows: Any) -> Any:
     here = mask[..., 0]
     # The how-manieth place of an image a token is; before the first it reads any row for nothing.
     nth = (here.reshape(-1).to(torch.int32).cumsum(0) - 1).clamp(min=0)
-    found = rows.reshape(-1, tokens.shape[-1])[nth].reshape(tokens.shape)
-    return torch.where(here[..., None], found, tokens)
+    source = rows.reshape(-1, tokens.shape[-1])[nth].reshape(tokens.shape)
+    return torch.where(here[..., None], source, tokens)
 
 
 @contextmanager
 def _token_types_as_zeros(module: Any) -> Iterator[None]:
     """Without the buffer, transformers' text embeddings make zeros of the tokens' shape."""
-    held = [(one, one._buffers.get(_TYPES)) for one in module.modules() if _TYPES in one._buffers]
-    for one, _ in held:
-        delattr(one, _TYPES)
+    held = [
+        (layer, layer._buffers.get(_TYPES))
+        for layer in module.modules()
+        if _TYPES in layer._buffers
+    ]
+    for layer, _ in held:
+        delattr(layer, _TYPES)
     try:
         yield
     finally:
-        for one, buffer in held:
-            one.register_buffer(_TYPES, buffer, persistent=False)
+        for layer, buffer in held:
+            layer.register_buffer(_TYPES, buffer, persistent=False)
 
 
 def _layer_norm_written_out(_: Any) -> AbstractContextManager[None]:

@@ -34,10 +34,10 @@ def of_the_folder(folder: Path) -> Iterator[None]:
     except CaseError:
         raise
     except Exception as error:
-        found = place_trouble(error, folder)
-        if found is None:
+        trouble = place_trouble(error, folder)
+        if trouble is None:
             raise
-        raise found from error
+        raise trouble from error
 
 
 def place_trouble(error: BaseException, folder: Path, need: int = 0) -> CaseError | None:
@@ -48,21 +48,21 @@ def place_trouble(error: BaseException, folder: Path, need: int = 0) -> CaseErro
         folder: the place.
         need: the bytes that were to be written, roughly.
     """
-    for one in _chain(error):
-        words = str(one).lower()
-        full = any(said in words for said in _FULL_WORDS)
+    for cause in _chain(error):
+        words = str(cause).lower()
+        full = any(phrase in words for phrase in _FULL_WORDS)
         full = full or (_UNSAID in words and shutil.disk_usage(folder).free < need)
-        if full or (isinstance(one, OSError) and one.errno in _FULL):
+        if full or (isinstance(cause, OSError) and cause.errno in _FULL):
             return CaseError(
                 "disk_full",
                 f"the disk of the cache {folder} is full",
                 "Free some of it (accelbench's own artefacts there can go), or lower"
                 f" ACCELBENCH_CACHE_GB. {ELSEWHERE}, on another disk.",
             )
-        if isinstance(one, OSError) and one.errno in _FORBIDDEN and _within(one, folder):
+        if isinstance(cause, OSError) and cause.errno in _FORBIDDEN and _within(cause, folder):
             return CaseError(
                 "cache_unwritable",
-                f"the cache {folder} cannot be written: {one.strerror or one}",
+                f"the cache {folder} cannot be written: {cause.strerror or cause}",
                 f"Make it writable. {ELSEWHERE}.",
             )
     return None
@@ -85,11 +85,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def failed(reason: str, said: str, error: Exception, others: str) -> CaseError:
+def failed(reason: str, message: str, error: Exception, others: str) -> CaseError:
     """A step that some exporter or converter did not get through, in one sentence."""
     lines = str(error).strip().splitlines() or [""]
     return CaseError(
         reason,
-        f"{said}: {type(error).__name__}: {lines[0][:300]}",
+        f"{message}: {type(error).__name__}: {lines[0][:300]}",
         f"Other {others} were tried, or --no-fix kept them from it.",
     )

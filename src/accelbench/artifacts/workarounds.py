@@ -138,13 +138,13 @@ WORKAROUNDS: tuple[Workaround, ...] = (
     ),
 )
 
-_BY_NAME = {one.name: one for one in WORKAROUNDS}
+_BY_NAME = {fix.name: fix for fix in WORKAROUNDS}
 
 
 def at_once(model: ModelSpec) -> tuple[str, ...]:
     """What is applied before anything has failed."""
     return tuple(
-        one.name for one in WORKAROUNDS if one.fits(model) and re.search(one.at_once, model.builder)
+        fix.name for fix in WORKAROUNDS if fix.fits(model) and re.search(fix.at_once, model.builder)
     )
 
 
@@ -156,9 +156,9 @@ def next_for(model: ModelSpec, failure: str, applied: Sequence[str]) -> str | No
         failure: the reason and the message of the failing cell.
         applied: what it failed with.
     """
-    for one in WORKAROUNDS:
-        if one.name not in applied and one.fits(model) and re.search(one.cures, failure):
-            return one.name
+    for fix in WORKAROUNDS:
+        if fix.name not in applied and fix.fits(model) and re.search(fix.cures, failure):
+            return fix.name
     return None
 
 

@@ -286,9 +286,9 @@ def fit(
 def _check(
     fitted: Mapping[str, Any], seen: Count, batch: int, length: int, peak_slack: float
 ) -> None:
-    said = {name: value(fitted[name], batch, length) for name in _QUANTITIES}
-    said[_PEAK] = max(value(peak, batch, length) for peak in fitted[_PEAK])
-    for name, figure in said.items():
+    figures = {name: value(fitted[name], batch, length) for name in _QUANTITIES}
+    figures[_PEAK] = max(value(peak, batch, length) for peak in fitted[_PEAK])
+    for name, figure in figures.items():
         # Gradients come in another order where sizes differ, and so the peak is not exact.
         slack = figure * peak_slack if name == _PEAK else 0
         if abs(figure - getattr(seen, name)) > slack:
@@ -342,14 +342,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m accelbench.catalog.analytic")
     parser.add_argument("--write", action="store_true", help="write costs.json")
     parser.add_argument("models", nargs="*", help="count these anew; all, where none is named")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     old = COSTS_FILE.read_text(encoding="utf-8") if COSTS_FILE.is_file() else "{}"
-    wanted = [spec for spec in every_model() if not asked.models or spec.id in asked.models]
+    wanted = [spec for spec in every_model() if not options.models or spec.id in options.models]
     known = {spec.id for spec in every_model()}
     kept = {name: made for name, made in json.loads(old).items() if name in known}
     with processes.pool(min(len(wanted), os.cpu_count() or 1)) as pool:
         text = render({**kept, **dict(pool.map(_entry_of, wanted))})
-    if asked.write:
+    if options.write:
         COSTS_FILE.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{COSTS_FILE}: {len(wanted)} models\n")
         return 0

@@ -50,19 +50,19 @@ class CostPoint:
 
     def of(self, kind: str) -> Mapping[str, Any]:
         """The polynomials of a kind, at this batch."""
-        found: Mapping[str, Any] = self.counted[kind]
-        return {**found, **found.get("alone", {})} if self.batch == 1 else found
+        polynomials: Mapping[str, Any] = self.counted[kind]
+        return {**polynomials, **polynomials.get("alone", {})} if self.batch == 1 else polynomials
 
     def read(self, polynomials: Mapping[str, Any]) -> dict[str, int]:
         """Every quantity of one pass."""
-        found = {
+        quantities = {
             name: value(polynomials[name], self.batch, self.length)
             for name in _QUANTITIES
             if name in polynomials and name != "peak_activation_bytes"
         }
         peaks = polynomials["peak_activation_bytes"]
         return {
-            **found,
+            **quantities,
             "peak_activation_bytes": max(value(p, self.batch, self.length) for p in peaks),
         }
 
@@ -121,12 +121,12 @@ def parts(
         return None
     whole = Work(counted.flops, counted.bytes_moved)
     settled = settle(spec, shapes)
-    found = None
+    cost_point = None
     if mode == Mode.INFERENCE and settled.new_tokens:
-        found = point(spec, settled, "request")
-    if found is None:
+        cost_point = point(spec, settled, "request")
+    if cost_point is None:
         return {"step": whole}
-    read = found.read(found.of(_KINDS[precision])["prefill"])
+    read = cost_point.read(cost_point.of(_KINDS[precision])["prefill"])
     prefill = Work(read["flops"], read["bytes_moved"])
     if settled.new_tokens == 1:
         return {"prefill": prefill}
@@ -142,10 +142,10 @@ def flops(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> float 
 
 def _passes(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:
     """A forward pass; of a denoiser as many as there are steps."""
-    found = point(spec, settled, "forward")
-    if found is None:
+    cost_point = point(spec, settled, "forward")
+    if cost_point is None:
         return None
-    quantities = found.read(found.of(kind))
+    quantities = cost_point.read(cost_point.of(kind))
     times = settled.steps or 1 if spec.procedure == "denoise" else 1
     peak = quantities.pop("peak_activation_bytes")
     return {**{n: times * q for n, q in quantities.items()}, "peak_activation_bytes": peak}
@@ -157,19 +157,19 @@ def request(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | Non
     Step k takes what the first takes and k - 1 times what each adds to the one
     before: a token more is looked at and kept. What is kept is among what is alive.
     """
-    found = point(spec, settled, "request")
-    if found is None or settled.new_tokens is None:
+    cost_point = point(spec, settled, "request")
+    if cost_point is None or settled.new_tokens is None:
         return None
-    counted = found.of(kind)
-    total = found.read(counted["prefill"])
+    counted = cost_point.of(kind)
+    total = cost_point.read(counted["prefill"])
     steps = settled.new_tokens - 1
     decode = counted["decode"]
     for name in _QUANTITIES[:3]:
-        first, growth = (value(p, found.batch, found.length) for p in decode[name])
+        first, growth = (value(p, cost_point.batch, cost_point.length) for p in decode[name])
         total[name] += steps * first + steps * (steps - 1) // 2 * growth
     last = max(
-        value(first, found.batch, found.length)
-        + (steps - 1) * value(growth, found.batch, found.length)
+        value(first, cost_point.batch, cost_point.length)
+        + (steps - 1) * value(growth, cost_point.batch, cost_point.length)
         for first, growth in decode["peak_activation_bytes"]
     )
     peak = max(total["peak_activation_bytes"], last if steps else 0)
@@ -177,14 +177,14 @@ def request(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | Non
 
 
 def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
-    found = point(spec, settled, "training")
-    if found is None:
+    cost_point = point(spec, settled, "training")
+    if cost_point is None:
         return None
-    quantities = found.read(found.of("fp32"))
-    trained = found.counted["trained"]
+    quantities = cost_point.read(cost_point.of("fp32"))
+    trained = cost_point.counted["trained"]
     quantities["flops"] += _ADAMW_FLOPS * trained
     quantities["bytes_moved"] += _ADAMW_BYTES * trained
-    return AnalyticCost(**quantities, weight_bytes=found.counted["fp32"]["weight_bytes"])
+    return AnalyticCost(**quantities, weight_bytes=cost_point.counted["fp32"]["weight_bytes"])
 
 
 def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:

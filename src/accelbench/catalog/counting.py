@@ -105,9 +105,9 @@ def count_training(
     counter = Counter(module, (*inputs.values(), *labels.values()))
     try:
         with counter.counting():
-            found = loss(module(**inputs))
-            found.backward()
-            del found
+            loss_value = loss(module(**inputs))
+            loss_value.backward()
+            del loss_value
     finally:
         module.zero_grad(set_to_none=True)
     return counter.count

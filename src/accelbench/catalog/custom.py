@@ -108,12 +108,12 @@ def models_in(path: Path) -> Described:
     specs: dict[str, ModelSpec] = {}
     for key, entry in entries.items():
         try:
-            found = described.get(key) or _of_the_catalogue(entry)
-            if isinstance(found, str):
-                raise entry.wrong(found, "class" if "class" in entry.said else "path")
-            if found.id in specs:
-                raise entry.wrong(f"{found.id} is in the file twice.", "name", "Leave one out.")
-            specs[found.id] = found
+            spec = described.get(key) or _of_the_catalogue(entry)
+            if isinstance(spec, str):
+                raise entry.wrong(spec, "class" if "class" in entry.said else "path")
+            if spec.id in specs:
+                raise entry.wrong(f"{spec.id} is in the file twice.", "name", "Leave one out.")
+            specs[spec.id] = spec
         except UsageError as error:
             wrong[key] = error
     if not specs:
@@ -141,17 +141,17 @@ def _read(path: Path, wrong: dict[str, UsageError]) -> list[_Entry]:
         )
     if not whole:
         raise UsageError(f"{path}, line {whole.line}: there is no model in it.", "Describe one.")
-    found = []
-    for key, said in whole.items():
-        if isinstance(said, Object):
-            found.append(_Entry(path, key, whole.lines[key], said))
+    entries = []
+    for key, body in whole.items():
+        if isinstance(body, Object):
+            entries.append(_Entry(path, key, whole.lines[key], body))
         else:
             wrong[key] = UsageError(
                 f"{path}, line {whole.lines[key]}, {in_quotes(key)}: a model is an object with"
                 " keys.",
                 f"Keys: {', '.join(KEYS)}.",
             )
-    return found
+    return entries
 
 
 def _check(entry: _Entry) -> None:
@@ -261,8 +261,8 @@ def _config(entry: _Entry) -> tuple[dict[str, Any], str]:
 
 
 def _config_of_folder(entry: _Entry) -> Any:
-    said = entry.text("path") or ""
-    folder = entry.file.parent / Path(said).expanduser()
+    location = entry.text("path") or ""
+    folder = entry.file.parent / Path(location).expanduser()
     path = folder / "config.json"
     try:
         return read(path, infinite=True)

@@ -43,17 +43,17 @@ class Schedule:
         now = self._kept[time]
         then = self._kept[before] if before >= 0 else self._kept[0]
         image = (sample - np.sqrt(1 - now) * noise) / np.sqrt(now)
-        found: Array = np.sqrt(then) * image + np.sqrt(1 - then) * noise
-        return found.astype(sample.dtype, copy=False)
+        prev_sample: Array = np.sqrt(then) * image + np.sqrt(1 - then) * noise
+        return prev_sample.astype(sample.dtype, copy=False)
 
     def factors(self, passes: int | None = None) -> list[tuple[int, float, float]]:
         """For engines that do a step's arithmetic themselves, pass by pass.
 
         A step is linear: its time, what the sample and what the noise are multiplied by.
         """
-        one, none = np.ones(()), np.zeros(())
+        unit, none = np.ones(()), np.zeros(())
         return [
-            (time, float(self.step(none, time, one)), float(self.step(one, time, none)))
+            (time, float(self.step(none, time, unit)), float(self.step(unit, time, none)))
             for time in self.times[:passes]
         ]
 

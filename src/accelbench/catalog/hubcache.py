@@ -15,8 +15,8 @@ def snapshot(hub_id: str) -> str | None:
     except ImportError:
         return None
     try:
-        found = try_to_load_from_cache(hub_id, _FIRST)
+        path = try_to_load_from_cache(hub_id, _FIRST)
     except (OSError, ValueError):
         return None
     # A cached file lies in the folder of its commit; what is known not to exist is no path.
-    return Path(found).parent.name if isinstance(found, str) else None
+    return Path(path).parent.name if isinstance(path, str) else None

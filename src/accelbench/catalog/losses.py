@@ -42,12 +42,12 @@ def named(name: str) -> Loss:
     Raises:
         UsageError: there is none.
     """
-    found = _LOSSES.get(name)
-    if found is None:
+    loss = _LOSSES.get(name)
+    if loss is None:
         raise UsageError(
             f"There is no loss named {in_quotes(name)}.", f"Losses: {', '.join(_LOSSES)}."
         )
-    return found
+    return loss
 
 
 def classification(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
@@ -148,9 +148,9 @@ def _of(outputs: Any, *names: str) -> Tensor:
         return outputs
     if isinstance(outputs, Mapping):
         for name in names:
-            found = outputs.get(name)
-            if isinstance(found, torch.Tensor):
-                return found
+            output = outputs.get(name)
+            if isinstance(output, torch.Tensor):
+                return output
     raise CaseError(
         "no_outputs", f"the loss needs the output {' or '.join(names)}, which the model lacks"
     )

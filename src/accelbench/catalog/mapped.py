@@ -41,10 +41,10 @@ class MappedWeights:
     @classmethod
     def of(cls, module: torch.nn.Module, folder: Path, item: int) -> MappedWeights:
         """Room for a module's tensors, floats of so many bytes each."""
-        found = [*module.parameters(), *module.buffers()]
-        sizes = (item if one.is_floating_point() else one.element_size() for one in found)
-        payload = sum(one.numel() * size for one, size in zip(found, sizes, strict=True))
-        return cls(folder, len(found), payload)
+        tensors = [*module.parameters(), *module.buffers()]
+        sizes = (item if t.is_floating_point() else t.element_size() for t in tensors)
+        payload = sum(t.numel() * size for t, size in zip(tensors, sizes, strict=True))
+        return cls(folder, len(tensors), payload)
 
     def keep(self, tensor: torch.Tensor) -> torch.Tensor:
         """The same values, from now on in the file."""

@@ -74,18 +74,18 @@ def memory_estimate_bytes(
 def _training(
     spec: ModelSpec, shapes: Shapes, precision: str, options: Mapping[str, Option]
 ) -> int | None:
-    found = point(spec, settle(spec, shapes), "training")
-    if found is None:
+    cost_point = point(spec, settle(spec, shapes), "training")
+    if cost_point is None:
         return None
-    counted, trained = found.counted, found.counted["trained"]
+    counted, trained = cost_point.counted, cost_point.counted["trained"]
     # Counted in fp32 alone. Pure half training has half of everything; autocast keeps a
     # half copy of the weights, and is taken to keep fp32 results.
     pure = bool(options.get("pure")) and precision in ("fp16", "bf16")
     autocast = precision != "fp32" and not pure
     moments = 1 if options.get("optimizer") == "sgd" else 2
-    results = found.read(found.of("fp32"))["peak_activation_bytes"]
+    results = cost_point.read(cost_point.of("fp32"))["peak_activation_bytes"]
     if options.get("gradient_checkpointing"):
-        results = _checkpointed(spec, found, results)
+        results = _checkpointed(spec, cost_point, results)
     stepping = 4 * trained + 4 * counted["largest"] * (2 if moments == 2 else 0)
     total = counted["fp32"]["weight_bytes"] + 4 * moments * trained + max(results, stepping)
     total = total // 2 if pure else total
@@ -94,11 +94,11 @@ def _training(
     return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(spec, results)
 
 
-def _checkpointed(spec: ModelSpec, found: CostPoint, results: int) -> int:
-    default = point(spec, settle(spec, Shapes(found.batch)), "training")
-    if default is None or "checkpointed" not in found.counted:
+def _checkpointed(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
+    default = point(spec, settle(spec, Shapes(cost_point.batch)), "training")
+    if default is None or "checkpointed" not in cost_point.counted:
         return results
-    saving = CostPoint(found.counted, found.batch, 0)
+    saving = CostPoint(cost_point.counted, cost_point.batch, 0)
     least = saving.read(saving.of("checkpointed"))["peak_activation_bytes"]
     kept = default.read(default.of("fp32"))["peak_activation_bytes"]
     return results * least // kept

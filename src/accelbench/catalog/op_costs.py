@@ -148,8 +148,8 @@ def _convolution(args: Args, result: Any) -> int:
 def _convolution_backward(args: Args, _result: Any) -> int:
     outward, inputs, weight, transposed, wanted = args[0], args[1], args[2], args[7], args[10]
     each = math.prod(weight.shape[1:])
-    one = 2 * int(inputs.numel() if transposed else outward.numel()) * int(each)
-    return one * (bool(wanted[0]) + bool(wanted[1]))
+    gradient_flops = 2 * int(inputs.numel() if transposed else outward.numel()) * int(each)
+    return gradient_flops * (bool(wanted[0]) + bool(wanted[1]))
 
 
 def _grouped_mm(args: Args, result: Any) -> int:

@@ -86,11 +86,11 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
         if find_spec(package) is None:
             raise MissingExtraError(package, "torch", "Describing a model of your own")
     with closing(Scratch()) as scratch:
-        asked = scratch.folder / "models.json"
-        asked.write_text(json.dumps([plain(own_models) for own_models in models]), encoding="utf-8")
+        path = scratch.folder / "models.json"
+        path.write_text(json.dumps([plain(own_models) for own_models in models]), encoding="utf-8")
         try:
             done = processes.run_python(
-                "accelbench.catalog.own", [str(asked)], timeout=_PATIENCE_SECONDS
+                "accelbench.catalog.own", [str(path)], timeout=_PATIENCE_SECONDS
             )
         except processes.TimeoutExpired as error:
             raise SurroundingsError(
@@ -138,7 +138,7 @@ def spec_of(own: OwnModels) -> ModelSpec:
         training=_training(own.model_class, module.config),
     )
     reads = model_class.main_input_name
-    also = [one for one in ("vision_config", "audio_config") if hasattr(module.config, one)]
+    also = [key for key in ("vision_config", "audio_config") if hasattr(module.config, key)]
     if reads == "input_ids" and also:
         raise AccelbenchError(
             f"{own.model_class} reads more than text (it has a {also[0]}); models of one's own"
@@ -242,10 +242,10 @@ def _answer(body: Mapping[str, Any]) -> Any:
     except AccelbenchError as error:
         return error.message
     except Exception as error:
-        said = " ".join(str(error).split()) or "no message"
-        return f"transformers cannot build it: {type(error).__name__}: {said[:300]}"
+        message = " ".join(str(error).split()) or "no message"
+        return f"transformers cannot build it: {type(error).__name__}: {message[:300]}"
 
 
 if __name__ == "__main__":
     _asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    sys.stdout.write("\n" + json.dumps([_answer(one) for one in _asked]) + "\n")
+    sys.stdout.write("\n" + json.dumps([_answer(body) for body in _asked]) + "\n")

@@ -170,8 +170,8 @@ class _Request:
     def prefill(self) -> None:
         if self._retrieves:
             rag: Any = self._module
-            found = rag.retrieve(rag.embed(**self._inputs))
-            self._inputs = rag.prompt(found, **self._inputs)
+            hits = rag.retrieve(rag.embed(**self._inputs))
+            self._inputs = rag.prompt(hits, **self._inputs)
             self._module = rag.generator
         keeps_few = "logits_to_keep" in inspect.signature(self._module.forward).parameters
         extra = {"logits_to_keep": 1} if keeps_few else {}

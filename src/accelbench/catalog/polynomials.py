@@ -71,18 +71,18 @@ def undominated(polynomials: Sequence[Polynomial]) -> list[list[list[int]]]:
     """
     flat = {tuple(tuple(row) for row in p) for p in polynomials}
 
-    def dominated(one: Polynomial) -> bool:
-        return any(other != one and _nowhere_less(other, one) for other in flat)
+    def dominated(poly: Polynomial) -> bool:
+        return any(other != poly and _nowhere_less(other, poly) for other in flat)
 
-    kept = flat if len(flat) > 400 else {one for one in flat if not dominated(one)}
+    kept = flat if len(flat) > 400 else {poly for poly in flat if not dominated(poly)}
     if len(kept) > _FEW:
         kept = {
             max(kept, key=lambda p, b=b, x=x: value(p, b, x))  # type: ignore[misc]
             for b in _BATCHES
             for x in _LENGTHS
         }
-    return [[list(row) for row in one] for one in sorted(kept, reverse=True)]
+    return [[list(row) for row in poly] for poly in sorted(kept, reverse=True)]
 
 
-def _nowhere_less(one: Polynomial, other: Polynomial) -> bool:
-    return all(a >= b for p, q in zip(one, other, strict=True) for a, b in zip(p, q, strict=True))
+def _nowhere_less(poly: Polynomial, other: Polynomial) -> bool:
+    return all(a >= b for p, q in zip(poly, other, strict=True) for a, b in zip(p, q, strict=True))

@@ -54,13 +54,13 @@ def from_folder(
     config = _matching_config(spec, model_class.config_class, raw, path)
     try:
         with _seeded():
-            module, told = model_class.from_pretrained(
+            module, loading_info = model_class.from_pretrained(
                 path, config=config, dtype="float32", use_safetensors=True,
                 local_files_only=True, output_loading_info=True,
             )  # fmt: skip
     except Exception as error:
         raise _unreadable(path, error) from error
-    _check_complete(path, told, module.base_model_prefix if _has_new_head(spec) else "")
+    _check_complete(path, loading_info, module.base_model_prefix if _has_new_head(spec) else "")
     return _fp32(module)
 
 
@@ -89,13 +89,13 @@ def _with_its_own_code(path: Path, raw: dict[str, Any]) -> torch.nn.Module:
             "Use a folder that save_pretrained wrote.",
         )  # fmt: skip
     try:
-        module, told = getattr(transformers, loaders[0]).from_pretrained(
+        module, loading_info = getattr(transformers, loaders[0]).from_pretrained(
             path, dtype="float32", use_safetensors=True, local_files_only=True,
             trust_remote_code=True, output_loading_info=True,
         )  # fmt: skip
     except Exception as error:
         raise _unreadable(path, error) from error
-    _check_complete(path, told)
+    _check_complete(path, loading_info)
     return _fp32(module)
 
 
@@ -162,9 +162,9 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
 def _differences(theirs: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """What a config says otherwise than ours: its own entries, then those of its parts."""
     for key, wanted in ours.items():
-        found = getattr(theirs, key, None)
-        if key not in _FREE and not _is_part(found, wanted) and found != wanted:
-            yield key, found, wanted
+        value = getattr(theirs, key, None)
+        if key not in _FREE and not _is_part(value, wanted) and value != wanted:
+            yield key, value, wanted
     for key, part, wanted in _parts(theirs, ours):
         yield from ((f"{key}.{inner}", a, b) for inner, a, b in _differences(part, wanted))
 
@@ -185,18 +185,18 @@ def _parts(config: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Map
             yield key, part, wanted
 
 
-def _is_part(found: Any, wanted: Any) -> bool:
-    return isinstance(wanted, Mapping) and hasattr(found, "model_type")
+def _is_part(value: Any, wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and hasattr(value, "model_type")
 
 
-def _check_complete(path: Path, told: Any, body: str = "") -> None:
+def _check_complete(path: Path, loading_info: Any, body: str = "") -> None:
     """A weight that the files lack would silently be random: refuse it.
 
     Of a model that gets a new head for its training, only the body must be there.
     """
-    missing = (str(key) for key in told["missing_keys"])
+    missing = (str(key) for key in loading_info["missing_keys"])
     lacking = sorted(key for key in missing if not body or key.startswith(f"{body}."))
-    lacking += sorted(str(key) for key in told["mismatched_keys"])
+    lacking += sorted(str(key) for key in loading_info["mismatched_keys"])
     if lacking:
         raise CaseError(
             "weights_incomplete",

@@ -90,13 +90,13 @@ def _visible_slips() -> Iterator[None]:
     try:
         yield
     except _SLIP as error:
-        said = str(getattr(error, "message", ""))
-        error.message = _QUOTED.sub(_as_typed, said)
+        message = str(getattr(error, "message", ""))
+        error.message = _QUOTED.sub(_as_typed, message)
         raise
 
 
-def _as_typed(found: re.Match[str]) -> str:
-    return in_quotes(literal_eval(found[0])) if "\\" in found[0] else found[0]
+def _as_typed(match: re.Match[str]) -> str:
+    return in_quotes(literal_eval(match[0])) if "\\" in match[0] else match[0]
 
 
 class LazyGroup(NamedCommands):
@@ -138,8 +138,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(flag: bool) -> None:
+    if flag:
         sys.stdout.write(f"accelbench {__version__}\n")
         raise typer.Exit
 
@@ -199,8 +199,8 @@ def _end() -> None:
 def _refuse_empty(arguments: Sequence[str]) -> None:
     """An empty value is most often a variable that nobody set; as a path it is this folder."""
     for option, value in pairwise([*arguments, "-"]):
-        name, equals, said = option.partition("=")
-        if name.startswith("--") and not (said if equals else value).strip():
+        name, equals, own_value = option.partition("=")
+        if name.startswith("--") and not (own_value if equals else value).strip():
             raise UsageError(
                 f"What follows {name} is empty.", "Give it a value, or leave the option out."
             )

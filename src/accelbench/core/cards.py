@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 @cache
 def cards() -> Mapping[str, RuntimeInfo]:
     """Every card by its runtime's name, in the order of lists; what cannot be loaded has none."""
-    found: dict[str, RuntimeInfo] = {}
+    infos: dict[str, RuntimeInfo] = {}
     for name, made in load_all(RUNTIMES):
         info = getattr(made, "info", None)
         if isinstance(info, RuntimeInfo):
-            found[name] = info
+            infos[name] = info
         else:
             _log.debug("runtime %s has no card: %r", name, made)
-    return dict(sorted(found.items(), key=lambda one: (one[1].place, one[0])))
+    return dict(sorted(infos.items(), key=lambda pair: (pair[1].place, pair[0])))
 
 
 def title_of(runtime: str) -> str:
@@ -58,11 +58,11 @@ def recorded_packages() -> tuple[str, ...]:
 
     A card that names none stands for the package it is read by.
     """
-    found: dict[str, None] = {}
+    packages: dict[str, None] = {}
     for card in cards().values():
         named = (*card.engine_packages, *card.packages)
-        found |= dict.fromkeys(named or filter(None, (card.package.replace("_", "-"),)))
-    return tuple(found)
+        packages |= dict.fromkeys(named or filter(None, (card.package.replace("_", "-"),)))
+    return tuple(packages)
 
 
 def aliases() -> Mapping[str, str]:

@@ -122,8 +122,8 @@ class Case:
         return bool(self.options.get("compile", False))
 
     def _sizes(self, part: Part) -> list[str]:
-        found = ((axis, getattr(self.shapes, axis.field)) for axis in axes_of(part))
-        return [axis.label.format(size) for axis, size in found if size]
+        sizes = ((axis, getattr(self.shapes, axis.field)) for axis in axes_of(part))
+        return [axis.label.format(size) for axis, size in sizes if size]
 
     def __str__(self) -> str:
         parts = [self.model.id, str(self.target), self.precision, f"batch {self.shapes.batch}"]

@@ -370,8 +370,8 @@ ASKED = (
 
 def step_ms(row: Mapping[str, Any]) -> float | None:
     """What a step of a result took, in milliseconds; None where it was not timed."""
-    found = next((row[name] for name in STEP_MS if row.get(name) is not None), None)
-    return None if found is None else float(found)
+    duration = next((row[name] for name in STEP_MS if row.get(name) is not None), None)
+    return None if duration is None else float(duration)
 
 
 def metric_columns() -> tuple[Column, ...]:

@@ -34,8 +34,8 @@ def devices_beside(row: Mapping[str, Any], name: str) -> str:
         The words, "" of a single device.
     """
     number = devices_of(row)
-    said = re.search(rf"(?<!\w){number}\s*x\s", name, re.IGNORECASE)
-    return "" if number == 1 or said else f"{number} devices"
+    mention = re.search(rf"(?<!\w){number}\s*x\s", name, re.IGNORECASE)
+    return "" if number == 1 or mention else f"{number} devices"
 
 
 def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[dict[str, Any]]:

@@ -39,8 +39,8 @@ def is_quantised(precision: str | None) -> bool:
 
     A name that says neither (awq, gguf, ternary) may be of any digits, and no name says nothing.
     """
-    said = precision or ""
-    return says_quantised(said) or not _FLOAT.search(said)
+    name = precision or ""
+    return says_quantised(name) or not _FLOAT.search(name)
 
 
 def error_of(row: Mapping[str, Any]) -> float | None:

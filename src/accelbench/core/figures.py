@@ -44,7 +44,7 @@ MEANS = frozenset({Statistic.MEAN, Statistic.RATE})
 #: What a row has to have for its figures to be found, and for what they are worth.
 OF_A_STEP = (
     *_COLUMN.values(),
-    *(rough_column(_COLUMN[one]) for one in sorted(TAILS)),
+    *(rough_column(_COLUMN[tail]) for tail in sorted(TAILS)),
     "throughput",
 )
 TIMES = (
@@ -59,15 +59,15 @@ _NOTHING_ELSE = (
     " AND coalesce(throughput, 0) = 0"
 )
 _FINE = {
-    one: f"{_COLUMN[one]} > 0 AND NOT coalesce({rough_column(_COLUMN[one])}, false)"
-    for one in sorted(TAILS)
+    tail: f"{_COLUMN[tail]} > 0 AND NOT coalesce({rough_column(_COLUMN[tail])}, false)"
+    for tail in sorted(TAILS)
 }
 #: The percentile of a row of which nothing else is known, and its name, in SQL.
 TAIL_SQL, TAIL_OF_SQL = (
     f"CASE WHEN {_NOTHING_ELSE} THEN CASE "
-    + " ".join(f"WHEN {fine} THEN {of(one)}" for one, fine in _FINE.items())
+    + " ".join(f"WHEN {fine} THEN {of(tail)}" for tail, fine in _FINE.items())
     + " END END"
-    for of in (_COLUMN.__getitem__, lambda one: f"'{one}'")
+    for of in (_COLUMN.__getitem__, lambda tail: f"'{tail}'")
 )
 
 
@@ -88,9 +88,9 @@ def latency(row: Row) -> float | None:
 
 def tail_of(row: Row) -> tuple[float, Statistic] | None:
     """The percentile that stands for a result of which no median, no mean and no rate is known."""
-    for one in sorted(TAILS):
-        if row.get(_COLUMN[one]) and not row.get(rough_column(_COLUMN[one])):
-            return float(row[_COLUMN[one]]), one
+    for tail in sorted(TAILS):
+        if row.get(_COLUMN[tail]) and not row.get(rough_column(_COLUMN[tail])):
+            return float(row[_COLUMN[tail]]), tail
     return None
 
 
@@ -120,7 +120,7 @@ def rate_of(row: Row) -> float | None:
 
 def statistic_of(row: Row) -> Statistic | None:
     """The figure of a result that says most; None where it has none."""
-    return next((one for one in Statistic if item_ms(row, one) is not None), None)
+    return next((figure for figure in Statistic if item_ms(row, figure) is not None), None)
 
 
 def name_of(statistic: Statistic) -> str:
@@ -156,8 +156,8 @@ def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic
         return Statistic.MEAN, _times(rows, Statistic.MEAN)
     if all(_mean(row) is not None for row in every) and not _other_units(every):
         return Statistic.RATE, tuple(float(_mean(row) or 0.0) for row in rows)
-    found = next((one for one in Statistic if one not in MEANS and _all(every, one)), None)
-    return None if found is None or not batches else (found, _times(rows, found))
+    figure = next((kind for kind in Statistic if kind not in MEANS and _all(every, kind)), None)
+    return None if figure is None or not batches else (figure, _times(rows, figure))
 
 
 def _times(rows: Iterable[Row], statistic: Statistic) -> Times:
@@ -173,8 +173,8 @@ def _mean(row: Row) -> float | None:
 
     The mean of a batch that nobody knows is of no item, as a rate is.
     """
-    found = item_ms(row, Statistic.MEAN) if row.get("batch_size") else None
-    return item_ms(row, Statistic.RATE) if found is None else found
+    mean = item_ms(row, Statistic.MEAN) if row.get("batch_size") else None
+    return item_ms(row, Statistic.RATE) if mean is None else mean
 
 
 def _counts_alike(rows: Sequence[Row]) -> bool:

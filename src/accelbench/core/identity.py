@@ -55,8 +55,8 @@ def said(value: Any) -> Any:
     return plain(value)
 
 
-def _default(one: Field[Any]) -> Any:
-    return one.default if one.default_factory is MISSING else one.default_factory()
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def canonical(value: Any) -> str:

@@ -28,7 +28,7 @@ class JobSettings:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The fields' names, in their order."""
-        return tuple(one.name for one in fields(cls))
+        return tuple(field.name for field in fields(cls))
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> JobSettings:

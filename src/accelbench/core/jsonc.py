@@ -114,10 +114,10 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
         level = [
-            one
+            child
             for whole in level
-            for one in (whole.values() if isinstance(whole, dict) else whole)
-            if isinstance(one, (dict, list))
+            for child in (whole.values() if isinstance(whole, dict) else whole)
+            if isinstance(child, (dict, list))
         ]
     return bool(level)
 
@@ -125,12 +125,12 @@ def is_too_deep(value: Any) -> bool:
 def without_comments(text: str) -> str:
     """The text with // and /* */ comments blanked: everything else stays on its line and column."""
 
-    def blank(found: re.Match[str]) -> str:
-        part = found[0]
+    def blank(match: re.Match[str]) -> str:
+        part = match[0]
         if part.startswith('"'):
             return part
         if part == "/*":
-            raise JsonError(_line(text, found.start()), "a comment that begins here does not end")
+            raise JsonError(_line(text, match.start()), "a comment that begins here does not end")
         return re.sub(r"[^\n]", " ", part)
 
     return _STRING_OR_COMMENT.sub(blank, text)
@@ -161,7 +161,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._line_ends = [found.start() for found in re.finditer("\n", text)]
+        self._line_ends = [match.start() for match in re.finditer("\n", text)]
         self._decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
         self._depth = 0
         self._key: str | None = None
@@ -181,9 +181,9 @@ class _Reader:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._wrong(TOO_DEEP)
-        found = self._object() if begins == "{" else self._list()
+        value = self._object() if begins == "{" else self._list()
         self._depth -= 1
-        return found
+        return value
 
     def _object(self) -> Object:
         made = Object(self._here())

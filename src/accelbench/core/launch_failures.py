@@ -146,21 +146,21 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else canonical(value)
 
 
-def failing_sql(there: Container[str], table: str = "benchmark_results") -> str:
+def failing_sql(columns: Container[str], table: str = "benchmark_results") -> str:
     """`failing_of` all results: run, case, device and arm, launches, failed ones, and `is_wrong`.
 
     Args:
-        there: the table's columns: an older version's store lacks the newest.
+        columns: the table's columns: an older version's store lacks the newest.
         table: of results.
     """
     failed = (
-        f"NOT {answered_sql(there)} AND status <> '{Status.SKIPPED}'"
+        f"NOT {answered_sql(columns)} AND status <> '{Status.SKIPPED}'"
         f" AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}"
     )
-    key = ", ".join(_part(name, there) for name in _CONFIGURATION)
+    key = ", ".join(_part(name, columns) for name in _CONFIGURATION)
     return f"""
         SELECT {key}, count(*) AS launched, count(*) FILTER ({failed}) AS failed,
-            coalesce(bool_or({wrong_sql(there)}) FILTER ({failed}), false) AS wrong
+            coalesce(bool_or({wrong_sql(columns)}) FILTER ({failed}), false) AS wrong
         FROM {table} WHERE status <> '{Status.SKIPPED}' AND run_id IN (
             SELECT run_id FROM {table} WHERE {failed})
         GROUP BY ALL HAVING count(*) FILTER ({failed}) > 0"""  # noqa: S608 — our words
@@ -169,14 +169,14 @@ def failing_sql(there: Container[str], table: str = "benchmark_results") -> str:
 _SAID_WRONG = (("verification", "failed"), ("reason", _WRONG))
 
 
-def wrong_sql(there: Container[str]) -> str:
+def wrong_sql(columns: Container[str]) -> str:
     """`is_wrong` in SQL.
 
     Args:
-        there: the table's columns.
+        columns: the table's columns.
     """
-    said = [f"coalesce({name}, '') = '{word}'" for name, word in _SAID_WRONG if name in there]
-    return f"({' OR '.join(said) or 'false'})"
+    checks = [f"coalesce({name}, '') = '{word}'" for name, word in _SAID_WRONG if name in columns]
+    return f"({' OR '.join(checks) or 'false'})"
 
 
 def failing_in(rows: Iterable[Sequence[Any]]) -> dict[Key, Failing]:
@@ -184,28 +184,28 @@ def failing_in(rows: Iterable[Sequence[Any]]) -> dict[Key, Failing]:
     return {tuple(key): Failing(launched, failed, wrong) for *key, launched, failed, wrong in rows}
 
 
-def whole_runs_sql(there: Container[str], table: str = "benchmark_results") -> str:
+def whole_runs_sql(columns: Container[str], table: str = "benchmark_results") -> str:
     """`of_whole_runs` in SQL: what may stand for the table of results in a query.
 
     Args:
-        there: the table's columns.
+        columns: the table's columns.
         table: of results.
     """
-    instead = ", ".join(f"{sql} AS {name}" for name, sql in whole_runs_columns(there).items())
+    instead = ", ".join(f"{sql} AS {name}" for name, sql in whole_runs_columns(columns).items())
     replaced = f"* REPLACE ({instead})" if instead else "*"
-    joined = same_configuration_sql("failing", there)
+    joined = same_configuration_sql("failing", columns)
     return f"""(SELECT result.{replaced}, failing.failed AS {FAILED},
             failing.launched AS {LAUNCHED}
-        FROM {table} AS result LEFT JOIN ({failing_sql(there, table)}) AS failing ON {joined})"""  # noqa: S608
+        FROM {table} AS result LEFT JOIN ({failing_sql(columns, table)}) AS failing ON {joined})"""  # noqa: S608
 
 
-def whole_runs_columns(there: Container[str]) -> dict[str, str]:
+def whole_runs_columns(table_columns: Container[str]) -> dict[str, str]:
     """What a result has otherwise than it stands in the store, beside the configuration `failing`.
 
     Args:
-        there: the table's columns.
+        table_columns: the table's columns.
     """
-    ran = answered_sql(there)
+    ran = answered_sql(table_columns)
     columns = {
         "verification": f"CASE WHEN failing.wrong AND {ran} THEN 'failed' ELSE verification END",
         "quality": (
@@ -213,27 +213,27 @@ def whole_runs_columns(there: Container[str]) -> dict[str, str]:
             f" THEN '{Quality.UNUSABLE}' ELSE quality END"
         ),
     }
-    return {name: sql for name, sql in columns.items() if name in there}
+    return {name: sql for name, sql in columns.items() if name in table_columns}
 
 
-def same_configuration_sql(failing: str, there: Container[str]) -> str:
+def same_configuration_sql(failing: str, columns: Container[str]) -> str:
     """That a result is of a configuration that `failing_sql` found.
 
     Args:
         failing: the name of what it found.
-        there: the table's columns.
+        columns: the table's columns.
     """
     return " AND ".join(
-        f"{_part(name, there, named=False)} = {failing}.of_{name}" for name in _CONFIGURATION
+        f"{_part(name, columns, named=False)} = {failing}.of_{name}" for name in _CONFIGURATION
     )
 
 
-def _part(name: str, there: Container[str], *, named: bool = True) -> str:
-    value = f"coalesce({name}, '')" if name in there else "''"
+def _part(name: str, columns: Container[str], *, named: bool = True) -> str:
+    value = f"coalesce({name}, '')" if name in columns else "''"
     if name == "run_id":
         value = name
     elif name == "case_id":
-        texts = (f"coalesce({one}::VARCHAR, '')" if one in there else "''" for one in _ASKED)
-        asked = f"concat_ws(chr({ord(_SEPARATOR)}), {', '.join(texts)})"
-        value = f"coalesce({name}, {asked})" if name in there else asked
+        texts = (f"coalesce({col}::VARCHAR, '')" if col in columns else "''" for col in _ASKED)
+        fallback = f"concat_ws(chr({ord(_SEPARATOR)}), {', '.join(texts)})"
+        value = f"coalesce({name}, {fallback})" if name in columns else fallback
     return f"{value} AS of_{name}" if named else value

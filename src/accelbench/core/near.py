@@ -16,8 +16,8 @@ def near(word: str, names: Iterable[str], like: float = LIKE) -> list[str]:
     spelt: dict[str, list[str]] = {}
     for name in names:
         spelt.setdefault(name.lower(), []).append(name)
-    found = difflib.get_close_matches(word.lower(), spelt, n=_MOST, cutoff=like)
-    return [one for low in found for one in spelt[low]]
+    matches = difflib.get_close_matches(word.lower(), spelt, n=_MOST, cutoff=like)
+    return [spelling for low in matches for spelling in spelt[low]]
 
 
 def meant(word: str, names: Iterable[str], otherwise: str = "Known", like: float = LIKE) -> str:
@@ -30,5 +30,5 @@ def meant(word: str, names: Iterable[str], otherwise: str = "Known", like: float
         like: how like a name has to be.
     """
     every = list(names)
-    found = near(word, every, like)
-    return f"Did you mean {' or '.join(found)}?" if found else f"{otherwise}: {', '.join(every)}."
+    hits = near(word, every, like)
+    return f"Did you mean {' or '.join(hits)}?" if hits else f"{otherwise}: {', '.join(every)}."

@@ -16,6 +16,6 @@ def digits(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, many: str = "") -> str:
     """3 cells, 1 cell."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"

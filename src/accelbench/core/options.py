@@ -77,7 +77,7 @@ def written(values: Iterable[str] | None) -> list[Setting]:
     Raises:
         UsageError: what is written is none, or sets the same twice.
     """
-    found: dict[tuple[str, str], Setting] = {}
+    settings: dict[tuple[str, str], Setting] = {}
     for word in (word for value in values or () for word in _BETWEEN.split(value)):
         match = _WRITTEN.fullmatch(word.strip())
         if match is None:
@@ -85,13 +85,14 @@ def written(values: Iterable[str] | None) -> list[Setting]:
                 f"--option takes RUNTIME.NAME=VALUE, not {in_quotes(word)}.",
                 "For example: --option openvino.hint=throughput",
             )
-        one = Setting(match["runtime"], match["name"], match["value"])
-        if (one.runtime, one.name) in found:
+        setting = Setting(match["runtime"], match["name"], match["value"])
+        if (setting.runtime, setting.name) in settings:
             raise UsageError(
-                f"{one.runtime}.{one.name} is set twice.", "A run has one value of each option."
+                f"{setting.runtime}.{setting.name} is set twice.",
+                "A run has one value of each option.",
             )
-        found[one.runtime, one.name] = one
-    return list(found.values())
+        settings[setting.runtime, setting.name] = setting
+    return list(settings.values())
 
 
 def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:

@@ -20,17 +20,17 @@ HARDWARE = "accelbench.hardware"
 
 def registered(group: str) -> dict[str, EntryPoint]:
     """Entry points of a group by name; a name registered twice is refused."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
-        other = found.get(point.name)
+        other = points.get(point.name)
         if other is not None and other.value != point.value:
             raise SurroundingsError(
                 f"Two packages register {in_quotes(point.name)} as {group}:"
                 f" {other.value} and {point.value}.",
                 "Uninstall one of them.",
             )
-        found[point.name] = point
-    return found
+        points[point.name] = point
+    return points
 
 
 @cache

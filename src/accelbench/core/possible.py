@@ -96,8 +96,8 @@ def wrong_with(row: Mapping[str, Any]) -> str:
         if why := impossible(name, value):
             return f"{name}: {why}"
     rates = None if row.get("provenance") == Provenance.IMPORTED else OURS
-    found = contradiction(known, rates)
-    return f"{found[0]}: {found[1]}" if found else ""
+    problem = contradiction(known, rates)
+    return f"{problem[0]}: {problem[1]}" if problem else ""
 
 
 def impossible(name: str, value: Any) -> str:
@@ -160,8 +160,8 @@ def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if device is not None and steps and device > max(steps) * OTHER_PASS:
         yield DEVICE_TIME, f"{device:g} is more than a whole step, {max(steps):g}"
     nulls = row.get("nulls")
-    said = isinstance(nulls, Mapping) and MEASURED[0] in nulls
-    if row.get("status") == Status.OK and not said and not any(map(row.get, MEASURED)):
+    has_reason = isinstance(nulls, Mapping) and MEASURED[0] in nulls
+    if row.get("status") == Status.OK and not has_reason and not any(map(row.get, MEASURED)):
         yield "status", NO_FIGURE
     error, most = row.get("verification_error"), row.get("verification_tolerance")
     passed = row.get("verification") == Verification.OK
@@ -203,6 +203,6 @@ def _expected(row: Mapping[str, Any], rate: str) -> float | None:
     if not row.get(rate) or not mean or not all(known) or (row.get("world_size") or 1) > 1:
         return None
     expected = 1e3 / float(mean)
-    for one in known:
-        expected *= one or 0
+    for factor in known:
+        expected *= factor or 0
     return expected

@@ -51,8 +51,8 @@ class ProcessEnd:
     @property
     def last_line(self) -> str:
         """The last thing that it said, empty where it said nothing."""
-        said = self.stderr.strip() or self.stdout.strip()
-        return said.splitlines()[-1] if said else ""
+        output = self.stderr.strip() or self.stdout.strip()
+        return output.splitlines()[-1] if output else ""
 
 
 def start(
@@ -78,13 +78,13 @@ def start(
     Raises:
         OSError: There is no such program, or none that may be run.
     """
-    found = shutil.which(program[0])
-    if found is None:
+    path = shutil.which(program[0])
+    if path is None:
         raise FileNotFoundError(f"there is no program {program[0]}")
     # Isolated and without site: nothing of the user's is read before the program runs.
     beside = [sys.executable, "-I", "-S", child_launcher.__file__, child_launcher.WATCHED, "family"]
     return subprocess.Popen(
-        [*beside, found, *program[1:]],
+        [*beside, path, *program[1:]],
         stdin=_lifeline(),
         stdout=out,
         stderr=out if errors is None else errors,

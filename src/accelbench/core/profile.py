@@ -54,7 +54,7 @@ class Profile:
     @property
     def explained(self) -> float:
         """The share of the step that the operators explain."""
-        return sum(one.share for one in self.operators)
+        return sum(operator.share for operator in self.operators)
 
 
 @runtime_checkable
@@ -86,10 +86,10 @@ def profiled(
     walls_ms = tuple(ns / 1e6 for ns in walls_ns)
     wall_ms = sum(walls_ms) / steps
     counted: dict[tuple[str, str, str], list[float]] = {}
-    for one in spent:
-        of = counted.setdefault((one.name, one.kind, one.where), [0.0, 0.0])
-        of[0] += one.calls
-        of[1] += one.ns
+    for entry in spent:
+        of = counted.setdefault((entry.name, entry.kind, entry.where), [0.0, 0.0])
+        of[0] += entry.calls
+        of[1] += entry.ns
     operators = [
         Operator(name, kind, _whole(calls / steps), ns / steps / 1e6, 0.0, where)
         for (name, kind, where), (calls, ns) in counted.items()
@@ -100,13 +100,13 @@ def profiled(
 
 def by_kind(profile: Profile) -> tuple[Operator, ...]:
     """The same time by what operators do: one a kind and place, its name the kind's."""
-    found: dict[tuple[str, str], Operator] = {}
-    for one in profile.operators:
-        key = (one.kind, one.where)
-        so_far = found.get(key, Operator(one.kind, one.kind, 0, 0.0, 0.0, one.where))
-        calls = _whole(so_far.calls + one.calls)
-        found[key] = replace(so_far, calls=calls, total_ms=so_far.total_ms + one.total_ms)
-    return _ranked(found.values(), profile.wall_ms)
+    operators: dict[tuple[str, str], Operator] = {}
+    for entry in profile.operators:
+        key = (entry.kind, entry.where)
+        so_far = operators.get(key, Operator(entry.kind, entry.kind, 0, 0.0, 0.0, entry.where))
+        calls = _whole(so_far.calls + entry.calls)
+        operators[key] = replace(so_far, calls=calls, total_ms=so_far.total_ms + entry.total_ms)
+    return _ranked(operators.values(), profile.wall_ms)
 
 
 def _ranked(operators: Iterable[Operator], wall_ms: float) -> tuple[Operator, ...]:
@@ -114,7 +114,7 @@ def _ranked(operators: Iterable[Operator], wall_ms: float) -> tuple[Operator, ..
         replace(operator, share=operator.total_ms / wall_ms if wall_ms else 0.0)
         for operator in operators
     )
-    return tuple(sorted(shared, key=lambda one: (-one.total_ms, one.kind, one.name)))
+    return tuple(sorted(shared, key=lambda entry: (-entry.total_ms, entry.kind, entry.name)))
 
 
 def _whole(calls: float) -> float:

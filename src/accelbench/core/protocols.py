@@ -123,20 +123,20 @@ class Evidence:
     @property
     def elsewhere(self) -> Mapping[str, float | None]:
         """Devices that were not asked for and took part; with their share, where it is told."""
-        asked, _, ordinal = self.requested.partition(":")
-        found = {}
-        for device in self.devices if asked else ():
+        requested_kind, _, ordinal = self.requested.partition(":")
+        others = {}
+        for device in self.devices if requested_kind else ():
             kind, _, number = device.partition(":")
             # An engine that names no ordinal has said nothing about it.
-            if kind != asked or (ordinal and number and ordinal != number):
-                found[device] = self.shares.get(device)
-        return found
+            if kind != requested_kind or (ordinal and number and ordinal != number):
+                others[device] = self.shares.get(device)
+        return others
 
     @property
     def fell_back(self) -> bool:
         """True where work ran somewhere else than asked: any, or more than the share allowed."""
         shares = self.elsewhere.values()
-        return any(one is None for one in shares) or sum(filter(None, shares)) > ELSEWHERE_ALLOWED
+        return any(part is None for part in shares) or sum(filter(None, shares)) > ELSEWHERE_ALLOWED
 
 
 @dataclass(frozen=True)

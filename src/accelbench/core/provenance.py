@@ -23,7 +23,7 @@ THIS_ARM = "this"
 THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
 
 COMPARABLE_SQL = (
-    f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)}) AND {THIS_ARM_SQL}"
+    f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
 
 #: How the run begins that a table of somebody else's came in. Our own results keep the runs that
@@ -66,8 +66,8 @@ def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     as well, and they go the whole way of a measurement.
     """
     conditions = row.get("conditions")
-    found = conditions.get(SIMULATION) if isinstance(conditions, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+    basis = conditions.get(SIMULATION) if isinstance(conditions, Mapping) else None
+    return basis if isinstance(basis, Mapping) else None
 
 
 def source_of(row: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ def kind_of_unit(unit: str) -> str:
 def kind_sql(column: str) -> str:
     """The same of a column of units, in SQL."""
     word = f"rtrim(regexp_replace(lower(trim(coalesce({column}, ''))), '{_A_SECOND}', ''), 's')"
-    known = ", ".join(f"'{one}'" for one in _OF_THE_BATCH)
+    known = ", ".join(f"'{unit}'" for unit in _OF_THE_BATCH)
     return f"CASE WHEN {word} IN ({known}) THEN '' ELSE {word} END"
 
 

@@ -28,8 +28,8 @@ _TYPES: dict[Kind, str] = {
 _HEAD = '''"""Result row: the columns of benchmark_results as a type; `core/row_types.py` writes it.
 
 `row["threads"]` and `row.get("threads")` have the column's own type, and a name that is no column
-is an error of the type checker. A name that is only known at run time gives `object`: `number` and
-`text` read it.
+is an error of the type checker. A name that is only known at run time gives `object`: `number`,
+`text`, `texts` and `record` read it.
 """
 
 from __future__ import annotations
@@ -61,6 +61,18 @@ def text(row: Row, name: str) -> str:
     """The text of such a column; empty where it holds none."""
     value = row.get(name)
     return "" if value is None else str(value)
+
+
+def texts(row: Row, name: str) -> list[str]:
+    """The texts of a column that lists them; none where it holds no list."""
+    value = row.get(name)
+    return [str(part) for part in value] if isinstance(value, list | tuple) else []
+
+
+def record(row: Row, name: str) -> Json:
+    """The JSON object of a column, itself and no copy; an empty one where it holds none."""
+    value = row.get(name)
+    return value if isinstance(value, Mapping) else {}
 '''
 
 

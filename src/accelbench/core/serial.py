@@ -57,7 +57,7 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
 
 
 def _inputs(bodies: Iterable[Mapping[str, Any]]) -> tuple[InputSpec, ...]:
-    return tuple(InputSpec(**{k: _hashable(v) for k, v in one.items()}) for one in bodies)
+    return tuple(InputSpec(**{k: _hashable(v) for k, v in body.items()}) for body in bodies)
 
 
 def _hashable(value: Any) -> Any:

@@ -28,9 +28,9 @@ def signal_stack() -> SignalStack | None:
     """Where this thread handles signals; None where nobody can be asked."""
     if sys.platform != "linux":
         return None
-    found = SignalStack()
-    failed = ctypes.CDLL(None).sigaltstack(None, ctypes.byref(found))
-    return None if failed else found
+    stack = SignalStack()
+    failed = ctypes.CDLL(None).sigaltstack(None, ctypes.byref(stack))
+    return None if failed else stack
 
 
 def put_back(stack: SignalStack | None) -> None:

@@ -75,7 +75,7 @@ def visible_lines(text: str) -> str:
 
 
 def _with_signs(text: str) -> str:
-    return _JOINT.sub("\u200d", _FORM.sub(lambda found: chr(int(found[1], 16)), text))
+    return _JOINT.sub("\u200d", _FORM.sub(lambda match: chr(int(match[1], 16)), text))
 
 
 #: Of a word that is wrong, what a sentence says: a file may hold one of a megabyte.
@@ -129,10 +129,10 @@ def markdown(text: str, *, begins: bool = False) -> str:
         begins: whether it begins a line, where a dash would be a list.
     """
     shown = _MARKUP.sub(r"\\\g<0>", visible(text).strip())
-    if begins and (found := _OPENING.match(shown)):
-        sign, number, dot = found.groups()
+    if begins and (match := _OPENING.match(shown)):
+        sign, number, dot = match.groups()
         opening = f"\\{sign}" if sign else f"{number}\\{dot}"
-        shown = opening + shown[found.end() :]
+        shown = opening + shown[match.end() :]
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MENTION.sub(r"\1&#8203;", shown)
 

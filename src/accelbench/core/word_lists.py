@@ -19,15 +19,15 @@ def words(values: Iterable[str] | None) -> tuple[str, ...]:
             variable of a shell leaves it. That is not the same as no option.
     """
     given = list(values or ())
-    found = [w for value in given for w in value.replace(",", " ").split()]
-    if given and not found:
+    entries = [w for value in given for w in value.replace(",", " ").split()]
+    if given and not entries:
         raise UsageError("A list is empty.", "Name at least one value, or leave the option out.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(entries))
 
 
 def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[int, ...]:
     """Whole numbers, each of at least `least`."""
-    found = []
+    integers = []
     for word in words(values):
         try:
             number = int(word)
@@ -40,8 +40,8 @@ def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[
             ) from None
         if not least <= number <= LARGEST:
             raise UsageError(f"{option} takes numbers from {least} to {LARGEST:,}, not {word}.")
-        found.append(number)
-    return tuple(found)
+        integers.append(number)
+    return tuple(integers)
 
 
 def _is_number(word: str) -> bool:

@@ -76,9 +76,9 @@ def answered(row: Mapping[str, Any]) -> bool:
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 
 
-def answered_sql(there: Container[str]) -> str:
+def answered_sql(columns: Container[str]) -> str:
     """The same in a store that an older version made, which may lack the newest columns."""
-    return ANSWERED_SQL if "verification" in there else "(status = 'ok')"
+    return ANSWERED_SQL if "verification" in columns else "(status = 'ok')"
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:
@@ -110,8 +110,8 @@ def percentile_text(
     row: Mapping[str, Any], name: str, number: Callable[[float | None], str]
 ) -> str:
     """A percentile as tables show it: ~ before one that is only rough."""
-    said = number(row.get(name))
-    return f"~{said}" if row.get(rough_column(name)) else said
+    text = number(row.get(name))
+    return f"~{text}" if row.get(rough_column(name)) else text
 
 
 def interval_text(

@@ -19,22 +19,22 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one entry a question; how many, and what is in none."""
     written, without = [], []
     for name, launches in newest(rows):
-        found = value(launches, LATENCY)
-        if found is None:
+        latency = value(launches, LATENCY)
+        if latency is None:
             without.append(launches)
             continue
-        launched = counted(found.launches, "launch", "launches")
+        launched = counted(latency.launches, "launch", "launches")
         failed = launches_failed([row for row in launches if answered(row)])
         of_run = f"{launched} of run {launches[0].get('run_id')}"
         entry = {
             "name": name,
             "unit": LATENCY.unit,
-            "value": found.median,
+            "value": latency.median,
             "extra": visible(", ".join(filter(None, (of_run, failed)))),
         }
         # Optional there; it stands behind the value in charts and comments.
-        if found.low is not None:
-            entry["range"] = f"{found.low:.6g} - {found.high:.6g}"
+        if latency.low is not None:
+            entry["range"] = f"{latency.low:.6g} - {latency.high:.6g}"
         written.append(entry)
     path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return entries(len(written), without, rows)

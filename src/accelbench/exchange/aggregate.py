@@ -141,7 +141,7 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
         "schema": SCHEMA_ID,
         "generated_at": utc_now(),
         "files": gathered.files,
-        "skipped_files": [dict(one) for one in gathered.skipped],
+        "skipped_files": [dict(file) for file in gathered.skipped],
         "runs": [
             {name: run.get(name) for name in ("run_id", "started_at", "git_commit", "label")}
             for run in gathered.runs
@@ -169,12 +169,12 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
     # Nothing is the best by a time that is of no use.
     good = [batch for batch in batches if usable_launches(by_batch[batch["batch_size"]])]
-    timed = [one for one in good if one["latency_ms"] is not None]
-    yielding = [one for one in good if one["throughput"] is not None]
-    best = max(yielding, key=lambda one: one["throughput"], default=None)
+    timed = [batch for batch in good if batch["latency_ms"] is not None]
+    yielding = [batch for batch in good if batch["throughput"] is not None]
+    best = max(yielding, key=lambda batch: batch["throughput"], default=None)
     memory = [batch for batch in batches if batch["memory_peak_mb"] is not None]
-    largest = max(memory, key=lambda one: one["memory_peak_mb"], default=None)
-    quickest = min(timed, key=lambda one: one["latency_ms"], default=None)
+    largest = max(memory, key=lambda batch: batch["memory_peak_mb"], default=None)
+    quickest = min(timed, key=lambda batch: batch["latency_ms"], default=None)
     return {
         **{name: first.get(name) for name in QUESTION},
         "shape": {name: first[name] for name in ASIDE if first.get(name) is not None},
@@ -196,11 +196,11 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
-    found: dict[int, list[Mapping[str, Any]]] = {}
+    by_size: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         if (row.get("batch_size") or 0) >= 1:
-            found.setdefault(row["batch_size"], []).append(row)
-    return found
+            by_size.setdefault(row["batch_size"], []).append(row)
+    return by_size
 
 
 def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

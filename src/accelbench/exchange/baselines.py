@@ -89,17 +89,17 @@ def _of_json(path: Path) -> FromFile:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
     results = _once(_as_measured(body) for _, body in told_as_json(whole))
     runs = runs_told(whole)
-    said = [runs.get(str(row.get("run_id")), runs.get("")) for row in results]
-    return FromFile(results, frozenset(ASKED), environment=_one_machine(said))
+    row_runs = [runs.get(str(row.get("run_id")), runs.get("")) for row in results]
+    return FromFile(results, frozenset(ASKED), environment=_one_machine(row_runs))
 
 
 def _of_csv(path: Path) -> FromFile:
     header = next(csv.reader(text_of(path).splitlines()[:1]), [])
     if set(NEEDED) <= set(header):
         lines = list(told_as_csv(path))
-        told = _once(_as_measured(body) for _, body in lines)
+        results = _once(_as_measured(body) for _, body in lines)
         machine = _one_machine([run_of(line) for line, _ in lines])
-        return FromFile(told, frozenset(ASKED) & set(header), _untold(header), machine)
+        return FromFile(results, frozenset(ASKED) & set(header), _untold(header), machine)
     if set(_COMPARED) <= set(header):
         untold = _untold(header)
         rows = [_side(line, _typed(line), untold) for line in table_of(path, _COMPARED)]
@@ -113,59 +113,59 @@ def _of_csv(path: Path) -> FromFile:
 
 def _one_machine(runs: Iterable[Any]) -> Mapping[str, Any] | None:
     """The machine of all runs of a file; None where they are of several, or do not say it."""
-    told = [run.get("environment") if isinstance(run, Mapping) else None for run in runs]
-    facts = [machine_facts(environment) for environment in told]
+    environments = [run.get("environment") if isinstance(run, Mapping) else None for run in runs]
+    facts = [machine_facts(environment) for environment in environments]
     return facts[0] if facts and facts[0] and all(fact == facts[0] for fact in facts) else None
 
 
 def _of_guide(row: Row, header: Sequence[str]) -> Row:
     """Without what an import takes for granted where the file says nothing."""
-    said = {name: v for name, v in row.items() if name not in _ASSUMED or name in header}
-    said.pop("options", None)
-    return _as_measured(said)
+    values = {name: v for name, v in row.items() if name not in _ASSUMED or name in header}
+    values.pop("options", None)
+    return _as_measured(values)
 
 
 def _typed(line: Record) -> Row:
     return {**columns_of(line), **_figures(line)}
 
 
-def _figures(one: Record) -> Row:
+def _figures(side: Record) -> Row:
     """Of a side: a latency is above 0, and what is known is a number."""
     return {
-        name: one.number(name, above=0 if column in ABOVE_ZERO else None)
+        name: side.number(name, above=0 if column in ABOVE_ZERO else None)
         for name, column in _OF_A_SIDE.items()
-        if one.values.get(name) not in (None, "")
+        if side.values.get(name) not in (None, "")
     }
 
 
-def _side(one: Record, values: Mapping[str, Any], untold: Collection[str]) -> Row:
+def _side(side: Record, values: Mapping[str, Any], untold: Collection[str]) -> Row:
     """A side of a comparison as one launch: the median of those that it had.
 
     Where the file omits what was not alike, only that the side was refused tells that it was not.
     """
-    if one.values.get("axis") in _OF_RUNS:
-        one.wrong("axis", "a comparison of several runs is no baseline")
+    if side.values.get("axis") in _OF_RUNS:
+        side.wrong("axis", "a comparison of several runs is no baseline")
     row = {name: values[name] for name in BY_NAME if values.get(name) is not None}
     row |= {
-        _column(one, name, column): values[name]
+        _column(side, name, column): values[name]
         for name, column in _OF_A_SIDE.items()
         if values.get(name) is not None
     }
-    hold(one, row, rates_of(row))
-    refused = [word for word in _refused(one) if word in untold]
+    hold(side, row, rates_of(row))
+    refused = [word for word in _refused(side) if word in untold]
     return {**row, "status": Status.OK.value, **({REFUSED_THERE: refused} if refused else {})}
 
 
-def _refused(one: Record) -> list[str]:
+def _refused(side: Record) -> list[str]:
     """In what a side was not alike, as `compare` says it."""
-    said = str(one.values.get("refused") or "")
-    head, _, words = said.partition(_NOT_ALIKE)
+    refusal = str(side.values.get("refused") or "")
+    head, _, words = refusal.partition(_NOT_ALIKE)
     return words.split(", ") if words and not head else []
 
 
-def _column(one: Record, name: str, column: str) -> str:
+def _column(side: Record, name: str, column: str) -> str:
     """A latency is a mean, or, where that is not the figure, a median, which older files tell."""
-    median = name == "latency_ms" and one.values.get("figure") != "mean"
+    median = name == "latency_ms" and side.values.get("figure") != "mean"
     return "latency_p50_ms" if median else column
 
 

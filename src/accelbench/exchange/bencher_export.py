@@ -13,19 +13,19 @@ from accelbench.exchange.series import MEASURES, Value, newest, value
 
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one benchmark a question; how many, and what is in none."""
-    found, without = {}, []
+    benchmarks, without = {}, []
     for name, launches in newest(rows):
         measures = {
-            f"{one.name} ({one.unit})": _metric(known)
-            for one in MEASURES
-            if (known := value(launches, one)) is not None
+            f"{measure.name} ({measure.unit})": _metric(known)
+            for measure in MEASURES
+            if (known := value(launches, measure)) is not None
         }
         if measures:
-            found[name] = measures
+            benchmarks[name] = measures
         else:
             without.append(launches)
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return entries(len(found), without, rows)
+    path.write_text(json.dumps(benchmarks, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return entries(len(benchmarks), without, rows)
 
 
 def _metric(known: Value) -> dict[str, float]:

@@ -24,12 +24,12 @@ def write_csv(
         How many rows there were.
     """
     count = 0
-    said = {run: [_cell(about)] for run, about in (runs or {}).items()}
+    run_cells = {run: [_cell(about)] for run, about in (runs or {}).items()}
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*names, RUN] if runs else names)
         for row in rows:
-            more = said.get(row["run_id"], [""]) if runs else []
+            more = run_cells.get(row["run_id"], [""]) if runs else []
             writer.writerow([*(_cell(row[name]) for name in names), *more])
             count += 1
     return count

@@ -32,56 +32,56 @@ def told_apart(question: str, rows: Sequence[Row]) -> list[str]:
                 if not _not_apart(shared):
                     break
                 _add(shared, [fact(row) for row in some])
-    return [_name(question, said) for said in words]
+    return [_name(question, parts) for parts in words]
 
 
-def _name(question: str, said: Sequence[str]) -> str:
-    known = [word for word in said if word]
+def _name(question: str, parts: Sequence[str]) -> str:
+    known = [word for word in parts if word]
     return f"{question} ({', '.join(known)})" if known else question
 
 
 def _add(words: list[list[str]], more: Sequence[str], *, always: bool = False) -> None:
     """Add a fact in which entries differ; unless always, only where it tells more of them apart."""
-    together = [[*said, word] for said, word in zip(words, more, strict=True)]
+    together = [[*parts, word] for parts, word in zip(words, more, strict=True)]
     if len(set(more)) > 1 if always else _different(together) > _different(words):
-        for said, word in zip(words, more, strict=True):
-            said.append(word)
+        for entry, word in zip(words, more, strict=True):
+            entry.append(word)
 
 
 def _different(words: Sequence[Sequence[str]]) -> int:
-    return len({tuple(word for word in said if word) for said in words})
+    return len({tuple(word for word in parts if word) for parts in words})
 
 
 def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
     """Of the entries that have one name, which they are."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for number, said in enumerate(words):
-        found.setdefault(tuple(word for word in said if word), []).append(number)
-    return [alike for alike in found.values() if len(alike) > 1]
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, parts in enumerate(words):
+        groups.setdefault(tuple(word for word in parts if word), []).append(number)
+    return [alike for alike in groups.values() if len(alike) > 1]
 
 
 def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
     """What may tell entries apart that ran in one place, from what says most to what says least."""
-    said = [dict(_leaves(row.get("conditions"))) for row in rows]
+    conditions = [dict(_leaves(row.get("conditions"))) for row in rows]
     yield mark_of
     yield _workarounds
     yield _weights
-    names = list(dict.fromkeys(name for one in said for name in one))
-    for name in sorted(names, key=lambda name: not _is_a_word(said, name)):
+    names = list(dict.fromkeys(name for leaves in conditions for name in leaves))
+    for name in sorted(names, key=lambda name: not _is_a_word(conditions, name)):
         yield lambda row, name=name: _condition(row, name)  # type: ignore[misc]
     yield lambda row: f"run {row.get('run_id')}"
     yield lambda row: f"result {row.get('result_id')}"
 
 
-def _is_a_word(said: Sequence[Mapping[str, Any]], name: str) -> bool:
+def _is_a_word(conditions: Sequence[Mapping[str, Any]], name: str) -> bool:
     """Whether it is a version or a label, no figure and no text."""
-    values = [one[name] for one in said if name in one]
+    values = [leaves[name] for leaves in conditions if name in leaves]
     return all(isinstance(value, str) and len(value) <= _LONGEST for value in values)
 
 
 def _condition(row: Row, name: str) -> str:
-    found = dict(_leaves(row.get("conditions"))).get(name)
-    return "" if found in (None, "") else f"{name}={found}"
+    value = dict(_leaves(row.get("conditions"))).get(name)
+    return "" if value in (None, "") else f"{name}={value}"
 
 
 def _leaves(conditions: Any) -> Iterator[tuple[str, Any]]:

@@ -79,9 +79,9 @@ def guide_result(
         "timestamp": row["started_at"],
         "git_commit": git_commit,
     }
-    said = [*(row["warnings"] or ()), *warnings]
+    notes = [*(row["warnings"] or ()), *warnings]
     rest = {name: value for name, value in row.items() if name not in guide}
-    return {**guide, "model_id": row["model"], "input_shapes": shapes, **rest, "warnings": said}
+    return {**guide, "model_id": row["model"], "input_shapes": shapes, **rest, "warnings": notes}
 
 
 def _long(precision: str | None) -> str | None:

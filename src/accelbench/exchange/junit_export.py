@@ -33,10 +33,10 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
         if status != Status.OK:
             kind = "skipped" if status in _LEFT_OUT else "failure"
             counts["skipped" if kind == "skipped" else "failures"] += 1
-            said = ET.SubElement(case, kind, message=visible(str(worst.get("message") or "")))
+            element = ET.SubElement(case, kind, message=visible(str(worst.get("message") or "")))
             if kind == "failure":
-                said.set("type", visible(str(worst.get("reason") or status)))
-            said.text = visible(str(worst.get("advice") or ""))
+                element.set("type", visible(str(worst.get("reason") or status)))
+            element.text = visible(str(worst.get("advice") or ""))
         elif useless := _useless(launches):
             counts["skipped"] += 1
             ET.SubElement(case, "skipped", message=useless)
@@ -58,14 +58,14 @@ def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:
-    known = [(one, value(launches, one)) for one in MEASURES]
-    if not any(found for _, found in known):
+    known = [(quantity, value(launches, quantity)) for quantity in MEASURES]
+    if not any(result for _, result in known):
         return
     listed = ET.SubElement(case, "properties")
-    for one, found in known:
-        if found is not None:
-            name = f"{one.name} ({one.unit})"
-            ET.SubElement(listed, "property", name=name, value=f"{found.median:.6g}")
+    for measure, figure in known:
+        if figure is not None:
+            name = f"{measure.name} ({measure.unit})"
+            ET.SubElement(listed, "property", name=name, value=f"{figure.median:.6g}")
 
 
 def _model(row: Mapping[str, Any]) -> str:

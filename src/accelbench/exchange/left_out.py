@@ -38,8 +38,8 @@ def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row])
         without: the launches of each question that has no figure to write.
         rows: all results.
     """
-    found = Counter(map(why_left_out, without)) + nobodys(rows)
-    return Entries(written, dict(sorted(found.items(), key=lambda one: (-one[1], one[0]))))
+    counts = Counter(map(why_left_out, without)) + nobodys(rows)
+    return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
 
 
 def why_left_out(launches: Sequence[Row]) -> str:
@@ -64,11 +64,11 @@ def nobodys(rows: Iterable[Row]) -> Counter[str]:
     real: set[str] = set()
     others: dict[str, str] = {}
     for row in rows:
-        said = str(row.get("provenance"))
+        provenance = str(row.get("provenance"))
         if row.get("emulated"):
             others.setdefault(title(row), "emulated")
-        elif said in (Provenance.PREDICTED, Provenance.SIMULATED):
-            others.setdefault(title(row), said)
+        elif provenance in (Provenance.PREDICTED, Provenance.SIMULATED):
+            others.setdefault(title(row), provenance)
         else:
             real.add(title(row))
     return Counter(kind for name, kind in others.items() if name not in real)

@@ -126,36 +126,36 @@ def _whole(path: Path) -> Object:
     return whole
 
 
-def _per_hour(path: Path, said: Object) -> dict[str, float]:
-    found = {}
-    for name, value in said.items():
+def _per_hour(path: Path, node: Object) -> dict[str, float]:
+    by_name = {}
+    for name, value in node.items():
         if not name.strip():
-            raise _wrong(path, said, name, "a price needs a name.", "A platform, device or machine")
-        found[name] = _price(path, said, name, value)
-    return found
+            raise _wrong(path, node, name, "a price needs a name.", "A platform, device or machine")
+        by_name[name] = _price(path, node, name, value)
+    return by_name
 
 
-def _price(path: Path, said: Object, name: str, value: Any) -> float:
+def _price(path: Path, node: Object, name: str, value: Any) -> float:
     # A boolean is a number to Python, and 1e999 is one that has no end.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _wrong(path, said, name, "a price is a number.", "Write 0.69, without a currency.")
+        raise _wrong(path, node, name, "a price is a number.", "Write 0.69, without a currency.")
     if not 0 < value <= 1e9 or not math.isfinite(value):
         advice = "A price an hour is above 0. What has none is left out."
-        raise _wrong(path, said, name, f"{value} is no price.", advice)
+        raise _wrong(path, node, name, f"{value} is no price.", advice)
     return float(value)
 
 
 def _currency(path: Path, whole: Object) -> str:
-    said = whole.get("currency", USUAL_CURRENCY)
-    code = said.strip().upper() if isinstance(said, str) else ""
+    currency = whole.get("currency", USUAL_CURRENCY)
+    code = currency.strip().upper() if isinstance(currency, str) else ""
     if len(code) != 3 or not (code.isascii() and code.isalpha()):
         advice = "Write three letters, such as USD or EUR."
-        raise _wrong(path, whole, "currency", f"{in_quotes(said)} is no currency.", advice)
+        raise _wrong(path, whole, "currency", f"{in_quotes(currency)} is no currency.", advice)
     return code
 
 
-def _wrong(path: Path, said: Object, key: str, message: str, advice: str = "") -> UsageError:
-    return UsageError(f"{path}, line {said.lines[key]}, {in_quotes(key)}: {message}", advice)
+def _wrong(path: Path, node: Object, key: str, message: str, advice: str = "") -> UsageError:
+    return UsageError(f"{path}, line {node.lines[key]}, {in_quotes(key)}: {message}", advice)
 
 
 def _meant(key: str, value: Any) -> str:

@@ -26,9 +26,9 @@ _SAID: Mapping[str, type] = dict.fromkeys(("label", "git_commit", "git_branch", 
 
 def told(run: Mapping[str, Any]) -> dict[str, Any]:
     """Of what a run said when it began, what its results are judged by elsewhere."""
-    said = _typed(run, _SAID)
+    facts = _typed(run, _SAID)
     machine = machine_facts(run.get("environment"))
-    return {**said, "environment": machine} if machine else said
+    return {**facts, "environment": machine} if machine else facts
 
 
 def machine_facts(environment: Any) -> dict[str, Any]:

@@ -61,12 +61,12 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
 
     What nobody measured is left out, and so is what was emulated: its times are nobody's.
     """
-    asked: dict[str, list[Row]] = {}
+    by_question: dict[str, list[Row]] = {}
     for row in of_whole_runs(rows):
         if comparable(row) and not row.get("emulated"):
-            asked.setdefault(title(row), []).append(row)
-    for question, found in sorted(asked.items()):
-        entries = [entry for one in _series(found) for entry in _entries(one)]
+            by_question.setdefault(title(row), []).append(row)
+    for question, group in sorted(by_question.items()):
+        entries = [entry for series in _series(group) for entry in _entries(series)]
         names = told_apart(question, [entry[0] for entry in entries])
         yield from sorted(zip(names, entries, strict=True), key=lambda named: named[0])
 
@@ -75,8 +75,8 @@ def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
     """The figure of the launches that ended well; None where none has it, or it is of no use."""
     ended = [row for row in rows if answered(row)]
     counted = ended if measure is MEMORY else usable_launches(ended)
-    found = [_first(row, measure.columns) for row in counted]
-    known = [one for one in found if one is not None]
+    figures = [_first(row, measure.columns) for row in counted]
+    known = [figure for figure in figures if figure is not None]
     if not known:
         return None
     low, high = (min(known), max(known)) if len(known) > 1 else (None, None)
@@ -85,21 +85,21 @@ def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
 
 def _series(rows: Iterable[Row]) -> Iterable[list[Row]]:
     """Rows of one question by where they ran."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    by_place: dict[tuple[Any, ...], list[Row]] = {}
     unopened = []
     for row in rows:
         if row.get("series_key") is None and row.get("status") != Status.OK:
             unopened.append(row)
         else:
-            found.setdefault(_place(row), []).append(row)
+            by_place.setdefault(_place(row), []).append(row)
     # What never got as far as an engine does not know its threads: it is of a series that it may
     # be of, so that a pipeline sees what used to work and does not any more.
     for row in unopened:
         place = _place(row)
-        near = (one for one in found if _may_be(place, one))
-        chosen = max(near, key=lambda one: _nearness(found[one], row), default=place)
-        found.setdefault(chosen, []).append(row)
-    return found.values()
+        near = (other for other in by_place if _may_be(place, other))
+        chosen = max(near, key=lambda other: _nearness(by_place[other], row), default=place)
+        by_place.setdefault(chosen, []).append(row)
+    return by_place.values()
 
 
 def _place(row: Row) -> tuple[Any, ...]:
@@ -111,27 +111,27 @@ def _may_be(place: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def _nearness(series: Sequence[Row], row: Row) -> tuple[bool, str]:
-    same_run = any(one.get("run_id") == row.get("run_id") for one in series)
+    same_run = any(launch.get("run_id") == row.get("run_id") for launch in series)
     return same_run, max(map(_moment, series))
 
 
 def _entries(series: Sequence[Row]) -> list[list[Row]]:
     """The launches of the newest run of a series; several entries where rows are no launches."""
     last = max(series, key=_moment)
-    found = list(series)
+    group = list(series)
     if moment := _moment(last):
-        found = [row for row in series if row.get("run_id") == last.get("run_id")]
-        kinds = _kinds(found)
+        group = [row for row in series if row.get("run_id") == last.get("run_id")]
+        kinds = _kinds(group)
         if len(kinds) > 1 and all(map(_are_launches, kinds)):
             return kinds
-        if not _are_launches(found):  # an import brings figures of many moments in one run
-            found = [row for row in found if _moment(row) == moment]
-    if _are_launches(found):
-        return [found]
+        if not _are_launches(group):  # an import brings figures of many moments in one run
+            group = [row for row in group if _moment(row) == moment]
+    if _are_launches(group):
+        return [group]
     alike: dict[str, list[Row]] = {}
-    for row in found:
-        said = canonical([row.get("series_key"), row.get("conditions")])
-        alike.setdefault(said, []).append(row)
+    for row in group:
+        key = canonical([row.get("series_key"), row.get("conditions")])
+        alike.setdefault(key, []).append(row)
     return [
         part
         for several in alike.values()
@@ -144,16 +144,16 @@ def _kinds(rows: Sequence[Row]) -> list[list[Row]]:
 
     A launch that came to nothing may have been of any of them: it is of each that lacks its number.
     """
-    found: dict[str, list[Row]] = {}
+    kinds: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("status") == Status.OK:
-            found.setdefault(canonical([*map(row.get, KINDS)]), []).append(row)
+            kinds.setdefault(canonical([*map(row.get, KINDS)]), []).append(row)
     for lost in (row for row in rows if row.get("status") != Status.OK):
         number = _number(lost)
-        lacking = [kind for kind in found.values() if number not in map(_number, kind)]
-        for kind in lacking or [found.setdefault("", [])]:
+        lacking = [kind for kind in kinds.values() if number not in map(_number, kind)]
+        for kind in lacking or [kinds.setdefault("", [])]:
             kind.append(lost)
-    return list(found.values())
+    return list(kinds.values())
 
 
 def _number(row: Row) -> tuple[str, Any]:

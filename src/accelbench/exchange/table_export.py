@@ -45,10 +45,10 @@ ENTRIES = {
 _SUFFIXES = {"md": "markdown", "xml": "junit", "feather": "arrow"}
 
 
-def format_for(path: Path, asked: str | None) -> str:
+def format_for(path: Path, option: str | None) -> str:
     """The format asked for, else the one the file's suffix names."""
     suffix = path.suffix.removeprefix(".").lower()
-    name = (asked or _SUFFIXES.get(suffix, suffix)).lower()
+    name = (option or _SUFFIXES.get(suffix, suffix)).lower()
     if name not in FORMATS:
         raise UsageError(
             f"There is no format named {in_quotes(name)}." if name else f"{path} names no format.",
@@ -80,12 +80,12 @@ def export_table(
         How many results stand in it.
     """
     if name in COPIES:
-        told = {run: canonical(about) for run, about in (runs or {}).items()}
-        said = (RUN, told) if told else None
+        facts = {run: canonical(about) for run, about in (runs or {}).items()}
+        run_column = (RUN, facts) if facts else None
         return write_exactly(
             path,
             lambda written: database.copy_results(
-                written, COPIES[name], samples=samples, runs=said
+                written, COPIES[name], samples=samples, runs=run_column
             ),
         )
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])

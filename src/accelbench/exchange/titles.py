@@ -19,19 +19,19 @@ def title(row: Mapping[str, Any]) -> str:
     Pages of others show it, which may take what is in it for more than text.
     """
     unit = row.get("device") or row.get("hardware") or "unknown"
-    said = [
+    words = [
         str(row.get("model") or "unknown"),
         f"{row.get('runtime') or 'unknown'}/{unit}",
         str(row.get("precision") or ""),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
     ]
-    said += [axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)]
+    words += [axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)]
     if row.get("mode") == Mode.TRAINING:
-        said.append("training")
+        words.append("training")
     if row.get("scenario") not in (None, SINGLE_STREAM):
-        said.append(str(row["scenario"]))
+        words.append(str(row["scenario"]))
     if (row.get("world_size") or 1) > 1:
-        said.append(f"{row['world_size']} devices")
+        words.append(f"{row['world_size']} devices")
     options = row.get("options") or {}
-    said += [f"{name}={options[name]}" for name in sorted(options)]
-    return visible(" ".join(word for word in said if word))
+    words += [f"{name}={options[name]}" for name in sorted(options)]
+    return visible(" ".join(word for word in words if word))

@@ -39,7 +39,7 @@ def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FI
     """
     refuse_taken(path)
     with explained("Writing the file", path), _beside(path, files) as written:
-        found = write(written)
+        outcome = write(written)
         fd = files.open_append(written)
         try:
             files.sync(fd)
@@ -47,7 +47,7 @@ def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FI
             files.close(fd)
         if not place(files, written, path):
             raise _taken(path)
-    return found
+    return outcome
 
 
 def refuse_taken(path: Path | None) -> None:
@@ -70,14 +70,14 @@ def inside(folder: Path, name: str) -> Path:
     Whoever names a folder means that one: what somebody has put into it must not choose where
     files are made.
     """
-    found = folder / name
-    leads_to = found.resolve()
+    path = folder / name
+    leads_to = path.resolve()
     if not leads_to.is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{found} is a link to {leads_to}; nothing is written through it.",
+            f"{path} is a link to {leads_to}; nothing is written through it.",
             f"Remove the link, or name {leads_to} itself.",
         )
-    return found
+    return path
 
 
 def _taken(path: Path) -> UsageError:

@@ -88,17 +88,17 @@ def read_sysfs(files: Files) -> list[dict[str, Any]]:
     cards = []
     nodes = [node for node in files.names(_NODES) if node.isdigit()]
     for node in sorted(nodes, key=int):
-        said = _properties(files.text(f"{_NODES}/{node}/properties"))
-        if not said.get("simd_count"):
+        properties = _properties(files.text(f"{_NODES}/{node}/properties"))
+        if not properties.get("simd_count"):
             continue  # a CPU: the topology lists those as nodes too
-        card = f"/sys/class/drm/renderD{said.get('drm_render_minor', 0)}/device"
-        units = said.get("simd_per_cu") or 0
+        card = f"/sys/class/drm/renderD{properties.get('drm_render_minor', 0)}/device"
+        units = properties.get("simd_per_cu") or 0
         cards.append(
             {
-                "name": _name(files, card, said),
-                "architecture": gfx_name(said.get("gfx_target_version")),
-                "compute_units": said["simd_count"] // units if units else None,
-                "uuid": f"GPU-{said['unique_id']:x}" if said.get("unique_id") else None,
+                "name": _name(files, card, properties),
+                "architecture": gfx_name(properties.get("gfx_target_version")),
+                "compute_units": properties["simd_count"] // units if units else None,
+                "uuid": f"GPU-{properties['unique_id']:x}" if properties.get("unique_id") else None,
                 "memory_bytes": number(files.text(f"{card}/mem_info_vram_total")),
                 "power_limit_watts": _power_cap(files, card),
                 "driver": files.text("/sys/module/amdgpu/version"),
@@ -113,8 +113,8 @@ def _properties(text: str | None) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
-def _name(files: Files, card: str, said: dict[str, int]) -> str:
-    known = _NAMES.get(said.get("device_id", 0))
+def _name(files: Files, card: str, properties: dict[str, int]) -> str:
+    known = _NAMES.get(properties.get("device_id", 0))
     return known or files.text(f"{card}/product_name") or "AMD GPU"
 
 

@@ -104,13 +104,13 @@ class InstalledPrograms:
         path = self._named()
         if path is not None:
             return [Browser(path.stem, str(path), _kind(path))] if _can_start(path) else []
-        found: dict[str, Browser] = {}
+        browsers: dict[str, Browser] = {}
         for path, (name, engine) in [*self._places(), *self._fetched()]:
             # A later name of the same file (chromium-browser → chromium) is the same browser.
             if _can_start(path):
-                found.setdefault(str(path.resolve()), Browser(name, str(path), engine))
+                browsers.setdefault(str(path.resolve()), Browser(name, str(path), engine))
         # Who names none gets the first: an installed Firefox must not hide one that was fetched.
-        return sorted(found.values(), key=lambda one: one.engine != _CHROMIUM)
+        return sorted(browsers.values(), key=lambda browser: browser.engine != _CHROMIUM)
 
     def named_in_vain(self) -> str:
         path = self._named()
@@ -126,25 +126,25 @@ class InstalledPrograms:
         folders = [Path(p) for p in self._environment.get("PATH", "").split(os.pathsep) if p]
         suffix = ".exe" if self._system == "win32" else ""
         places = [
-            (folder / f"{program}{suffix}", said)
-            for program, said in _PROGRAMS.items()
+            (folder / f"{program}{suffix}", kind)
+            for program, kind in _PROGRAMS.items()
             for folder in folders
         ]
         if self._system == "darwin":
             roots = [Path("/Applications"), Path.home() / "Applications"]
-            places += [(root / inside, said) for inside, said in _MAC.items() for root in roots]
+            places += [(root / inside, kind) for inside, kind in _MAC.items() for root in roots]
         if self._system == "win32":
             names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
             roots = [Path(self._environment[n]) for n in names if n in self._environment]
-            places += [(root / inside, said) for inside, said in _WINDOWS.items() for root in roots]
+            places += [(root / inside, kind) for inside, kind in _WINDOWS.items() for root in roots]
         return places
 
     def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
         """What `accelbench setup browser` has put into the cache."""
         folder = default_folder(self._environment) / "browser"
-        found = folder.glob("chromium-*/chromium")
+        builds = folder.glob("chromium-*/chromium")
         # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
-        newest_first = sorted(found, key=lambda path: _numbers(path.parent.name), reverse=True)
+        newest_first = sorted(builds, key=lambda path: _numbers(path.parent.name), reverse=True)
         return [(path, (FETCHED, _CHROMIUM)) for path in newest_first]
 
     def version(self, browser: Browser) -> str:

@@ -125,8 +125,8 @@ def run_command(args: Sequence[str], timeout: float) -> str:
         ) from error
     log.debug("%s: exit %s", " ".join(args), ended.returncode)
     if ended.returncode:
-        said = ended.last_line or "no message"
-        raise ProbeFailedError(f"{name} ended with {ended.returncode}: {said}")
+        message = ended.last_line or "no message"
+        raise ProbeFailedError(f"{name} ended with {ended.returncode}: {message}")
     return ended.stdout
 
 

@@ -27,8 +27,8 @@ def container(files: Files | None = None, variables: Mapping[str, str] | None = 
             return f"the variable {name} is set"
     # The first process has it where a shell's variables were cleared; root alone may look.
     first = (files.text("/proc/1/environ") or "").split("\0")
-    if any(one.startswith("container=") for one in first):
+    if any(variable.startswith("container=") for variable in first):
         return "the first process was started with the variable container"
     groups = files.text("/proc/1/cgroup") or ""
-    found = next((word for word in _CGROUPS if word in groups), "")
-    return f"the first process is in a cgroup of {found.strip('/-')}" if found else ""
+    engine = next((word for word in _CGROUPS if word in groups), "")
+    return f"the first process is in a cgroup of {engine.strip('/-')}" if engine else ""

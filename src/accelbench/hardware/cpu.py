@@ -100,9 +100,9 @@ class CpuDetector:
     def facts(self) -> CpuFacts:
         """The CPU in full."""
         if self._system == "linux":
-            found = linux_facts(self._files, self._machine)
-            if found is not None:
-                return found
+            cpu = linux_facts(self._files, self._machine)
+            if cpu is not None:
+                return cpu
         if self._system == "darwin":
             return mac_facts(self._command, self._machine)
         return psutil_facts(self._machine)
@@ -183,12 +183,12 @@ def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:
 
 def mac_facts(command: Command, machine: str) -> CpuFacts:
     """From sysctl, and from psutil what sysctl does not tell."""
-    said = read_sysctls(command, _SYSCTLS)
+    sysctls = read_sysctls(command, _SYSCTLS)
     rest = psutil_facts(machine)
-    numbers = {key: int(value) for key, value in said.items() if value.isdigit()}
+    numbers = {key: int(value) for key, value in sysctls.items() if value.isdigit()}
     levels = (("L1d", "l1d"), ("L1i", "l1i"), ("L2", "l2"), ("L3", "l3"))
     return CpuFacts(
-        model=cpufacts.clean_name(said.get("machdep.cpu.brand_string", rest.model)),
+        model=cpufacts.clean_name(sysctls.get("machdep.cpu.brand_string", rest.model)),
         vendor="Apple" if "arm" in machine else "Intel",
         architecture=machine,
         topology=Topology(

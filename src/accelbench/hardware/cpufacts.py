@@ -164,12 +164,12 @@ def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
 
 def cpu_list(text: str | None) -> list[int]:
     """The kernel's lists of CPUs: "0-3,8"."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in (text or "").split(","):
         low, _, high = part.strip().partition("-")
         if low.isdigit():
-            found += range(int(low), int(high or low) + 1)
-    return found
+            cpus += range(int(low), int(high or low) + 1)
+    return cpus
 
 
 _CPUS = "/sys/devices/system/cpu"
@@ -227,10 +227,10 @@ def _kernel_size(text: str | None) -> int | None:
 
 def meminfo(text: str | None) -> Mapping[str, int]:
     """/proc/meminfo in bytes."""
-    found = {}
+    sizes = {}
     for line in (text or "").splitlines():
         key, _, value = line.partition(":")
         words = value.split()
         if words and words[0].isdigit():
-            found[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
-    return found
+            sizes[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return sizes

@@ -79,8 +79,8 @@ class CudaDetector:
             raise DriverMissingError("no NVIDIA driver is loaded")
 
     def _ask(self) -> dict[str, Any]:
-        said: dict[str, Any] = self._probe("accelbench.hardware.nvml", _TIMEOUT_SECONDS)
-        if said.get("missing") == "package":
+        answer: dict[str, Any] = self._probe("accelbench.hardware.nvml", _TIMEOUT_SECONDS)
+        if answer.get("missing") == "package":
             try:
                 return parse_smi(self._smi())
             except HardwareError as error:
@@ -88,9 +88,9 @@ class CudaDetector:
                     "an NVIDIA driver is here, but the package nvidia-ml-py is not installed",
                     _PACKAGE_REMEDY,
                 ) from error
-        if said.get("missing") == "driver":
-            raise DriverMissingError(f"NVIDIA's management library says: {said['reason']}")
-        return said
+        if answer.get("missing") == "driver":
+            raise DriverMissingError(f"NVIDIA's management library says: {answer['reason']}")
+        return answer
 
     def _smi(self) -> str:
         query = ",".join(("driver_version", *_SMI_QUERY))
@@ -119,9 +119,9 @@ def parse_smi(text: str) -> dict[str, Any]:
     return {"driver": rows[0][0] if rows else "", "cuda": None, "cards": cards}
 
 
-def devices(said: Mapping[str, Any], environment: Mapping[str, str]) -> list[Device]:
+def devices(answer: Mapping[str, Any], environment: Mapping[str, str]) -> list[Device]:
     """The cards as CUDA will number them in a worker of this environment."""
-    cards = list(said["cards"])
+    cards = list(answer["cards"])
     if not cards:
         raise NoDeviceError("an NVIDIA driver is loaded, but it has no GPU")
     places = _places(cards)
@@ -143,7 +143,7 @@ def devices(said: Mapping[str, Any], environment: Mapping[str, str]) -> list[Dev
         if order_matters and not by_bus
         else None
     )
-    return [_device(place, i, said, note) for i, place in enumerate(chosen)]
+    return [_device(place, i, answer, note) for i, place in enumerate(chosen)]
 
 
 def _places(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -159,11 +159,11 @@ def _places(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _device(
-    place: Mapping[str, Any], ordinal: int, said: Mapping[str, Any], note: str | None
+    place: Mapping[str, Any], ordinal: int, answer: Mapping[str, Any], note: str | None
 ) -> Device:
     known = ("name", "memory_bytes", "power_limit_watts", "instances")
     details = {k: v for k, v in place.items() if k not in known and v is not None}
-    details["cuda"] = said["cuda"]
+    details["cuda"] = answer["cuda"]
     if note:
         details["ordinal_note"] = note
     name = str(place["name"])
@@ -174,6 +174,6 @@ def _device(
         vendor="NVIDIA",
         memory_bytes=place["memory_bytes"],
         power_limit_watts=place["power_limit_watts"],
-        driver=str(said["driver"]),
+        driver=str(answer["driver"]),
         details=details,
     )

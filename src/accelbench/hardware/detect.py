@@ -75,23 +75,23 @@ def _detect(hardware: str, point: EntryPoint) -> list[Device | Absent]:
 def ask(hardware: str, detector: Any) -> list[Device | Absent]:
     """A detector's answer; one that raises or says nothing becomes an Absent with that reason."""
     try:
-        found = list(detector.detect())
+        answers = list(detector.detect())
     except Exception as error:
         return [_failed(hardware, "failed", type(detector).__name__, error)]
-    if not found:
+    if not answers:
         return [
             Absent(hardware, "its detector gave no answer", "Report it to the detector's author.")
         ]
-    for one in found:
-        log.debug("%s: %s", hardware, one)
-    return found
+    for answer in answers:
+        log.debug("%s: %s", hardware, answer)
+    return answers
 
 
 def _failed(hardware: str, what: str, who: str, error: Exception) -> Absent:
     log.debug("detector of %s %s", hardware, what, exc_info=error)
-    said = " ".join(str(error).split()) or "no message"
+    message = " ".join(str(error).split()) or "no message"
     return Absent(
         hardware,
-        f"its detector {what}: {type(error).__name__}: {said}",
+        f"its detector {what}: {type(error).__name__}: {message}",
         f"Run again with --debug and report what it shows of {who}.",
     )

@@ -61,15 +61,15 @@ class DirectmlDetector:
                 f"{_PACKAGE} is not installed",
                 f"Install it in place of onnxruntime: pip install {_PACKAGE}",
             ) from None
-        said = self._command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
-        names = [line.strip() for line in said.splitlines() if line.strip()]
+        output = self._command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
+        names = [line.strip() for line in output.splitlines() if line.strip()]
         cards = [name for name in names if not name.lower().startswith(_NO_CARD)]
         if not cards:
             raise NoDeviceError("Windows has no driver of a graphics card", _REMEDY)
-        one = len(cards) == 1
+        single = len(cards) == 1
         return Device(
             hardware=self.hardware,
-            name=cards[0] if one else f"the first of {', '.join(sorted(cards))}",
+            name=cards[0] if single else f"the first of {', '.join(sorted(cards))}",
             driver=build,
             details={"adapters": cards},
         )

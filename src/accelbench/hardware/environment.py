@@ -97,13 +97,13 @@ def environment(
 
 def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
     """Versions of those of the packages that are installed."""
-    found = {}
+    versions = {}
     for name in names:
         try:
-            found[name] = version_of(name)
+            versions[name] = version_of(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def git(folder: Path, command: Command = run_command) -> dict[str, Any] | None:

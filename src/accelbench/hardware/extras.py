@@ -53,7 +53,7 @@ class Extras:
 
     def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
         """Bounds of whatever else comes along; said twice, an installer's refusal is about them."""
-        own = {one.about.name for one in taken}
+        own = {need.about.name for need in taken}
         return tuple(bound for name, bound in self.bounds.items() if name not in own)
 
     def meant(self, word: str) -> str:
@@ -68,7 +68,7 @@ class Extras:
         if name in self.wanted:
             return name
         near = difflib.get_close_matches(low, [*self.offered, *engines], n=3, cutoff=0.6)
-        close = list(dict.fromkeys(engines.get(one, one) for one in near))
+        close = list(dict.fromkeys(engines.get(guess, guess) for guess in near))
         raise UsageError(
             f"There is no extra named {in_quotes(word)}.",
             f"Did you mean {' or '.join(close)}?"
@@ -92,24 +92,24 @@ def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
     wanted: dict[str, list[ExtraRequirement]] = {name: [] for name in provided}
     bounds: dict[str, str] = {}
     for line in requires:
-        found = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
+        match = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
         text = _without_extra(line)
         about = parse(text)
         if about is None:
             continue
         if about.spec and not about.conditional:
             bounds[about.name] = f"{about.name}{about.spec}"
-        if found:
-            wanted.setdefault(found.group(1), []).append(ExtraRequirement(text, about))
+        if match:
+            wanted.setdefault(match.group(1), []).append(ExtraRequirement(text, about))
     return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
 
 
 def _without_extra(line: str) -> str:
     """A requirement without the extra that asks for it; what else has to hold stays."""
-    asked, _, marker = line.partition(";")
-    found = _OF_EXTRA.match(marker.strip())
-    rest = (found["rest"] or "") if found else marker.strip()
-    return f"{asked.strip()}; {rest}" if rest else asked.strip()
+    requirement, _, marker = line.partition(";")
+    match = _OF_EXTRA.match(marker.strip())
+    rest = (match["rest"] or "") if match else marker.strip()
+    return f"{requirement.strip()}; {rest}" if rest else requirement.strip()
 
 
 def installed() -> Extras:
@@ -132,8 +132,8 @@ def installed() -> Extras:
 
 def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
     """What some extras ask for, each requirement once."""
-    found = {one.text: one for name in names for one in extras.wanted[name]}
-    return tuple(found.values())
+    by_text = {need.text: need for name in names for need in extras.wanted[name]}
+    return tuple(by_text.values())
 
 
 def lacking(
@@ -144,14 +144,14 @@ def lacking(
     A build of ONNX Runtime for other hardware stands in the place of the plain one, which would
     overwrite it.
     """
-    needed, said = [], []
-    for one in wanted:
-        other = _in_its_place(one.about.name, version_of)
+    needed, notes = [], []
+    for need in wanted:
+        other = _in_its_place(need.about.name, version_of)
         if other:
-            said.append(f"{other} is here, in the place of {one.about.name}.")
-        elif not one.is_met(version_of):
-            needed.append(one)
-    return tuple(needed), tuple(said)
+            notes.append(f"{other} is here, in the place of {need.about.name}.")
+        elif not need.is_met(version_of):
+            needed.append(need)
+    return tuple(needed), tuple(notes)
 
 
 def _in_its_place(name: str, version_of: VersionOf) -> str:
@@ -166,12 +166,12 @@ def refuse_clashes(needed: Iterable[ExtraRequirement], version_of: VersionOf) ->
     Raises:
         SurroundingsError: two packages would clash.
     """
-    new = {one.about.name for one in needed}
+    new = {need.about.name for need in needed}
     for clash in CLASHES:
         coming = [name for name in clash.packages if name in new]
-        there = [name for name in clash.packages if version_of(name) is not None]
-        if coming and len({*coming, *there}) >= clash.least:
-            both = " and ".join(dict.fromkeys([*coming, *there]))
+        present = [name for name in clash.packages if version_of(name) is not None]
+        if coming and len({*coming, *present}) >= clash.least:
+            both = " and ".join(dict.fromkeys([*coming, *present]))
             raise SurroundingsError(
                 f"{both} do not get along in one environment: {clash.said}.",
                 "Install them in two environments.",

@@ -82,9 +82,9 @@ def boost(files: Files) -> bool | NotAvailable:
 
 def frequencies_mhz(files: Files) -> dict[int, float]:
     """Present frequency of a few CPUs; none where the kernel does not show them."""
-    found = {}
+    frequencies = {}
     for cpu in spread(online(files), _SAMPLED_CPUS):
         value = number(files.text(f"{_CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"))
         if value is not None:
-            found[cpu] = value / 1000
-    return found
+            frequencies[cpu] = value / 1000
+    return frequencies

@@ -222,8 +222,8 @@ class ProcessesMemory(HostMemory):
 
     def _private(self) -> int:
         total = 0
-        for one in self._processes():
-            own = private_bytes(one)
+        for process in self._processes():
+            own = private_bytes(process)
             if own is None:
                 self.known = False
             total += own or 0
@@ -266,8 +266,8 @@ def private_bytes(process: psutil.Process) -> int | None:
     try:
         with contextlib.suppress(psutil.AccessDenied):
             return int(process.memory_full_info().uss)
-        found = process.memory_info()
-        return int(found.rss - getattr(found, "shared", 0))
+        memory = process.memory_info()
+        return int(memory.rss - getattr(memory, "shared", 0))
     except psutil.AccessDenied:
         return None
     except psutil.Error:

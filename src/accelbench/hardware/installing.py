@@ -60,7 +60,7 @@ class Environment:
     @property
     def installer(self) -> str:
         """uv for an environment of uv's, else pip; the other one where that is missing."""
-        have = [name for name, there in (("pip", self.pip), ("uv", self.uv)) if there]
+        have = [name for name, tool in (("pip", self.pip), ("uv", self.uv)) if tool]
         if self.by_uv and "uv" in have:
             return "uv"
         return have[0] if have else ""

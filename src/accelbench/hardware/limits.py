@@ -83,19 +83,19 @@ def find_groups(cgroup: str, mountinfo: str) -> dict[str, list[Group]]:
         names, _, path = rest.partition(":")
         for name in names.split(",") if hierarchy != "0" else ["unified"]:
             own[name] = path
-    found: dict[str, list[Group]] = {"cpu": [], "memory": []}
+    by_controller: dict[str, list[Group]] = {"cpu": [], "memory": []}
     for line in mountinfo.splitlines():
         left, separator, right = line.partition(" - ")
         if not separator or not right.startswith("cgroup"):
             continue
         kind, _, options = right.split(maxsplit=2)
         root, mount = left.split()[3:5]
-        for controller, groups in found.items():
+        for controller, groups in by_controller.items():
             if kind == "cgroup2" and "unified" in own:
                 groups.append(Group(2, _chain(mount, root, own["unified"])))
             elif kind == "cgroup" and controller in options.split(",") and controller in own:
                 groups.append(Group(1, _chain(mount, root, own[controller])))
-    return found
+    return by_controller
 
 
 def _chain(mount: str, root: str, path: str) -> tuple[str, ...]:

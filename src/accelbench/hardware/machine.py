@@ -182,37 +182,37 @@ def noise_warnings(
         slowed: How many times its fastest step the median took, where that is known.
         threads: How many the engine used, where it tells.
     """
-    found = []
+    warnings = []
     if (disturbance.foreign or 0) > FOREIGN_SHARE:
-        found.append(_crowded(disturbance.foreign or 0, before, slowed, threads))
+        warnings.append(_crowded(disturbance.foreign or 0, before, slowed, threads))
     if (disturbance.steal or 0) > STEAL_SHARE:
-        found.append(
+        warnings.append(
             f"The hypervisor gave {_percent(disturbance.steal)} of this machine's CPU time to"
             " others (steal); latencies are too long by at least that. Measure again on a quieter"
             " host or use --launches."
         )
     if (disturbance.quota_stopped or 0) > QUOTA_SHARE:
-        found.append(
+        warnings.append(
             f"The container's CPU quota stopped it for {_percent(disturbance.quota_stopped)} of the"
             " time; use as many threads as the quota has CPUs, or raise the quota."
         )
     if (disturbance.swapped_bytes or 0) > SWAPPED_BYTES:
-        found.append(
+        warnings.append(
             f"The machine swapped {(disturbance.swapped_bytes or 0) / 2**20:.0f} MB while this was"
             " measured; use a smaller batch or free memory."
         )
     if disturbance.throttle_events:
-        found.append(
+        warnings.append(
             f"The CPU slowed itself down for heat {disturbance.throttle_events} times while this"
             " was measured; let it cool, or measure for longer to see the steady clock."
         )
     set_to = before.governor
     if isinstance(set_to, str) and set(set_to.split(", ")) - STEADY_GOVERNORS:
-        found.append(
+        warnings.append(
             f"The CPU frequency governor is {set_to}: clocks follow the load, so short steps look"
             " slower than long ones. Set it with: sudo cpupower frequency-set -g performance"
         )
-    return found
+    return warnings
 
 
 #: By how much the median step is slower than the fastest before that is worth a word.
@@ -226,14 +226,14 @@ def _crowded(
 
     Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
     """
-    said = [f"Other processes used {_percent(foreign)} of the CPUs while this was measured."]
+    sentences = [f"Other processes used {_percent(foreign)} of the CPUs while this was measured."]
     if slowed is not None and slowed >= _SEEN:  # of a single sample it is 1
-        said.append(f"The median step took {slowed:.3g} times as long as the fastest.")
-    said.append("Close them or use --launches.")
+        sentences.append(f"The median step took {slowed:.3g} times as long as the fastest.")
+    sentences.append("Close them or use --launches.")
     free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))
     if threads is None or threads > free:
-        said.append(f"With --threads {free} each thread has a CPU of its own.")
-    return " ".join(said)
+        sentences.append(f"With --threads {free} each thread has a CPU of its own.")
+    return " ".join(sentences)
 
 
 def _percent(share: float | None) -> str:

@@ -51,8 +51,8 @@ class MpsDetector:
             raise NoDeviceError("Metal exists on macOS only", _REMEDY)
         if self._machine != "arm64":
             raise NoDeviceError("this Mac has no Apple chip", _REMEDY)
-        said = read_sysctls(self._command, ("machdep.cpu.brand_string", "hw.memsize"))
-        chip, memory = said.get("machdep.cpu.brand_string"), said.get("hw.memsize")
+        sysctls = read_sysctls(self._command, ("machdep.cpu.brand_string", "hw.memsize"))
+        chip, memory = sysctls.get("machdep.cpu.brand_string"), sysctls.get("hw.memsize")
         card = self._card()
         return Device(
             hardware="mps",

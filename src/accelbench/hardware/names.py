@@ -62,12 +62,12 @@ def gpu_here(detect: Detect = detect) -> str:
     """
     reasons = []
     for name in GPU_PLATFORMS:
-        found = detect(name)
-        if any(isinstance(one, Device) for one in found):
+        answers = detect(name)
+        if any(isinstance(answer, Device) for answer in answers):
             return name
-        reasons += [f"{name}: {one.reason}" for one in found if isinstance(one, Absent)]
+        reasons += [f"{name}: {answer.reason}" for answer in answers if isinstance(answer, Absent)]
     platform, intels = _INTELS
-    if any(isinstance(one, Device) and one.unit == GPU for one in detect(platform)):
+    if any(isinstance(answer, Device) and answer.unit == GPU for answer in detect(platform)):
         return intels
     raise SurroundingsError(
         f"No GPU is here. {'; '.join(reasons)}.", f"accelbench hardware {GPU} says what brings one."

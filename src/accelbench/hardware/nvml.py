@@ -85,9 +85,9 @@ def _processes(nvml: Any, handle: Any) -> list[int] | None:
 
 def _instances(nvml: Any, handle: Any) -> list[dict[str, Any]]:
     """The MIG instances of a card that is cut up."""
-    found = []
+    instances = []
     for index in range(_asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
         part = _asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
         if part is not None:
-            found.append(_identity(nvml, part))
-    return found
+            instances.append(_identity(nvml, part))
+    return instances

@@ -44,7 +44,7 @@ def main() -> dict[str, Any]:
 
     core = openvino.Core()
 
-    def said(device: str, name: str) -> Any:
+    def property_of(device: str, name: str) -> Any:
         try:
             return core.get_property(device, name)
         except RuntimeError:
@@ -55,11 +55,11 @@ def main() -> dict[str, Any]:
         "devices": [
             {
                 "device": device,
-                "name": said(device, "FULL_DEVICE_NAME"),
-                "capabilities": sorted(said(device, "OPTIMIZATION_CAPABILITIES") or ()),
-                "memory_bytes": said(device, "GPU_DEVICE_TOTAL_MEM_SIZE"),
-                "units": said(device, "GPU_EXECUTION_UNITS_COUNT"),
-                "architecture": said(device, "DEVICE_ARCHITECTURE"),
+                "name": property_of(device, "FULL_DEVICE_NAME"),
+                "capabilities": sorted(property_of(device, "OPTIMIZATION_CAPABILITIES") or ()),
+                "memory_bytes": property_of(device, "GPU_DEVICE_TOTAL_MEM_SIZE"),
+                "units": property_of(device, "GPU_EXECUTION_UNITS_COUNT"),
+                "architecture": property_of(device, "DEVICE_ARCHITECTURE"),
             }
             for device in core.available_devices
         ],
@@ -98,30 +98,30 @@ class OpenvinoDetector:
         except HardwareError as error:
             return [absent(self.hardware, error, _REINSTALL)]
 
-    def _devices(self, said: dict[str, Any]) -> list[Device | Absent]:
-        if not said["devices"]:
+    def _devices(self, info: dict[str, Any]) -> list[Device | Absent]:
+        if not info["devices"]:
             raise NoDeviceError("OpenVINO is installed, but finds no device")
-        units = [self._device(one, i, said["version"]) for i, one in enumerate(said["devices"])]
+        units = [self._device(unit, i, info["version"]) for i, unit in enumerate(info["devices"])]
         return [*units, _choosing(units)]
 
-    def _device(self, one: dict[str, Any], ordinal: int, version: str) -> Device:
-        memory, count = one["memory_bytes"], one["units"] or 1
-        if one["device"] == "CPU":
+    def _device(self, unit: dict[str, Any], ordinal: int, version: str) -> Device:
+        memory, count = unit["memory_bytes"], unit["units"] or 1
+        if unit["device"] == "CPU":
             host = self._host()
             if isinstance(host, Device):
                 memory, count = host.memory_bytes, host.count
         return Device(
             hardware="openvino",
-            name=one["name"] or one["device"],
+            name=unit["name"] or unit["device"],
             ordinal=ordinal,
-            unit=one["device"].partition(".")[0].lower(),
+            unit=unit["device"].partition(".")[0].lower(),
             memory_bytes=memory,
             count=count,
             driver=f"OpenVINO {version.split('-')[0]}",
             details={
-                "device": one["device"].lower(),
-                "capabilities": one["capabilities"],
-                "architecture": one["architecture"],
+                "device": unit["device"].lower(),
+                "capabilities": unit["capabilities"],
+                "architecture": unit["architecture"],
             },
         )
 

@@ -66,13 +66,13 @@ class RocmDetector:
     def _by_library(self) -> list[dict[str, Any]]:
         """amdsmi's answers; none where it is missing or fails, since /sys has the essentials."""
         try:
-            said = self._probe("accelbench.hardware.amdgpu", _TIMEOUT_SECONDS)
+            answer = self._probe("accelbench.hardware.amdgpu", _TIMEOUT_SECONDS)
         except HardwareError as error:
             log.debug("amdsmi: %s", error)
             return []
-        if "missing" in said:
-            log.debug("amdsmi: no %s: %s", said["missing"], said.get("reason"))
-        cards: list[dict[str, Any]] = said.get("cards", [])
+        if "missing" in answer:
+            log.debug("amdsmi: no %s: %s", answer["missing"], answer.get("reason"))
+        cards: list[dict[str, Any]] = answer.get("cards", [])
         return cards
 
 

@@ -49,18 +49,18 @@ class Roofline:
 
 def rooflines_of(platform: str) -> tuple[Roofline, ...]:
     """Every documented device of a platform."""
-    return tuple(one for one in _TABLE if platform in one.platforms)
+    return tuple(device for device in _TABLE if platform in device.platforms)
 
 
 def roofline(platform: str, name: str) -> Roofline | None:
     """A documented device by its name; by "" or a kind of unit, the one that stands for it."""
     name = _TYPICAL.get((platform, name), name)
-    return next((one for one in rooflines_of(platform) if one.name == name), None)
+    return next((device for device in rooflines_of(platform) if device.name == name), None)
 
 
-def is_called(roofline: Roofline, found: str) -> bool:
+def is_called(roofline: Roofline, name: str) -> bool:
     """Whether a device that was found here is this one, by the name its driver gives it."""
-    return _bare(found) == _bare(roofline.device)
+    return _bare(name) == _bare(roofline.device)
 
 
 def _bare(name: str) -> str:

@@ -89,15 +89,15 @@ class TpuDetector:
         ]
 
     def _chips(self) -> list[str]:
-        found = []
+        chips = []
         for slot in self._files.names(_PCI):
             if number(self._files.text(f"{_PCI}/{slot}/vendor")) != _GOOGLE:
                 continue
             name = _CHIPS.get(number(self._files.text(f"{_PCI}/{slot}/device")) or 0)
             # Google's network and disk adapters have the same vendor: only known chips count.
             if name:
-                found.append(name)
-        return found
+                chips.append(name)
+        return chips
 
     def _doors(self) -> list[str]:
         accel = [f"/dev/{n}" for n in self._files.names("/dev") if re.fullmatch(r"accel\d+", n)]

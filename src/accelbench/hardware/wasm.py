@@ -19,8 +19,8 @@ class WasmDetector:
 
     def detect(self) -> list[Device | Absent]:
         engines = ("chromium", "firefox", "webkit")
-        found = browser_devices(self.hardware, self._programs, engines)
-        return [_without_adapter(one) if isinstance(one, Device) else one for one in found]
+        units = browser_devices(self.hardware, self._programs, engines)
+        return [_without_adapter(unit) if isinstance(unit, Device) else unit for unit in units]
 
 
 def _without_adapter(device: Device) -> Device:

@@ -16,6 +16,6 @@ class WebnnDetector:
         self._programs = programs or InstalledPrograms()
 
     def detect(self) -> list[Device | Absent]:
-        found = browser_devices(self.hardware, self._programs, ("chromium",))
+        units = browser_devices(self.hardware, self._programs, ("chromium",))
         # The one that was fetched has a backend, which many others have not.
-        return sorted(found, key=lambda one: not (isinstance(one, Device) and one.name == FETCHED))
+        return sorted(units, key=lambda dev: not (isinstance(dev, Device) and dev.name == FETCHED))

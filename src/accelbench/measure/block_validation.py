@@ -74,13 +74,13 @@ def samples_of(block: Block) -> list[int]:
     return list(phases[0]) if len(phases) == 1 else [sum(t) for t in zip(*phases, strict=True)]
 
 
-def _refuse_names(found: Any, timing: Timing, phases: Sequence[str]) -> None:
-    if not isinstance(found, Mapping):
-        raise _bad(f"its times are a {type(found).__name__}")
-    names = set(found)
+def _refuse_names(phase_times: Any, timing: Timing, phases: Sequence[str]) -> None:
+    if not isinstance(phase_times, Mapping):
+        raise _bad(f"its times are a {type(phase_times).__name__}")
+    names = set(phase_times)
     allowed = [set(phases)] if timing is Timing.PHASES else [set(_WHOLE_STEP), set(phases)]
     if names not in allowed or not names:
-        has = ", ".join(str(name) for name in found) or "none"
+        has = ", ".join(str(name) for name in phase_times) or "none"
         raise _bad(f"it has the phases {has} where the session has {', '.join(phases)}")
 
 
@@ -89,7 +89,7 @@ def _refuse_times(name: str, times: Any, wanted: int, least: int) -> None:
         raise _bad(f"the times of {name} are a {type(times).__name__}")
     if len(times) != wanted:
         raise _bad(f"it has {len(times)} times of {name} where {wanted} were asked for")
-    wrong = next((one for one in times if not _is_whole(one) or one < least), None)
+    wrong = next((time for time in times if not _is_whole(time) or time < least), None)
     if wrong is not None:
         raise _bad(f"a {name} took {in_quotes(wrong)} ns, which is no positive whole number")
 
@@ -102,7 +102,7 @@ def _refuse_stamps(block: Block, timing: Timing) -> None:
         raise _bad(f"it has the tokens of {len(block.token_ns)} requests, timed {timing}")
     for stamps, whole in zip(block.token_ns, samples_of(block), strict=True):
         rising = all(a <= b for a, b in pairwise(stamps))
-        if not all(_is_whole(one) and one > 0 for one in stamps) or not rising:
+        if not all(_is_whole(stamp) and stamp > 0 for stamp in stamps) or not rising:
             raise _bad("the times of its tokens are not positive whole numbers that rise")
         if stamps and stamps[-1] > whole:
             raise _bad(f"a token came after {stamps[-1]} ns in a request of {whole} ns")

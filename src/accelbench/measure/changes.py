@@ -99,11 +99,11 @@ def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
     kept = np.array([i for i in range(len(logs)) if i not in alone], dtype=np.int64)
     of_levels = noise * math.sqrt(_alike(logs[kept]))
     steps = _held(logs[kept], cuts_of(logs[kept], of_levels), of_levels, least)
-    found = tuple(Step(int(kept[s.at]), s.share, s.low, s.high, s.p_value) for s in steps)
+    run_steps = tuple(Step(int(kept[s.at]), s.share, s.low, s.high, s.p_value) for s in steps)
     since = steps[-1].at if steps else 0
     last = len(logs) - 1
     return Course(
-        found,
+        run_steps,
         tuple(Spike(i, math.expm1(off)) for i, off in sorted(alone.items()) if i != last),
         _drift(logs[kept][since:], kept[since:], least),
         Spike(last, math.expm1(alone[last])) if last in alone else None,
@@ -115,7 +115,7 @@ def courses(several: Sequence[Sequence[float]], least: float = LEAST_EFFECT) -> 
     """`course` of each. Of thousands of short series those of one length are cut together, which
     takes a tenth of the time; what has a point that is off is looked at by itself.
     """
-    found: list[Course | None] = [None] * len(several)
+    batch_courses: list[Course | None] = [None] * len(several)
     by_length: dict[int, list[int]] = {}
     for place, values in enumerate(several):
         by_length.setdefault(len(values), []).append(place)
@@ -123,11 +123,11 @@ def courses(several: Sequence[Sequence[float]], least: float = LEAST_EFFECT) -> 
         # From so many points on neighbours may be alike, which asks for more than a partition.
         if 2 * SHORTEST <= n < 2 * _PER_LAG and len(places) > 1:
             logs = np.log(np.array([several[i] for i in places], dtype=np.float64))
-            for place, one in zip(places, _together(logs, least), strict=True):
-                found[place] = one
+            for place, series_course in zip(places, _together(logs, least), strict=True):
+                batch_courses[place] = series_course
     return [
-        course(values, least) if one is None else one
-        for values, one in zip(several, found, strict=True)
+        course(values, least) if batch_course is None else batch_course
+        for values, batch_course in zip(several, batch_courses, strict=True)
     ]
 
 
@@ -196,14 +196,14 @@ def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
     Of the last point the neighbours are the ones before it: it is not known to be one.
     """
     far = max(math.log1p(least), _ALONE * noise)
-    found: dict[int, float] = {}
+    spikes: dict[int, float] = {}
     if len(logs) < 3 or float(logs.max() - logs.min()) <= far:
-        return found
+        return spikes
     places = _off_by(logs, far)
     known, n = logs.tolist(), len(logs)
     for i in places:
         off = known[i] - median([known[j] for j in (i - 2, i - 1, i + 1, i + 2) if 0 <= j < n])
-        if abs(off) <= far or i - 1 in found:
+        if abs(off) <= far or i - 1 in spikes:
             continue
         near = [known[j] for j in (i - 1, i + 1) if 0 <= j < n]
         if i == n - 1:
@@ -211,8 +211,8 @@ def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
         elif i == 0:
             near = [known[1], known[2]]
         if max(near) - min(near) < abs(off) / 2:
-            found[i] = off
-    return found
+            spikes[i] = off
+    return spikes
 
 
 def _off_by(logs: Values, far: float) -> list[int]:
@@ -246,9 +246,9 @@ def _steps(logs: Values, cuts: Sequence[int], noise: float) -> list[Step]:
     levels = [float(piece.sum()) / len(piece) for piece in pieces]
     freedom = max(len(logs) - len(pieces), 1)
     rest = [piece - level for piece, level in zip(pieces, levels, strict=True)]
-    within = max(math.sqrt(sum(float(one @ one) for one in rest) / freedom), noise)
+    within = max(math.sqrt(sum(float(residual @ residual) for residual in rest) / freedom), noise)
     beyond = t_quantile(1.0 - _ALPHA / 2.0, freedom)
-    found = []
+    steps = []
     for number, at in enumerate(cuts):
         before, after = len(pieces[number]), len(pieces[number + 1])
         error = within * math.sqrt(1.0 / before + 1.0 / after)
@@ -256,8 +256,8 @@ def _steps(logs: Values, cuts: Sequence[int], noise: float) -> list[Step]:
         p_value = 2.0 * t_cdf(-abs(effect) / error, freedom)
         reach = beyond * error
         low, high = math.expm1(effect - reach), math.expm1(effect + reach)
-        found.append(Step(at, math.expm1(effect), low, high, p_value))
-    return found
+        steps.append(Step(at, math.expm1(effect), low, high, p_value))
+    return steps
 
 
 def _drift(logs: Values, where: NDArray[np.int64], least: float) -> Drift | None:

@@ -88,8 +88,8 @@ def median_estimate(samples: Samples, level: float = 0.95) -> MedianEstimate | N
 
 def median_interval(samples: Samples, level: float = 0.95) -> Interval | None:
     """Interval of the median; None below five samples. The same input gives the same interval."""
-    found = median_estimate(samples, level)
-    return found.interval if found else None
+    estimate = median_estimate(samples, level)
+    return estimate.interval if estimate else None
 
 
 def mean_interval(samples: Samples, level: float = 0.95) -> Interval | None:

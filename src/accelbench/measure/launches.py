@@ -102,7 +102,7 @@ class Noise:
 def pooled_noise(runs: Iterable[Sequence[float]]) -> Noise | None:
     """`aa_noise` of launches in several runs: what differs between runs is no noise of launches."""
     logs = [logs_of(medians) for medians in runs]
-    return pooled([Noise(spread(one), len(one) - 1) for one in logs if len(one) > 1])
+    return pooled([Noise(spread(run), len(run) - 1) for run in logs if len(run) > 1])
 
 
 def pooled(parts: Sequence[Noise]) -> Noise | None:
@@ -257,7 +257,7 @@ def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
 def spread(logs: Sequence[float]) -> float:
     """The standard deviation. That of `statistics` computes in fractions: ten times as long."""
     center = fmean(logs)
-    return math.sqrt(math.fsum((one - center) ** 2 for one in logs) / (len(logs) - 1))
+    return math.sqrt(math.fsum((log - center) ** 2 for log in logs) / (len(logs) - 1))
 
 
 def p_value(center: float, error: float, freedom: float) -> float:

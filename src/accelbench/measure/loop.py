@@ -259,9 +259,9 @@ def _steady_state(
         # The first block is one sample: only then is it known how many fill a report.
         most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
         latest: list[int] = []
-        asked = min(wanted, most)
-        most_asked = max(most_asked, asked)
-        for block in _blocks(session, inputs, asked, resolution, unbroken):
+        block_size = min(wanted, most)
+        most_asked = max(most_asked, block_size)
+        for block in _blocks(session, inputs, block_size, resolution, unbroken):
             latest += samples_of(block)
             compilations += block.compilations
         samples += latest
@@ -380,12 +380,12 @@ def _judge(
         quality = Quality.UNSTEADY
         times = "once" if steady.compilations == 1 else f"{steady.compilations} times"
         warnings.append(f"It was compiled anew {times} while it was measured.")
-    found = drift(steady.samples)
-    drifted = drift_quality(found, clock_fell=None)
-    if drifted is not None and found is not None:
+    trend = drift(steady.samples)
+    drifted = drift_quality(trend, clock_fell=None)
+    if drifted is not None and trend is not None:
         quality = drifted
-        way = "slower" if found.relative > 0 else "faster"
-        warnings.append(f"The step became {abs(found.relative):.0%} {way} during the measurement.")
+        way = "slower" if trend.relative > 0 else "faster"
+        warnings.append(f"The step became {abs(trend.relative):.0%} {way} during the measurement.")
     if steady.decision.quality is Quality.UNUSABLE:
         quality = Quality.UNUSABLE  # whatever else it is
         warnings.append(_too_wide(steady))

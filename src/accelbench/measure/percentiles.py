@@ -77,13 +77,13 @@ def percentile(samples: Samples, q: float, effective_n: float) -> Percentile | N
     effective = max(min(effective_n, row.size / integrated_time(beyond)), 1.0)
     low, high = _enclosing(effective, q / 100.0)
     scale = row.size / effective
-    found = Percentile(
+    estimate = Percentile(
         value,
         None if low is None else float(row[order[math.floor(low * scale)]]),
         None if high is None else float(row[order[min(math.ceil(high * scale), row.size - 1)]]),
         rough=effective < required_size(q),
     )
-    return Percentile(value, found.low, found.high, rough=found.rough or found.wide)
+    return Percentile(value, estimate.low, estimate.high, rough=estimate.rough or estimate.wide)
 
 
 def _required(q: float, beyond: int) -> float:

@@ -56,12 +56,12 @@ def noise_between(
         judged: which of its runs is judged by it: a change would be part of the noise that it is
             held against. Where levels begin it tells with the others.
     """
-    beside = [found for runs in neighbours if len(runs) >= FEWEST_RUNS and (found := _seen(runs))]
-    parts = [prior, *(Noise(one.value, 1.0) for one in beside[:MOST_NEIGHBOURS])]
+    beside = [noise for runs in neighbours if len(runs) >= FEWEST_RUNS and (noise := _seen(runs))]
+    parts = [prior, *(Noise(neighbour.value, 1.0) for neighbour in beside[:MOST_NEIGHBOURS])]
     mine = _seen(own, judged)
-    found = pooled(parts if mine is None else [*parts, mine])
-    assert found is not None
-    return found
+    estimate = pooled(parts if mine is None else [*parts, mine])
+    assert estimate is not None
+    return estimate
 
 
 def noise_of_levels(levels: Iterable[Sequence[float]], prior: Noise = PRIOR) -> Noise:
@@ -72,9 +72,9 @@ def noise_of_levels(levels: Iterable[Sequence[float]], prior: Noise = PRIOR) -> 
         prior: where there is no history.
     """
     known = [level for level in levels if len(level) > 1]
-    found = pooled([prior, *(Noise(spread(level), len(level) - 1.0) for level in known)])
-    assert found is not None
-    return found
+    estimate = pooled([prior, *(Noise(spread(level), len(level) - 1.0) for level in known)])
+    assert estimate is not None
+    return estimate
 
 
 def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
@@ -88,7 +88,7 @@ def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
     if len(known) < 2:
         return None
     squares, freedom = 0.0, 0
-    for level in (found for found in levels if found):
+    for level in (piece for piece in levels if piece):
         middle = math.fsum(means[at] for at in level) / len(level)
         squares += math.fsum((means[at] - middle) ** 2 for at in level)
         freedom += len(level) - 1
@@ -97,7 +97,7 @@ def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
     within = pooled_noise(known)
     of_launches = 0.0
     if within is not None:
-        of_launches = within.value**2 * math.fsum(1.0 / len(one) for one in known) / len(known)
+        of_launches = within.value**2 * math.fsum(1.0 / len(run) for run in known) / len(known)
     return Noise(math.sqrt(max(squares / freedom - of_launches, 0.0)), float(freedom))
 
 
@@ -108,6 +108,6 @@ def _levels(means: Sequence[float]) -> list[Sequence[int]]:
     every = range(len(means))
     if len(means) < FEWEST_RUNS:
         return [every]
-    steps = course([math.exp(one) for one in means], LEAST_EFFECT).steps
+    steps = course([math.exp(mean) for mean in means], LEAST_EFFECT).steps
     edges = [0, *(step.at for step in steps), len(means)]
     return [every[a:b] for a, b in pairwise(edges)]

@@ -110,34 +110,34 @@ class StoppingRule:
             return self._fixed(samples) if n >= self.fixed else before
         out_of_time = elapsed_ns >= self.time_limit_ns and n >= MINIMUM_SAMPLES
         is_look = n >= self.minimum and self.next_look(n - 1) == n
-        found = median_estimate(samples) if out_of_time or is_look else None
-        if found is None:
+        estimate = median_estimate(samples) if out_of_time or is_look else None
+        if estimate is None:
             return before
         center = float(np.median(series(samples)))
-        stalls = before.stalls + 1 if self._stalled(before.interval, found.interval) else 0
-        now = Decision(False, None, found.interval, stalls)
-        if n >= self.minimum and self._narrow(found, center):
+        stalls = before.stalls + 1 if self._stalled(before.interval, estimate.interval) else 0
+        now = Decision(False, None, estimate.interval, stalls)
+        if n >= self.minimum and self._narrow(estimate, center):
             return replace(now, stop=True, quality=Quality.CONVERGED)
         met = stalls >= self.stalls and elapsed_ns >= self.least_ns
-        if is_look and met and found.effective >= self.noise_known:
+        if is_look and met and estimate.effective >= self.noise_known:
             return replace(now, stop=True, quality=worth(Quality.NOISE_LIMITED, now, center))
         if out_of_time:
             return replace(now, stop=True, quality=worth(Quality.TIME_LIMITED, now, center))
         return now
 
     def _fixed(self, samples: Samples) -> Decision:
-        found = median_estimate(samples)
-        if found is None:
+        estimate = median_estimate(samples)
+        if estimate is None:
             return Decision(True, Quality.FIXED)
-        now = Decision(True, Quality.FIXED, found.interval)
+        now = Decision(True, Quality.FIXED, estimate.interval)
         if len(samples) < self.minimum:
             return now
         return replace(now, quality=worth(Quality.FIXED, now, float(np.median(series(samples)))))
 
-    def _narrow(self, found: MedianEstimate, center: float) -> bool:
-        wide = found.interval.relative_half_width(center)
+    def _narrow(self, estimate: MedianEstimate, center: float) -> bool:
+        wide = estimate.interval.relative_half_width(center)
         # Of samples that are all alike there is nothing more to know.
-        return wide <= self.half_width and (wide == 0.0 or found.effective >= self.known)
+        return wide <= self.half_width and (wide == 0.0 or estimate.effective >= self.known)
 
     def _stalled(self, previous: Interval | None, interval: Interval) -> bool:
         if previous is None:

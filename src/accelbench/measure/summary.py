@@ -79,16 +79,16 @@ def _steps(steps: Series) -> Summary:
 def _percentiles(steps: Series) -> Summary:
     """p90, p95 and p99, each with its interval and whether it is rough."""
     effective = effective_size(steps)
-    found: Summary = {}
+    summary: Summary = {}
     for name, q in PERCENTILES.items():
-        one = percentile(steps, q, effective)
-        found |= {
-            f"latency_{name}_ms": _ms(one.value) if one else None,
-            f"latency_{name}_low_ms": _ms(one.low) if one else None,
-            f"latency_{name}_high_ms": _ms(one.high) if one else None,
-            f"latency_{name}_rough": one.rough if one else None,
+        figure = percentile(steps, q, effective)
+        summary |= {
+            f"latency_{name}_ms": _ms(figure.value) if figure else None,
+            f"latency_{name}_low_ms": _ms(figure.low) if figure else None,
+            f"latency_{name}_high_ms": _ms(figure.high) if figure else None,
+            f"latency_{name}_rough": figure.rough if figure else None,
         }
-    return found
+    return summary
 
 
 def _unknown_steps() -> Summary:

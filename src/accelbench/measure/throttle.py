@@ -50,8 +50,8 @@ def drift(samples: Samples) -> Drift | None:
         return None
     relative = last / first - 1.0
     one_way = min(first, last) <= between <= max(first, last)
-    found = abs(relative) > LEAST_CHANGE and one_way and _apart(start, end)
-    return Drift(relative, found)
+    is_drift = abs(relative) > LEAST_CHANGE and one_way and _apart(start, end)
+    return Drift(relative, is_drift)
 
 
 def _apart(start: Samples, end: Samples) -> bool:
@@ -61,15 +61,15 @@ def _apart(start: Samples, end: Samples) -> bool:
     return before.high < after.low or after.high < before.low
 
 
-def drift_quality(found: Drift | None, clock_fell: bool | None) -> Quality | None:
+def drift_quality(trend: Drift | None, clock_fell: bool | None) -> Quality | None:
     """The quality a drift imposes, None where it imposes none.
 
     Args:
-        found: what `drift` answered.
+        trend: what `drift` answered.
         clock_fell: whether the device's clock was seen to fall during the run, or it
             reported throttling; None where it has no such counter. Only with that
             evidence is a slow-down called throttled: a neighbour's load looks the same.
     """
-    if found is None or not found.found:
+    if trend is None or not trend.found:
         return None
-    return Quality.THROTTLED if found.slower and clock_fell else Quality.UNSTEADY
+    return Quality.THROTTLED if trend.slower and clock_fell else Quality.UNSTEADY

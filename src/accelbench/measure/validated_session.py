@@ -114,8 +114,8 @@ class CheckedSession:
         blocks = cast(ContinuousBlocks, self._session).unbroken_blocks(inputs, steps, samples)
         took = self._now() - start
         if len(blocks) != samples:
-            said = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
-            raise CaseError("bad_block", said, RUNTIMES_FAULT)
+            message = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
+            raise CaseError("bad_block", message, RUNTIMES_FAULT)
         for block in blocks:
             self._refuse_bad(block, steps, Timing.WHOLE)
         self._held(inputs, blocks, took, Timing.WHOLE)
@@ -133,17 +133,17 @@ class CheckedSession:
     def _held(self, inputs: Any, blocks: Sequence[Block], took: int, timing: Timing) -> None:
         if self._wall is None:
             return
-        said = [ns for block in blocks for ns in samples_of(block)]
-        self._refuse_too_long(sum(said), took, len(said))
+        samples = [ns for block in blocks for ns in samples_of(block)]
+        self._refuse_too_long(sum(samples), took, len(samples))
         if timing is Timing.DEVICE:
             return  # a device has not worked for all of the time
-        self.beside_ns = took - sum(said)
-        self.hidden_ns = self._allowed.hidden_ns(took, sum(said))
+        self.beside_ns = took - sum(samples)
+        self.hidden_ns = self._allowed.hidden_ns(took, sum(samples))
         first, self._fresh = self._fresh, False
         if first:  # inputs are brought to where they are read, and what is used first is imported
             return
-        self.explained = self.explained.and_one(took, sum(said))
-        self._doubts = self._doubts.and_one(took, sum(said))
+        self.explained = self.explained.and_one(took, sum(samples))
+        self._doubts = self._doubts.and_one(took, sum(samples))
         self._doubted_steps += sum(block.steps for block in blocks)
         if self._doubts.is_doubtful(self._allowed):
             self._refuse_unexplained(inputs, blocks[-1].steps, timing)
@@ -160,11 +160,11 @@ class CheckedSession:
 
     def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:
         """Ask again, some more steps at once; who explains most of them is believed."""
-        found, steps = self._doubts, max(self._doubted_steps, 1)
-        few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
-        least = max(doubted, self._steps_for(found, steps), 2)
+        total, steps = self._doubts, max(self._doubted_steps, 1)
+        few = random.Random(total.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
+        least = max(doubted, self._steps_for(total, steps), 2)
         again, explained, doubtful, short = TimeBudget(), 0, 0, 0
-        struck, looked = self._allowed.struck, found.said_ns / steps
+        struck, looked = self._allowed.struck, total.said_ns / steps
         while doubtful <= struck and explained < MOST_AGAIN - struck:
             if explained + doubtful >= _LEAST_AGAIN and again.wall_ns > _LONG_NS:
                 break
@@ -182,11 +182,11 @@ class CheckedSession:
                 explained += 1
         if doubtful * MOST_AGAIN < (struck + 1) * (explained + doubtful):
             return
-        found += again
+        total += again
         raise CaseError(
             "wrong_clock",
-            f"the runtime says that steps took {found.said_ns / 1e6:.4g} ms of"
-            f" {found.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
+            f"the runtime says that steps took {total.said_ns / 1e6:.4g} ms of"
+            f" {total.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
             "Look at its unit, and at what it leaves out.",
         )
 
@@ -196,9 +196,9 @@ class CheckedSession:
         As long as they are said to be, of which a question's own cost is no part; but one that says
         too little is not asked for ever.
         """
-        asked = self._allowed.again_ns
-        by_said = asked * steps / max(seen.said_ns, 1)
-        return math.ceil(min(by_said, _LONGER * asked * steps / max(seen.wall_ns, 1)))
+        again_ns = self._allowed.again_ns
+        by_said = again_ns * steps / max(seen.said_ns, 1)
+        return math.ceil(min(by_said, _LONGER * again_ns * steps / max(seen.wall_ns, 1)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)

@@ -23,7 +23,7 @@ _NOTHING = UsageError(
     "There is nothing to check against.",
     "Name a --baseline, or measure both sides in one run: `accelbench run … --against`.",
 )
-_MEASURED = f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
+_MEASURED = f"provenance IN ({', '.join(repr(kind.value) for kind in COMPARABLE)})"
 
 
 def check_of_arms(
@@ -86,5 +86,5 @@ def _environment(database: Database, run: str) -> Mapping[str, Any] | None:
     _, rows = database.query(
         "SELECT environment::VARCHAR FROM benchmark_runs WHERE run_id = ?", [run]
     )
-    found: Mapping[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
-    return found
+    record: Mapping[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
+    return record

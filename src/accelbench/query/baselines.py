@@ -83,8 +83,8 @@ class Baseline:
     notes: tuple[str, ...] = ()  # what the baseline does not say, or is not alike in all
 
     def check(self, threshold: float | None) -> Check:
-        told = self.told - _OF_A_MACHINE if "machine" in self.allow else self.told
-        rules = Rules(told, self.untold, threshold, self.allow, self.older)
+        columns = self.told - _OF_A_MACHINE if "machine" in self.allow else self.told
+        rules = Rules(columns, self.untold, threshold, self.allow, self.older)
         return checked(self.now, self.before, rules)
 
     def about(self, threshold: float | None) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _both_sides(
         runs = runs_of(database, where, values)
         if not runs:
             raise none_found(database, sought.filters)
-        refuse_unknown(database, sought.filters, found=True)
+        refuse_unknown(database, sought.filters, has_results=True)
         ours = _runs_of_now(database, runs, word, theirs, sought)
         machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
         now = _rows(database, where, values, on_it)
@@ -171,14 +171,14 @@ def _runs_of_now(
     sought: BaselineQuery,
 ) -> list[str]:
     """Those that were named, else the newest measured one that is not the baseline's."""
-    found: list[str] = []
+    run_ids: list[str] = []
     for word in sought.runs:
-        found += runs_meant(database, word)
+        run_ids += runs_meant(database, word)
     if sought.runs:
-        if not set(found) & set(runs):
-            said = f"Run {', '.join(sought.runs)} has no results of what was asked for"
-            raise nothing(said, {**sought.filters, "run_id": found})
-        return [run for run in dict.fromkeys(found) if run in runs]
+        if not set(run_ids) & set(runs):
+            message = f"Run {', '.join(sought.runs)} has no results of what was asked for"
+            raise nothing(message, {**sought.filters, "run_id": run_ids})
+        return [run for run in dict.fromkeys(run_ids) if run in runs]
     if sought.machine is not None:
         chosen({machine: "" for machine, _ in runs.values()}, sought.machine)
     out = {*theirs, *_runs_of_checks(database)}
@@ -201,9 +201,9 @@ def _runs_of_checks(database: Database) -> list[str]:
     return [str(run) for (run,) in rows]
 
 
-def _may_be_now(machine: Machine, asked: str | None) -> bool:
+def _may_be_now(machine: Machine, word: str | None) -> bool:
     """What others measured elsewhere is checked only where it is asked for by name."""
-    return not machine.elsewhere if asked is None else machine.answers(asked)
+    return not machine.elsewhere if word is None else machine.answers(word)
 
 
 def _of_file(
@@ -224,10 +224,10 @@ def _of_file(
 
 
 def _of_another(theirs: Machine, ours: Machine, sought: BaselineQuery) -> list[str]:
-    said = f"The baseline is of {theirs}, what is checked is of {ours}"
+    message = f"The baseline is of {theirs}, what is checked is of {ours}"
     if "machine" in sought.allow:
-        return [f"{said}."]
-    raise UsageError(f"{said}.", "--allow machine holds them against each other all the same.")
+        return [f"{message}."]
+    raise UsageError(f"{message}.", "--allow machine holds them against each other all the same.")
 
 
 def _is_file(path: Path) -> bool:
@@ -270,12 +270,12 @@ def _of_database(
         if named is not None:
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         # Runs of now are no baseline: another database may be a copy of this one.
-        found = runs_of(database, where, values)
-        runs = {run: about for run, about in found.items() if run not in on_it}
+        candidates = runs_of(database, where, values)
+        runs = {run: about for run, about in candidates.items() if run not in on_it}
         if not runs:
-            said = f"{word} has nothing of what was asked for, but what is checked."
-            raise NothingMeasuredError(said, _ANOTHER)
-        same = [run for run, (one, _) in runs.items() if one == machine]
+            message = f"{word} has nothing of what was asked for, but what is checked."
+            raise NothingMeasuredError(message, _ANOTHER)
+        same = [run for run, (owner, _) in runs.items() if owner == machine]
         if same:
             return _rows(database, where, values, same, newest=True), []
         theirs, others, _ = of_machine(runs, None)

@@ -33,8 +33,8 @@ def one_of(column: str, wanted: Sequence[Any]) -> str:
     """
     if column != "hardware":
         return f"{column} IN ({marks(wanted)})"
-    said = " OR ".join(named_sql(str(word)) for word in wanted)
-    return f"({said} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({said})"
+    clause = " OR ".join(named_sql(str(word)) for word in wanted)
+    return f"({clause} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({clause})"
 
 
 def marks(values: Sequence[Any]) -> str:

@@ -24,14 +24,18 @@ def filters_of(
 ) -> Filters:
     """Column → the values that count; a column is left out where any do."""
     named = words(list(models or ()))
-    found: Filters = {
+    filters: Filters = {
         # By the catalogue's name, and as others call theirs.
         "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
         "hardware": tuple(
-            dict.fromkeys(one for name in hardware_words(hardware) for one in _platforms(name))
+            dict.fromkeys(
+                platform for name in hardware_words(hardware) for platform in _platforms(name)
+            )
         ),
         "runtime": tuple(
-            dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
+            dict.fromkeys(
+                runtime for name in words(list(runtimes)) for runtime in _runtimes(name.lower())
+            )
         ),
         "precision": tuple(
             dict.fromkeys(spelt for name in words(list(precisions)) for spelt in spellings(name))
@@ -39,7 +43,7 @@ def filters_of(
         "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
         "mode": tuple(_mode(word) for word in words(list(modes))),
     }
-    return {column: wanted for column, wanted in found.items() if wanted}
+    return {column: wanted for column, wanted in filters.items() if wanted}
 
 
 def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
@@ -51,11 +55,11 @@ def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
     parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
     if values and not parts:
         words(values)  # refuses it
-    found: list[str] = []
+    names: list[str] = []
     for part in parts:
         several = part.split()
-        found += several if plain.issuperset(one.lower() for one in several) else [part]
-    return tuple(dict.fromkeys(found))
+        names += several if plain.issuperset(word.lower() for word in several) else [part]
+    return tuple(dict.fromkeys(names))
 
 
 def catalogued(name: str) -> str:
@@ -65,11 +69,11 @@ def catalogued(name: str) -> str:
 
 def by_word(column: str, values: Sequence[Any]) -> dict[Any, list[Any]]:
     """The words of a column as they were typed, each with every spelling that counts for it."""
-    found: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for value in values:
         same = {"model": catalogued, "precision": meaning, "hardware": _device_or_all}.get(column)
-        found.setdefault(value if same is None else same(str(value)), []).append(value)
-    return {spelt[-1]: spelt for spelt in found.values()}
+        groups.setdefault(value if same is None else same(str(value)), []).append(value)
+    return {spelt[-1]: spelt for spelt in groups.values()}
 
 
 def _device_or_all(word: str) -> str:

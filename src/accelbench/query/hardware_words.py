@@ -43,8 +43,8 @@ def is_named(row: Mapping[str, Any], word: str) -> bool:
         return where.rpartition(":")[2] == device
     about = f"{row.get('device_name') or ''} {where}".lower()
     for part in filter(None, device.lower().split(":")):
-        _, found, about = about.partition(part)
-        if not found:
+        _, hit, about = about.partition(part)
+        if not hit:
             return False
     return True
 

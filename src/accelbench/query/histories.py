@@ -123,18 +123,18 @@ def histories_of(
     own = sorted({str(row["series_key"]) for row in every if row.get("series_key")})
     if not own or len({row.get("run_id") for row in every}) < 2:
         return Histories()
-    there = {machine for machine, _ in sides if machine is not None}
-    return _read(database, every, own, _runs_on(database, there) if there else [])
+    machines = {machine for machine, _ in sides if machine is not None}
+    return _read(database, every, own, _runs_on(database, machines) if machines else [])
 
 
-def _runs_on(database: Database, there: Collection[Machine]) -> list[str]:
+def _runs_on(database: Database, machines: Collection[Machine]) -> list[str]:
     """All runs on some machines, but for those that checks made for themselves."""
     _, rows = database.query(
         "SELECT run_id, environment::VARCHAR FROM benchmark_runs b"  # noqa: S608 — our words
         f" WHERE {NOT_OF_A_CHECK} ORDER BY run_id",
         [NOISE, RERUN_OF],
     )
-    return [run for run, one in machines_of(rows).items() if one in there]
+    return [run for run, machine in machines_of(rows).items() if machine in machines]
 
 
 def _read(
@@ -144,7 +144,7 @@ def _read(
         return Histories()
     near = sorted({chr(31).join(alike(row)) for row in rows})
     _, read = database.query(_RUNS, [runs, near, own, runs, own])
-    found: dict[str, list[Run]] = {}
+    runs_by_series: dict[str, list[Run]] = {}
     about: dict[str, tuple[str, str]] = {}
     judged: dict[str, dict[tuple[str, ...], Mapping[str, Any]]] = {}
     for row in rows:
@@ -157,6 +157,6 @@ def _read(
             for metric, of_it in zip(METRICS, lists, strict=True)
             if metric.name in counting
         }
-        found.setdefault(str(key), []).append(Run(str(moment), values))
+        runs_by_series.setdefault(str(key), []).append(Run(str(moment), values))
         about[str(key)] = (str(runtime), str(device))
-    return of_runs(found, about)
+    return of_runs(runs_by_series, about)

@@ -34,10 +34,10 @@ class LocalPlatforms:
         if not names or machine != self._machine:
             return {}
         return {
-            name: one.reason
+            name: entry.reason
             for name in names
-            for one in self._detected[name]
-            if isinstance(one, Absent)
+            for entry in self._detected[name]
+            if isinstance(entry, Absent)
         }
 
     @cached_property
@@ -63,7 +63,7 @@ def matrix_on(
         best_precision: each platform in the best precision that ran, as in `matrix`.
     """
     # A platform where nothing went through may be absent: models never tried there say so too.
-    there = {row.get("hardware") for row in rows if row.get("status") == "ok"}
+    ok_platforms = {row.get("hardware") for row in rows if row.get("status") == "ok"}
     wanted = only or platforms(str(row.get("hardware")) for row in rows)
-    absences = local.absences(machine, [name for name in wanted if name not in there])
+    absences = local.absences(machine, [name for name in wanted if name not in ok_platforms])
     return matrix(rows, absences, only, best_precision=best_precision)

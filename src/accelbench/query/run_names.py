@@ -64,9 +64,9 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
         advice = misplaced(word) or _there_are(database)
         raise UsageError(f"There is no {what} {in_quotes(word)}.", advice)
     if word not in begun and len(begun) > 1:
-        said = _named(begun, labels_of(database, begun))
+        listing = _named(begun, labels_of(database, begun))
         raise UsageError(
-            f"{in_quotes(word)} begins the ids of {len(begun)} runs.", f"There are: {said}."
+            f"{in_quotes(word)} begins the ids of {len(begun)} runs.", f"There are: {listing}."
         )
     return [word] if word in begun else begun
 
@@ -78,7 +78,7 @@ def only_runs(database: Database, words: Sequence[str]) -> Filters:
         UsageError: as `runs_meant` does.
     """
     with database.asking():
-        return only_ids([one for word in words for one in runs_meant(database, word)])
+        return only_ids([run for word in words for run in runs_meant(database, word)])
 
 
 def only_ids(ids: Sequence[str]) -> Filters:
@@ -111,6 +111,6 @@ def _there_are(database: Database) -> str:
 
 
 def _named(runs: list[str], labels: Mapping[str, str]) -> str:
-    said = [f"{run} ({labels[run]})" if run in labels else run for run in runs[:_NAMED]]
+    names = [f"{run} ({labels[run]})" if run in labels else run for run in runs[:_NAMED]]
     more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    return ", ".join(said) + more
+    return ", ".join(names) + more

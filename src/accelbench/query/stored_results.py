@@ -51,14 +51,14 @@ def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> D
 
 def filled_if_any(
     path: Path | None,
-    asked: Mapping[str, Sequence[Any]],
+    filters: Mapping[str, Sequence[Any]],
     notice: Callable[[str], None] = _log.warning,
 ) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
 
     Args:
         path: the database that is named, if one is.
-        asked: column → the values that would have counted.
+        filters: column → the values that would have counted.
         notice: as `filled` has it.
 
     Raises:
@@ -68,7 +68,7 @@ def filled_if_any(
 
     usual = store_at(None)
     if path is None and not usual.there:
-        raise nothing(f"Nothing is measured, as there is no database at {usual.name}", asked)
+        raise nothing(f"Nothing is measured, as there is no database at {usual.name}", filters)
     return filled(path, notice)
 
 
@@ -85,8 +85,8 @@ def _no_lake(place: StorePlace) -> StoreError:
 def no_lake_in(folder: Path, option: str) -> str:
     """What is said of a folder that an option took for a lake, with the databases in it."""
     files = sorted(f"{option} {path}" for path in folder.glob("*.duckdb"))
-    there = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
-    return f"{folder} is a folder with no lake in it.{there}"
+    hint = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
+    return f"{folder} is a folder with no lake in it.{hint}"
 
 
 def runs_of(
@@ -124,17 +124,17 @@ def runs_of(
 
 
 def of_machine(
-    runs: Mapping[str, tuple[Machine, str]], asked: str | None
+    runs: Mapping[str, tuple[Machine, str]], word: str | None
 ) -> tuple[Machine, list[str], tuple[Machine, ...]]:
     """The machine that is asked for, or that of the newest result; its runs, and the others."""
     from accelbench.analysis.machines import chosen
 
     newest: dict[Machine, str] = {}
-    for one, moment in runs.values():
-        newest[one] = max(moment, newest.get(one, ""))
-    machine = chosen(newest, asked)
-    ours = [run for run, (one, _) in runs.items() if one == machine]
-    return machine, ours, tuple(sorted(one for one in newest if one != machine))
+    for owner, moment in runs.values():
+        newest[owner] = max(moment, newest.get(owner, ""))
+    machine = chosen(newest, word)
+    ours = [run for run, (owner, _) in runs.items() if owner == machine]
+    return machine, ours, tuple(sorted(other for other in newest if other != machine))
 
 
 def runs_to_judge(
@@ -154,14 +154,14 @@ def runs_to_judge(
     if not runs:
         but = ", but what checks measured for themselves"
         raise none_found(database, filters, but if runs_of(database, where, values) else "")
-    refuse_unknown(database, filters, found=True)
+    refuse_unknown(database, filters, has_results=True)
     return runs
 
 
 def on_one_machine(
     database: Database,
     filters: Mapping[str, Sequence[Any]],
-    asked: str | None,
+    word: str | None,
     named: Sequence[str] = (),
 ) -> tuple[str, list[Any], Machine, tuple[Machine, ...]]:
     """Results with these values of one machine: SQL, its parameters, that machine, and the others.
@@ -169,12 +169,12 @@ def on_one_machine(
     Args:
         database: where they are.
         filters: column → the values that count.
-        asked: the machine, else that of the newest result.
+        word: the machine, else that of the newest result.
         named: runs that count although a check made them for itself.
     """
     where, values = where_of(filters)
     runs = runs_to_judge(database, filters, where, values, named)
-    machine, ours, others = of_machine(runs, asked)
+    machine, ours, others = of_machine(runs, word)
     where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     return where, [*values, *ours], machine, others
 
@@ -202,12 +202,12 @@ def rows_of(
 
     most = _MOST if most is None else most
     _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    there = {str(name) for (name,) in described}
+    schema = {str(name) for (name,) in described}
     # A database that an older version made lacks the newest columns.
     shown = [
         f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
         for name in columns
-        if name in there
+        if name in schema
     ]
     names, rows = database.query(
         f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}"  # noqa: S608 — ours
@@ -221,14 +221,14 @@ def rows_of(
         )
     parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
     # Thousands of results share a few texts, and nobody changes what they say.
-    said: dict[str | None, Any] = {None: None}
-    found = []
+    cache: dict[str | None, Any] = {None: None}
+    records = []
     for row in rows:
         cells = list(row)
         for i in parsed:
             text = cells[i]
-            if text not in said:
-                said[text] = json.loads(text)
-            cells[i] = said[text]
-        found.append(dict(zip(names, cells, strict=True)))
-    return found
+            if text not in cache:
+                cache[text] = json.loads(text)
+            cells[i] = cache[text]
+        records.append(dict(zip(names, cells, strict=True)))
+    return records

@@ -49,74 +49,74 @@ class NothingMeasuredError(AccelbenchError):
     exit_code = EXIT_CANNOT_TELL
 
 
-def nothing(said: str, asked: Asked, database: Database | None = None) -> NothingMeasuredError:
+def nothing(message: str, filters: Asked, database: Database | None = None) -> NothingMeasuredError:
     """The error, with the command that would bring what was asked for.
 
     Args:
-        said: what there is nothing of.
-        asked: column → the values that would have counted.
+        message: what there is nothing of.
+        filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
-    if "run_id" in asked:
-        return NothingMeasuredError(f"{said}.", "Ask for less, or name other runs with --run.")
-    command = _command(asked)
+    if "run_id" in filters:
+        return NothingMeasuredError(f"{message}.", "Ask for less, or name other runs with --run.")
+    command = _command(filters)
     if command and database is not None:
         command += _into(database)
     if not command:
         return NothingMeasuredError(
-            f"{said}.", "Ask for less, or name a database that has it with --db."
+            f"{message}.", "Ask for less, or name a database that has it with --db."
         )
     return NothingMeasuredError(
-        f"{said}: measure first, for example with `{command}`, or name a database with --db."
+        f"{message}: measure first, for example with `{command}`, or name a database with --db."
     )
 
 
-def none_found(database: Database, asked: Asked, but: str = "") -> NothingMeasuredError:
+def none_found(database: Database, filters: Asked, but: str = "") -> NothingMeasuredError:
     """The error where a database has nothing of what was asked for.
 
     Args:
         database: where it was looked for.
-        asked: column → the values that would have counted.
+        filters: column → the values that would have counted.
         but: what there is of it all the same, and does not count.
 
     Raises:
         UsageError: a word is known nowhere, or stored in another spelling.
     """
-    refuse_unknown(database, asked)
-    stored = _stored(database, "model", COMPARABLE_SQL) if "model" in asked else []
-    absent = _absent(asked.get("model", ()), stored)
+    refuse_unknown(database, filters)
+    stored = _stored(database, "model", COMPARABLE_SQL) if "model" in filters else []
+    absent = _absent(filters.get("model", ()), stored)
     for name in absent:
         if alike := _spelt_alike(name, stored):
             raise UsageError(
                 f"{database.name} has no results of {in_quotes(name)}.",
                 f"Did you mean {_or(alike)}?",
             )
-    what = " of what was asked for" if asked else ""
-    found = nothing(f"{database.name} has no results{what}{but}", asked, database)
-    others = dict.fromkeys(one for name in absent for one in _near(name, stored, "model"))
+    what = " of what was asked for" if filters else ""
+    error = nothing(f"{database.name} has no results{what}{but}", filters, database)
+    others = dict.fromkeys(model for name in absent for model in _near(name, stored, "model"))
     if others:
-        found.advice = f"There are results of {', '.join(others)}."
-    return found
+        error.advice = f"There are results of {', '.join(others)}."
+    return error
 
 
-def refuse_unknown(database: Database, asked: Asked, *, found: bool = False) -> None:
+def refuse_unknown(database: Database, filters: Asked, *, has_results: bool = False) -> None:
     """Tell a slip of the fingers from what nobody has measured yet.
 
     Args:
         database: where words are looked for that this program does not know.
-        asked: column → the values that count.
-        found: whether there are such results: then a column's only word needs no second look.
+        filters: column → the values that count.
+        has_results: whether there are such results: then a column's only word needs no second look.
 
     Raises:
         UsageError: neither this program nor any result knows a word.
     """
-    for column, said in _UNKNOWN.items():
-        typed = by_word(column, asked.get(column, ()))
-        if found and len(typed) == 1:
+    for column, template in _UNKNOWN.items():
+        typed = by_word(column, filters.get(column, ()))
+        if has_results and len(typed) == 1:
             continue
         for word, names in typed.items():
             if not any(_is_known(column, n) or _is_stored(database, column, n) for n in names):
-                raise UsageError(said.format(in_quotes(word)), _hint(database, column, word))
+                raise UsageError(template.format(in_quotes(word)), _hint(database, column, word))
 
 
 def _is_known(column: str, word: str) -> bool:
@@ -177,10 +177,10 @@ def _stored(database: Database, column: str, where: str = "true") -> list[str]:
 
 def _hint(database: Database, column: str, word: str) -> str:
     """What of all that is known or stored may have been meant."""
-    if column != "model" and (said := misplaced(word)):
-        return said
-    if column == "hardware" and (said := _devices_like(database, word)):
-        return said
+    if column != "model" and (advice := misplaced(word)):
+        return advice
+    if column == "hardware" and (advice := _devices_like(database, word)):
+        return advice
     stored = _stored(database, column)
     alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
     if alike:
@@ -202,13 +202,13 @@ def _devices_like(database: Database, word: str) -> str:
     )
     names = {f"{hardware}:{device}": str(device) for hardware, device in rows}
     letters = _letters(part)
-    found = [name for name, device in names.items() if letters and letters in _letters(device)]
-    if not found and colon and names:
-        found = list(names)
-    if not found:
+    matches = [name for name, device in names.items() if letters and letters in _letters(device)]
+    if not matches and colon and names:
+        matches = list(names)
+    if not matches:
         return ""
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"There are results of {', '.join(in_quotes(one) for one in found[:_NAMED])}{more}."
+    more = f" and {len(matches) - _NAMED} more" if len(matches) > _NAMED else ""
+    return f"There are results of {', '.join(in_quotes(name) for name in matches[:_NAMED])}{more}."
 
 
 def _near(word: str, names: Iterable[str], column: str) -> list[str]:
@@ -218,19 +218,21 @@ def _near(word: str, names: Iterable[str], column: str) -> list[str]:
 
 def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:
     """Models of which nothing is stored, as they were typed: the catalogue's name comes first."""
-    there = set(stored)
+    stored_names = set(stored)
     typed: dict[str, list[str]] = {}
     for name in models:
         typed.setdefault(catalogued(name), []).append(name)
-    return [names[-1] for names in typed.values() if not there.intersection(names)]
+    return [names[-1] for names in typed.values() if not stored_names.intersection(names)]
 
 
 def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
     """What of all that is stored is this very name, or another one of the same model."""
     from accelbench.catalog.find import find, names_of
 
-    keys = {_letters(one) for one in (name, *(names_of(find(name)) if in_catalogue(name) else ()))}
-    return [one for one in stored if _letters(one) in keys]
+    keys = {
+        _letters(alias) for alias in (name, *(names_of(find(name)) if in_catalogue(name) else ()))
+    }
+    return [model for model in stored if _letters(model) in keys]
 
 
 def _letters(name: str) -> str:
@@ -238,20 +240,20 @@ def _letters(name: str) -> str:
     return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
 
 
-def _command(asked: Asked) -> str:
+def _command(filters: Asked) -> str:
     """The command that measures what was asked for; empty where this program cannot."""
-    if not asked:
+    if not filters:
         return "accelbench run --set small --hardware all"
     words = ["accelbench run"]
-    if models := asked.get("model", ()):
+    if models := filters.get("model", ()):
         known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
         if not known:
             return ""
         words += known
-    elif "family" not in asked:
+    elif "family" not in filters:
         words.append("--set small")
     for column, option in _ASKS.items():
-        values = [str(value) for value in asked.get(column, ())]
+        values = [str(value) for value in filters.get(column, ())]
         if column in _UNKNOWN and values:
             values = [value for value in values if value in _known(column)]
             if not values:

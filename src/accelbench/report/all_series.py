@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import FEWEST_DRAWN, Series
 from accelbench.analysis.judging import Metric
 from accelbench.core.axes import AS_TOLD, columns
+from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.query.stored_results import rows_of
 from accelbench.report.runs_without_figures import Unseen
@@ -24,7 +25,7 @@ _COLUMNS = (
 
 
 def series_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
+    database: Database, metric: Metric, where: str, values: Sequence[object], least: float
 ) -> tuple[list[Series], list[Unseen]]:
     """Every series with points enough, that which became worst first, and those without any.
 
@@ -39,15 +40,16 @@ def series_in(
     }
     about = about_series(database, {key: _newest_run(line) for key, line in shown.items()})
     several = [(about[key], line) for key, line in shown.items()]
-    found = told(database, several, metric, (where, values), least, nothing)
+    all_series = told(database, several, metric, (where, values), least, nothing)
     names = ("model", "series_key")
     ordered = sorted(
-        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+        all_series,
+        key=lambda series: (-(series.newest_step or 0.0), *(str(series.row.get(n)) for n in names)),
     )
     return ordered, nothing.unseen(lines)
 
 
-def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, Row]:
     """A row of each series, of its newest run: what it is of."""
     if not newest:
         return {}
@@ -62,4 +64,4 @@ def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, dic
 
 
 def _newest_run(line: Line) -> str:
-    return max(line.points, key=lambda one: one.moment).run_id
+    return max(line.points, key=lambda point: point.moment).run_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
@@ -15,6 +15,7 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.core.rows import Row, number
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from accelbench.report.charts.chart import Subject
     from accelbench.store.database import Database
 
-Row = dict[str, Any]
-Filters = Mapping[str, Sequence[Any]]
+Filters = Mapping[str, Sequence[str | int]]
 
 #: All that a chart may show of a result.
 _COLUMNS = tuple(
@@ -68,15 +68,15 @@ def subject_in(
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         columns = _there(database)
         stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
-        rows = rows_of(database, columns, stands, 2 * [*values, *ours])
+        stored = rows_of(database, columns, stands, 2 * [*values, *ours])
         failing = failing_in(database.query(failing_sql(columns))[1])
-        rows = with_costs(marked(rows, failing), prices, dict.fromkeys(ours, here))
-        rows = named_apart(rows)
-        rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
-        found = points(rows, dict.fromkeys(ours, str(here)))
+        priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
+        newer = newer_sql(_CELL, of_it, columns)
+        rows = _with_newer(database, named_apart(priced), newer, [*values, *ours])
+        chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
-            found,
-            _samples(database, found),
+            chart_points,
+            _samples(database, chart_points),
             _series(database, of_it, [*values, *ours]),
             matrix_of(rows, here, LocalPlatforms()),
             roofs_of(database, rows),
@@ -88,14 +88,14 @@ def subject_in(
 
 
 def _with_newer(
-    database: Database, rows: Sequence[Row], query: str, values: Sequence[Any]
+    database: Database, rows: Sequence[Row], query: str, values: Sequence[object]
 ) -> list[Row]:
     """Rows that know how many newer launches of their cell say less, and are not among them."""
     newer = dict(database.query(query, values)[1])
     if not newer:
         return [*rows]
     return [
-        row | {NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
+        {**row, NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
         for row in rows
     ]
 
@@ -122,8 +122,8 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     machines: dict[str, Machine] = {}
     for file in files:
         whole = object_of(file)
-        told = runs_told(whole)
-        for one, body in told_as_json(whole):
+        runs = runs_told(whole)
+        for record, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
             if not all(has_one_of(row, name, wanted) for name, wanted in filters.items()):
@@ -131,16 +131,16 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
             key = str(row["result_id"])
             rows[key] = row
             run = str(row.get("run_id"))
-            about = told.get(run, told.get(""))
-            said = about.get("environment") if isinstance(about, Mapping) else None
-            machines[run] = machine_of(run, said)
-            if one.has("samples"):
-                samples[key] = _samples_in(one)
+            about = runs.get(run, runs.get(""))
+            environment = about.get("environment") if isinstance(about, Mapping) else None
+            machines[run] = machine_of(run, environment)
+            if record.has("samples"):
+                samples[key] = _samples_in(record)
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
     priced = named_apart(with_costs(ordered, prices, machines))
-    names = {run: str(one) for run, one in machines.items()}
+    names = {run: str(machine) for run, machine in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)
     of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
@@ -148,28 +148,28 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
 
 
-def _samples_in(one: Record) -> list[float]:
+def _samples_in(record: Record) -> list[float]:
     """Of a result in a file."""
-    samples = one.of("samples").values.get("step") or ()
+    samples = record.of("samples").values.get("step") or ()
     steps = None
-    if one.has("sampling") and (told := one.of("sampling")).has("step"):
-        steps = told.of("step").values.get("steps")
+    if record.has("sampling") and (sampling := record.of("sampling")).has("step"):
+        steps = sampling.of("step").values.get("steps")
     if steps and len(steps) != len(samples):
-        one.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
+        record.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
     return step_ms(samples, steps)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """As a database has it: objects of a file know their lines, and are no part of a key."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
-def _where(filters: Filters) -> tuple[str, list[Any]]:
+def _where(filters: Filters) -> tuple[str, list[object]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
     parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
-    values: list[Any] = []
+    values: list[object] = []
     for column, wanted in filters.items():
         parts.append(one_of(column, wanted))
         values += wanted
@@ -183,24 +183,25 @@ def _there(database: Database) -> list[str]:
     return [name for name in dict.fromkeys(_COLUMNS) if name in known]
 
 
-def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
+def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, list[float]]:
     from accelbench.report.charts.distribution import MOST_LAUNCHES
 
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(
-        (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
+        (point for point in chart_points if point.timed),
+        key=lambda point: int(number(point.row, "batch_size") or 0),
     )
-    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:MOST_LAUNCHES]
+    wanted = [str(row["result_id"]) for point in ordered for row in point.rows][:MOST_LAUNCHES]
     return step_samples(database, wanted)
 
 
-def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
+def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
     from accelbench.analysis.judging import METRICS
     from accelbench.core.provenance import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT
     from accelbench.report.all_series import series_in
 
-    found, _ = series_in(
+    all_series, _ = series_in(
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
     )
-    return sorted(found, key=lambda one: not one.changed)
+    return sorted(all_series, key=lambda series: not series.changed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
+from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
 from accelbench.measure.runs import PRIOR
 
@@ -18,13 +18,13 @@ _ORDER = list(Outcome)
 _MUCH = 10.0
 
 
-def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
+def document(check: Check, about: Json) -> dict[str, object]:
     """All of it."""
     return {
         "outcome": check.outcome.value,
         **about,
         "moved_together_by": check.together,
-        "questions": [_question(one) for one in ordered(check)],
+        "questions": [_question(question) for question in ordered(check)],
         "not_measured": [title(row) for row in check.not_measured],
         "not_in_baseline": [title(row) for row in check.not_before],
     }
@@ -32,66 +32,70 @@ def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def ordered(check: Check) -> list[CheckedQuestion]:
     """What is bad first."""
-    return sorted(check.questions, key=lambda one: (_ORDER.index(one.outcome), title(one.row)))
+    return sorted(
+        check.questions, key=lambda question: (_ORDER.index(question.outcome), title(question.row))
+    )
 
 
-def sides(about: Mapping[str, Any]) -> str:
+def sides(about: Json) -> str:
     """What is held against what, and where."""
-    runs = [
-        f"{run} ({about['labels'][run]})" if run in about["labels"] else run
-        for run in about["runs"]
-    ]
+    labels = record(about, "labels")
+    runs = [f"{run} ({labels[run]})" if run in labels else run for run in texts(about, "runs")]
     return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"
 
 
 def headline(check: Check) -> str:
     """The answer in a line."""
-    counts = Counter(one.outcome for one in check.questions)
+    counts = Counter(question.outcome for question in check.questions)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome]]
-    said = ", ".join(parts)
+    summary = ", ".join(parts)
     if not check.questions:
         return "Can't tell: nothing was measured now that the baseline has"
     if check.outcome is Outcome.WORSE:
-        return f"Worse than the baseline: {said}"
+        return f"Worse than the baseline: {summary}"
     if check.outcome is Outcome.CANNOT_TELL:
         return _open(check, counts)
-    return f"Nothing became worse: {said}"
+    return f"Nothing became worse: {summary}"
 
 
 def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     """What was answered of a check that has no answer as a whole."""
     many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
-    other = [one for one in _ORDER if counts[one] and one is not Outcome.CANNOT_TELL]
+    other = [
+        outcome for outcome in _ORDER if counts[outcome] and outcome is not Outcome.CANNOT_TELL
+    ]
     parts = [f"{left} of {counted(many, 'question')} not answered"] if left and many > 1 else []
-    parts += [f"{counts[one]} {one.value}" for one in other]
+    parts += [f"{counts[outcome]} {outcome.value}" for outcome in other]
     parts += [f"{len(check.not_measured)} not measured"] if check.not_measured else []
     which = "anything" if many > 1 or check.not_measured else "it"
-    said = f"Can't tell whether {which} became worse"
-    return f"{said}: {', '.join(parts)}" if parts else said
+    sentence = f"Can't tell whether {which} became worse"
+    return f"{sentence}: {', '.join(parts)}" if parts else sentence
 
 
-def shown(one: CheckedQuestion) -> list[Judged]:
+def shown(question: CheckedQuestion) -> list[Judged]:
     """The figures worth a line: all where something is to be seen, else the time alone."""
-    if one.outcome in BAD or one.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
-        return list(one.figures)
-    return list(one.figures[:1])
+    if question.outcome in BAD or question.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
+        return list(question.figures)
+    return list(question.figures[:1])
 
 
 def change(figure: Judged) -> str:
     """How the figure itself changed, by its own sign, with the interval of it."""
-    said = f"{figure.now / figure.before - 1.0:+.1%}"
+    percent = f"{figure.now / figure.before - 1.0:+.1%}"
     if figure.low is None or figure.high is None:
-        return said
+        return percent
     ends = [figure.low, figure.high]
     if not figure.metric.lower_is_better:
         ends = [-end / (1.0 + end) if end > -1.0 else math.inf for end in reversed(ends)]
-    return f"{said} ({_share(ends[0])} … {_share(ends[1])})"
+    return f"{percent} ({_share(ends[0])} … {_share(ends[1])})"
 
 
-def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
+def sentences(check: Check, about: Json) -> Iterable[str]:
     """What has to be said of it below any table."""
-    figures = [figure for one in check.questions for figure in one.figures]
-    yield from (f"{title(one.row)}: {one.why}." for one in ordered(check) if one.why)
+    figures = [figure for question in check.questions for figure in question.figures]
+    yield from (
+        f"{title(question.row)}: {question.why}." for question in ordered(check) if question.why
+    )
     if plain := [figure for figure in figures if figure.plain]:
         before, now = (min(figure.launches[side] for figure in plain) for side in (0, 1))
         where = "a side"
@@ -116,9 +120,9 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
         )
         runs = [figure.runs for figure in launched if figure.runs and figure.metric.timed]
         if runs:
-            known = max(one.freedom for one in runs) > PRIOR.freedom
+            known = max(run.freedom for run in runs) > PRIOR.freedom
             yield (
-                f"Times of two runs are taken to differ by {_span(one.value for one in runs)} where"
+                f"Times of two runs are taken to differ by {_span(run.value for run in runs)} where"
                 " nothing changed, "
                 + ("by what is stored of this machine." if known else "for want of a history.")
             )
@@ -127,7 +131,7 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             f"All times moved together, by {check.together:+.1%}: rather the"
             " machine than each of them. --rerun measures again."
         )
-    differs = sorted({text for one in check.questions for text in one.differs})
+    differs = sorted({text for question in check.questions for text in question.differs})
     if differs:
         more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
         yield f"Not alike: {'; '.join(differs[:8])}{more}."
@@ -144,7 +148,7 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             names = "; ".join(title(row) for row in rows[:4])
             more = "; …" if len(rows) > 4 else ""
             yield f"{len(rows)} {verbs[len(rows) > 1]} not {words}: {names}{more}."
-    yield from about["notes"]
+    yield from texts(about, "notes")
 
 
 def answer(figure: Judged) -> str:
@@ -180,20 +184,20 @@ def _span(values: Iterable[float]) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _question(one: CheckedQuestion) -> dict[str, Any]:
+def _question(question: CheckedQuestion) -> dict[str, object]:
     return {
-        "what": title(one.row),
-        **{name: one.row.get(name) for name in ASKED},
-        "run_id": one.row.get("run_id"),
-        "baseline_run_id": None if one.before is None else one.before.get("run_id"),
-        "outcome": one.outcome.value,
-        "why": one.why,
-        "differs": list(one.differs),
-        "figures": [_figure(figure) for figure in one.figures],
+        "what": title(question.row),
+        **{name: question.row.get(name) for name in ASKED},
+        "run_id": question.row.get("run_id"),
+        "baseline_run_id": None if question.before is None else question.before.get("run_id"),
+        "outcome": question.outcome.value,
+        "why": question.why,
+        "differs": list(question.differs),
+        "figures": [_figure(figure) for figure in question.figures],
     }
 
 
-def _figure(figure: Judged) -> dict[str, Any]:
+def _figure(figure: Judged) -> dict[str, object]:
     return {
         "metric": figure.metric.name,
         "figure": figure.metric.statistic and figure.metric.statistic.value,

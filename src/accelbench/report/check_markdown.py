@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
+from accelbench.core.rows import Json
 from accelbench.core.visible import markdown
 from accelbench.exchange.markdown_export import table
 from accelbench.exchange.titles import title
@@ -16,12 +16,14 @@ _RIGHT = frozenset({"before", "now", "change"})
 _MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
 
 
-def summary(check: Check, about: Mapping[str, Any]) -> str:
+def summary(check: Check, about: Json) -> str:
     """The whole: what is bad or unknown in sight, the rest folded away."""
     lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
     lines += [f"{markdown(sides(about), begins=True)}.", ""]
-    seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
-    rest = [one for one in ordered(check) if one not in seen]
+    seen = [
+        question for question in ordered(check) if question.outcome in (*BAD, Outcome.CANNOT_TELL)
+    ]
+    rest = [question for question in ordered(check) if question not in seen]
     if seen:
         lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
     if rest:
@@ -35,13 +37,13 @@ def summary(check: Check, about: Mapping[str, Any]) -> str:
 
 
 def _rows(questions: Iterable[CheckedQuestion]) -> Iterable[list[str]]:
-    for one in questions:
-        figures = shown(one)
+    for question in questions:
+        figures = shown(question)
         if not figures:
-            yield [title(one.row), "", "", "", "", one.outcome.value]
+            yield [title(question.row), "", "", "", "", question.outcome.value]
         for number, figure in enumerate(figures):
             yield [
-                "" if number else title(one.row),
+                "" if number else title(question.row),
                 f"{figure.metric.title}, {figure.metric.header}",
                 f"{figure.before:.4g}",
                 f"{figure.now:.4g}",

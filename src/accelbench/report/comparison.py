@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import PRICE, Price
@@ -18,6 +17,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.rows import record, texts
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -31,22 +31,24 @@ OF_A_SIDE = (
 )
 
 #: From what says most to what says least.
-_QUALITIES = tuple(str(one) for one in Quality)
+_QUALITIES = tuple(str(quality) for quality in Quality)
 
 Found = Sequence[Sequence[Compared]]
 
 
 def document(
-    found: Found, axis: ComparisonAxis, prices: Prices | None = None
-) -> list[dict[str, Any]]:
+    groups: Found, axis: ComparisonAxis, prices: Prices | None = None
+) -> list[dict[str, object]]:
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
-    return [_line(one, axis, currency) for lines in found for one in lines]
+    return [_line(line, axis, currency) for lines in groups for line in lines]
 
 
-def write_csv(path: Path, found: Found, axis: ComparisonAxis, prices: Prices | None = None) -> None:
+def write_csv(
+    path: Path, groups: Found, axis: ComparisonAxis, prices: Prices | None = None
+) -> None:
     """Write the same as a table."""
-    lines = document(found, axis, prices)
+    lines = document(groups, axis, prices)
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(lines[0])
@@ -54,29 +56,29 @@ def write_csv(path: Path, found: Found, axis: ComparisonAxis, prices: Prices | N
             writer.writerow([_cell(value) for value in line.values()])
 
 
-def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
-    price: Price | None = one.side.row.get(PRICE)
-    row, base, ratio = one.side.row, one.baseline, one.ratio
+def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, object]:
+    price: Price | None = line.side.row.get(PRICE)
+    row, base, ratio = line.side.row, line.baseline, line.ratio
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
         "engine_version": engine_version(row) or None,
-        "submitter": (row.get("conditions") or {}).get("Submitter"),
+        "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
-        "launches": len(one.side.times),
-        "quality": _quality(one.side),
-        "verification_error": _error(one.side),
-        "not_exact": not_exact(one.side.rows),
-        "figure": str(one.side.statistic),
-        "latency_ms": _latency(one.side),
-        "latency_p50_ms": _median(one.side),
-        "item_ms": _item(one.side),
-        "throughput": one.side.throughput,
+        "launches": len(line.side.times),
+        "quality": _quality(line.side),
+        "verification_error": _error(line.side),
+        "not_exact": not_exact(line.side.rows),
+        "figure": str(line.side.statistic),
+        "latency_ms": _latency(line.side),
+        "latency_p50_ms": _median(line.side),
+        "item_ms": _item(line.side),
+        "throughput": line.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
-        **_kind(one.side),
-        "memory_mb": one.side.memory_mb,
-        "cost_per_million": one.side.cost,
-        "cost_per_step": one.side.step_cost,
-        "currency": currency if one.side.cost or one.side.step_cost else None,
+        **_kind(line.side),
+        "memory_mb": line.side.memory_mb,
+        "cost_per_million": line.side.cost,
+        "cost_per_step": line.side.step_cost,
+        "currency": currency if line.side.cost or line.side.step_cost else None,
         "price_per_hour": None if price is None else price.per_hour,
         "priced_by": None if price is None else price.name,
         "baseline": None if base is None else " ".join(str(v) for v in base.value if v is not None),
@@ -85,34 +87,34 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "baseline_latency_ms": None if base is None else _latency(base),
         "baseline_item_ms": None if base is None else _item(base),
         "baseline_throughput": None if base is None else base.throughput,
-        "speedup": one.speedup,
+        "speedup": line.speedup,
         "speedup_by": None if ratio is None else ratio.statistic.value,
         "speedup_low": None if ratio is None else ratio.low,
         "speedup_high": None if ratio is None else ratio.high,
         "speedup_interval_of": None if ratio is None else ratio.of or None,
         "speedup_by_medians": None if ratio is None else ratio.median,
         "cannot_tell": CANNOT_TELL if ratio is not None and not ratio.told else "",
-        "memory_ratio": one.memory_ratio,
-        "efficiency": one.efficiency,
-        "knee": one.knee,
-        "refused": one.refused,
-        "differs": list(one.differs),
-        **_alike(one.side),
-        "slower_runtimes": list(one.side.others),
-        "faster_unlike": list(one.side.faster),
-        "failed_since": list(one.failed_since),
-        "launches_tried": row.get(LAUNCHED, len(one.side.rows) + one.side.unusable),
+        "memory_ratio": line.memory_ratio,
+        "efficiency": line.efficiency,
+        "knee": line.knee,
+        "refused": line.refused,
+        "differs": list(line.differs),
+        **_alike(line.side),
+        "slower_runtimes": list(line.side.others),
+        "faster_unlike": list(line.side.faster),
+        "failed_since": list(line.failed_since),
+        "launches_tried": row.get(LAUNCHED, len(line.side.rows) + line.side.unusable),
         "failed_launches": row.get(FAILED, 0),
-        "launches_set_aside": one.side.older,
-        "newer_launches_set_aside": one.side.newer,
-        "unusable_launches_left_out": one.side.unusable,
+        "launches_set_aside": line.side.older,
+        "newer_launches_set_aside": line.side.newer,
+        "unusable_launches_left_out": line.side.unusable,
     }
 
 
-def _kind(side: Side) -> dict[str, Any]:
+def _kind(side: Side) -> dict[str, object]:
     """What its figures are of, for who holds others against them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
-    ways = dict.fromkeys(way for row in side.rows for way in row.get("workarounds") or ())
+    ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {
         "weights_digest": digests.pop() if len(digests) == 1 else None,
         "workarounds": list(ways),
@@ -122,10 +124,10 @@ def _kind(side: Side) -> dict[str, Any]:
 
 def _error(side: Side) -> float | None:
     """How far outputs are from the reference's, in the launch that is furthest off."""
-    return max((one for row in side.rows if (one := error_of(row)) is not None), default=None)
+    return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
 
 
-def _alike(side: Side) -> dict[str, Any]:
+def _alike(side: Side) -> dict[str, object]:
     """Of how many results that ran alike it is the fastest, and what they range over."""
     low, high, figure = side.range_alike or (None, None, None)
     rates = (low, high) if figure is Statistic.RATE else (None, None)
@@ -150,19 +152,19 @@ def _item(side: Side) -> float | None:
 
 
 def _median(side: Side) -> float | None:
-    found = [step_of(row, Statistic.MEDIAN) for row in side.rows]
-    known = [one for one in found if one is not None]
-    return typical(known) if known and len(known) == len(found) else None
+    medians = [step_of(row, Statistic.MEDIAN) for row in side.rows]
+    known = [median for median in medians if median is not None]
+    return typical(known) if known and len(known) == len(medians) else None
 
 
 def _quality(side: Side) -> str | None:
     """That of all launches, where they have one; of several the one that says least."""
-    said = {str(row["quality"]) for row in side.rows if row.get("quality")}
-    known = [one for one in _QUALITIES if one in said]
-    return known[-1] if known else min(said, default=None)
+    qualities = {str(row["quality"]) for row in side.rows if row.get("quality")}
+    known = [quality for quality in _QUALITIES if quality in qualities]
+    return known[-1] if known else min(qualities, default=None)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):

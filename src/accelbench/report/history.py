@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
 
-def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()) -> dict[str, Any]:
+def document(
+    series: Series, *, points: bool = True, same: Sequence[Series] = ()
+) -> dict[str, object]:
     """All that is known of it; shares are of the figure itself, by its own sign.
 
     Args:
@@ -18,11 +19,11 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         points: with every point; of ten million results they are most of what is written.
         same: other series that the same jobs measured.
     """
-    told, gap = series.course, series.gap
-    steps = told.steps if told else ()
-    spikes = told.spikes if told else ()
-    drift = told.drift if told else None
-    last = told.unconfirmed if told else None
+    course, gap = series.course, series.gap
+    steps = course.steps if course else ()
+    spikes = course.spikes if course else ()
+    drift = course.drift if course else None
+    last = course.unconfirmed if course else None
     return {
         "what": title(series.row),
         "series_key": series.row.get("series_key"),
@@ -37,7 +38,7 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         "same_jobs_as": [other.row.get("series_key") for other in same],
         "newest": _point(series.points[-1]),
         "newest_without_figure": None if gap is None else _gap(gap),
-        "noise": told.noise if told else None,
+        "noise": course.noise if course else None,
         "points": [_point(point) for point in series.points] if points else None,
         "steps": [
             {
@@ -64,12 +65,12 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         ],
         "not_alike": [
             {
-                "at": one.at,
-                "started_at": series.points[one.at].moment,
-                "said": one.said,
-                "what": list(one.what),
+                "at": parting.at,
+                "started_at": series.points[parting.at].moment,
+                "said": parting.said,
+                "what": list(parting.what),
             }
-            for one in series.partings
+            for parting in series.partings
         ],
         "spikes": [{"at": spike.at, "change": spike.share} for spike in spikes],
         "drift": None
@@ -79,11 +80,11 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
     }
 
 
-def _gap(gap: Gap) -> dict[str, Any]:
+def _gap(gap: Gap) -> dict[str, object]:
     return {"started_at": gap.moment, "run_id": gap.run_id, "why": gap.why}
 
 
-def _point(point: HistoryPoint) -> dict[str, Any]:
+def _point(point: HistoryPoint) -> dict[str, object]:
     return {
         "started_at": point.moment,
         "run_id": point.run_id,

@@ -7,7 +7,6 @@ is the same in all of them is read once for the series.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any
 
 from accelbench.analysis.attempts import VERIFIED
 from accelbench.analysis.judging import UNIT_SQL, Metric
@@ -34,16 +33,16 @@ KindsAndOutputs = tuple[Kinds, Outputs]
 class KindsRead:
     """Columns to ask for of a run or a series, and objects of what they say."""
 
-    def __init__(self, metric: Metric, there: Container[str]) -> None:
+    def __init__(self, metric: Metric, columns: Container[str]) -> None:
         self._names = [
-            name for name in _KINDS if name in there and (metric.rated or name not in _NEEDS)
+            name for name in _KINDS if name in columns and (metric.rated or name not in _NEEDS)
         ]
         self._outputs = [
-            (sql, merge) if name in there else ("NULL::DOUBLE", "max")
+            (sql, merge) if name in columns else ("NULL::DOUBLE", "max")
             for name, (sql, merge) in _OUTPUTS.items()
         ]
-        self._kinds: dict[tuple[Any, ...], Kinds] = {}
-        self._known: dict[tuple[Any, ...], Outputs] = {}
+        self._kinds: dict[tuple[object, ...], Kinds] = {}
+        self._known: dict[tuple[object, ...], Outputs] = {}
 
     @property
     def sql(self) -> str:
@@ -57,7 +56,7 @@ class KindsRead:
         each = (*(_KINDS[name] for name in self._names), *(sql for sql, _ in self._outputs))
         return ", ".join(f"min({sql}), max({sql}), count({sql})" for sql in each)
 
-    def of(self, row: Sequence[Any]) -> KindsAndOutputs:
+    def of(self, row: Sequence[object]) -> KindsAndOutputs:
         """What a run is of, of which alike runs share one object: most are alike."""
         count = 2 * len(self._names)
         ends, outputs = tuple(row[:count]), tuple(row[count:])
@@ -66,10 +65,13 @@ class KindsRead:
             kinds = self._kinds[ends] = self._rows(ends[::2], ends[1::2])
         known = self._known.get(outputs)
         if known is None:
-            known = self._known[outputs] = Outputs(bool(outputs[0]), outputs[1])
+            verified, error = outputs
+            known = self._known[outputs] = Outputs(
+                bool(verified), error if isinstance(error, int | float) else None
+            )
         return kinds, known
 
-    def of_all(self, count: int, row: Sequence[Any]) -> KindsAndOutputs | None:
+    def of_all(self, count: int, row: Sequence[object]) -> KindsAndOutputs | None:
         """What every run of a series is of; None where they differ.
 
         Args:
@@ -83,7 +85,7 @@ class KindsRead:
         ends = (end for pair in zip(least[:kinds], most[:kinds], strict=True) for end in pair)
         return self.of((*ends, *least[kinds:]))
 
-    def _rows(self, least: Sequence[Any], most: Sequence[Any]) -> Kinds:
+    def _rows(self, least: Sequence[object], most: Sequence[object]) -> Kinds:
         rows = [
             {name: _value(name, value) for name, value in zip(self._names, end, strict=True)}
             | {"throughput": 1.0}  # its unit is that of a rate, said or made of a step
@@ -92,5 +94,5 @@ class KindsRead:
         return (rows[0],) if rows[0] == rows[1] else tuple(rows)
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, value: object) -> object:
     return ([value] if value else []) if name == "workarounds" else value

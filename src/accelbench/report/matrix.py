@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.machines import Machine
@@ -41,7 +40,7 @@ class MatrixHeader:
         return f"{self.precision} {self.mode} on {self.machine}"
 
 
-def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
+def document(matrix: Matrix, about: MatrixHeader) -> dict[str, object]:
     """Plain JSON values."""
     return {
         "timestamp": about.made_at,
@@ -49,7 +48,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
         "model_families": {
             line.name: {
                 "hardware_compatibility": _cells(line),
-                "models": [one.name for one in matrix.models if one.family == line.name],
+                "models": [model.name for model in matrix.models if model.family == line.name],
             }
             for line in matrix.families
         },
@@ -58,7 +57,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
             for line in matrix.models
         },
         "machine": _machine(about.machine),
-        "other_machines": [_machine(one) for one in about.others],
+        "other_machines": [_machine(other) for other in about.others],
         "precision": about.precision,
         "mode": about.mode,
         "newest_result": matrix.newest or None,
@@ -72,11 +71,11 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
     }
 
 
-def _cells(line: MatrixLine) -> dict[str, Any]:
+def _cells(line: MatrixLine) -> dict[str, object]:
     return {hardware: _cell(cell) for hardware, cell in line.cells.items()}
 
 
-def _cell(cell: MatrixCell) -> dict[str, Any]:
+def _cell(cell: MatrixCell) -> dict[str, object]:
     return {
         "compatible": cell.compatible,
         "performance_rating": cell.rating.value,
@@ -98,7 +97,7 @@ def _cell(cell: MatrixCell) -> dict[str, Any]:
     }
 
 
-def _machine(machine: Machine) -> dict[str, Any]:
+def _machine(machine: Machine) -> dict[str, object]:
     return {
         "id": machine.id,
         "name": machine.name,
@@ -110,8 +109,8 @@ def _machine(machine: Machine) -> dict[str, Any]:
 
 def moment(text: str) -> str:
     """A stored moment as pages say it: to the minute; what is none stays as it is."""
-    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)", text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+    match = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)", text)
+    return f"{match[1]} {match[2]} UTC" if match else text
 
 
 def mark(cell: MatrixCell) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.versions import engine_version
@@ -11,15 +10,15 @@ from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
 
 
-def document(found: Sequence[Pivot]) -> list[dict[str, Any]]:
+def document(pivots: Sequence[Pivot]) -> list[dict[str, object]]:
     """Each table in plain JSON values."""
     return [
         {
-            **{name: one.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE},
-            "batches": list(one.batches),
-            "lines": [_line(line) for line in one.lines],
+            **{name: pivot.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE},
+            "batches": list(pivot.batches),
+            "lines": [_line(line) for line in pivot.lines],
         }
-        for one in found
+        for pivot in pivots
     ]
 
 
@@ -29,7 +28,7 @@ _OF_A_LINE = frozenset(
 )  # fmt: skip
 
 
-def _line(line: PivotLine) -> dict[str, Any]:
+def _line(line: PivotLine) -> dict[str, object]:
     return {
         **{name: line.row.get(name) for name in OF_A_SIDE if name in _OF_A_LINE - {"batch_size"}},
         "engine_version": engine_version(line.row) or None,

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from accelbench.analysis.history import Gap, HistoryPoint
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
 from accelbench.core.provenance import OF_IMPORT_SQL
-
-Row = Mapping[str, Any]
+from accelbench.core.rows import Row
 
 #: Of each run the launches of a series that came to nothing. What failed before it had an engine is
 #: of no series, but of a case on a device, or, without one, on all devices.
@@ -58,21 +56,24 @@ class _OfSeries:
 class Nothing:
     """All runs that came to nothing, by series, or by case and device where no series is known."""
 
-    def __init__(self, metric: Metric, rows: Iterable[Sequence[Any]]) -> None:
+    def __init__(self, metric: Metric, rows: Iterable[Sequence[object]]) -> None:
         self._of: dict[tuple[str, ...], _OfSeries] = {}
-        others = [one.name for one in METRICS if one.name != metric.name]
+        others = [other.name for other in METRICS if other.name != metric.name]
         for series, case, device, run, first, last, imported, *rest in rows:
-            had, became = rest[: len(others)], rest[len(others) :]
+            had = rest[: len(others)]
+            launched, failed, wrong, ran, useless, emulated, reason = rest[len(others) :]
             key = (str(case or ""), str(device)) if series is None else (str(series),)
-            one = self._of.setdefault(key, _OfSeries())
-            gap = Gap(str(last), str(run), _why(metric, *became))
+            entry = self._of.setdefault(key, _OfSeries())
+            counts = {FAILED: failed, LAUNCHED: launched}
+            flags = (bool(flag) for flag in (wrong, ran, useless, emulated))
+            gap = Gap(str(last), str(run), _why(metric, counts, reason, *flags))
             if not imported:  # of an import, what lacks a figure is no run that came to nothing
-                one.gaps.append(gap)
-            if became[3]:
-                one.ran |= {str(first), str(last)} if imported else {str(run)}
-                one.newest = gap
-            one.metrics |= dict.fromkeys(
-                name for name, there in zip(others, had, strict=True) if there
+                entry.gaps.append(gap)
+            if ran:
+                entry.ran |= {str(first), str(last)} if imported else {str(run)}
+                entry.newest = gap
+            entry.metrics |= dict.fromkeys(
+                name for name, flag in zip(others, had, strict=True) if flag
             )
 
     def newest(
@@ -106,36 +107,34 @@ class Nothing:
             default=None,
         )
 
-    def unseen(self, lines: Mapping[str, Any]) -> list[Unseen]:
+    def unseen(self, lines: Mapping[str, object]) -> list[Unseen]:
         """Series that ran twice and more and have no point, by key.
 
         Args:
             lines: the series that have one.
         """
         return [
-            Unseen(key[0], len(one.ran), one.newest, tuple(one.metrics))
-            for key, one in sorted(self._of.items())
-            if len(key) == 1 and key[0] not in lines and len(one.ran) > 1 and one.newest
+            Unseen(key[0], len(entry.ran), entry.newest, tuple(entry.metrics))
+            for key, entry in sorted(self._of.items())
+            if len(key) == 1 and key[0] not in lines and len(entry.ran) > 1 and entry.newest
         ]
 
 
 def _why(
     metric: Metric,
-    launched: int | None,
-    failed: int | None,
+    counts: Row,
+    reason: object,
     wrong: bool,
     ran: bool,
     useless: bool,
     emulated: bool,
-    reason: str | None,
 ) -> str:
     """Why a run has no figure, as the end of a sentence."""
     if wrong:
         return "wrong outputs"
-    said = str(reason or "").replace("_", " ")
+    cause = str(reason or "").replace("_", " ")
     if not ran:
-        return said
+        return cause
     if useless:
-        counts = {FAILED: failed, LAUNCHED: launched}
-        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", said)))
+        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", cause)))
     return "emulated" if emulated else f"its {metric.name} is not known"

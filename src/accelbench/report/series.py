@@ -11,9 +11,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
 from accelbench.analysis.judging import METRICS, Metric
@@ -22,6 +21,7 @@ from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
 from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
+from accelbench.core.rows import Row
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
 from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
 from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
@@ -63,6 +63,9 @@ FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
 GROUP BY series_key, run_id
 """  # noqa: S608
 
+#: A row of an import up to its figures, and the values of one of them.
+ValuedRow = tuple[Sequence[object], list[float]]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -74,7 +77,7 @@ class Line:
 
 
 def points_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any]
+    database: Database, metric: Metric, where: str, values: Sequence[object]
 ) -> dict[str, Line]:
     """The points of each series, in any order, by the figure that most of its runs have.
 
@@ -89,28 +92,28 @@ def points_in(
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
-    there = _there(database)
-    reading = KindsRead(metric, there)
-    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, there)
-    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", there), values)
+    columns = _there(database)
+    reading = KindsRead(metric, columns)
+    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, columns)
+    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", columns), values)
     for key, run, moment, *figures in rows:
         known = kinds_of.get(key) or kinds_in.get((key, run))
         if known is None:
             continue  # written since the kinds were read: the next look has it
         kinds, outputs = known
         commit, ran = runs.get(run, nothing)
-        for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
+        for by_series, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
                 point = HistoryPoint(
                     moment, run, commit, value, launches, ran, kinds=kinds, outputs=outputs
                 )
-                found.setdefault(key, []).append(point)
+                by_series.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
-        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, there), values)
-        for found, several in zip(every, _each(rows, len(every)), strict=True):
+        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, columns), values)
+        for by_series, several in zip(every, _each(rows, len(every)), strict=True):
             for point, key in _imported(several, reading):
-                found.setdefault(key, []).append(point)
+                by_series.setdefault(key, []).append(point)
     chosen = _by_one_figure(metric, every)
     return {key: Line(*line, cases.get(key, ("", ""))) for key, line in chosen.items()}
 
@@ -118,19 +121,19 @@ def points_in(
 def _kinds_of_runs(
     database: Database,
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     reading: KindsRead,
-    there: Container[str],
+    columns: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
-    _, rows = database.query(_sql(_SERIES, metric, where[0], "", there), where[1])
+    _, rows = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
     each: dict[tuple[str, str], KindsAndOutputs] = {}
     if differ:
         marks = ", ".join("?" * len(differ))
-        sql = _sql(_DIFFERENT, metric, where[0], "", there, keys=marks)
+        sql = _sql(_DIFFERENT, metric, where[0], "", columns, keys=marks)
         _, rows = database.query(sql, [*where[1], *differ])
         each = {(key, run): reading.of(more) for key, run, *more in rows}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
@@ -141,43 +144,45 @@ def _by_one_figure(
 ) -> dict[str, tuple[Metric, list[HistoryPoint]]]:
     """Of each series the figure that makes most points, and of as many the first."""
     chosen: dict[str, tuple[Metric, list[HistoryPoint]]] = {}
-    for one, found in zip(metric.alternatives, every, strict=True):
-        for key, points in found.items():
+    for alternative, by_series in zip(metric.alternatives, every, strict=True):
+        for key, points in by_series.items():
             if key not in chosen or len(chosen[key][1]) < len(points):
-                chosen[key] = one, points
+                chosen[key] = alternative, points
     return chosen
 
 
-def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[Any]]]:
+def _each(rows: Sequence[Sequence[object]], many: int) -> Iterable[list[ValuedRow]]:
     """Rows with the values of each of several figures, where they have any."""
     for at in range(-many, 0):
-        yield [(*row[:-many], row[at]) for row in rows if row[at]]
+        yield [
+            (row[:-many], values) for row in rows if isinstance(values := row[at], list) and values
+        ]
 
 
-def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[Any]) -> Nothing:
+def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[object]) -> Nothing:
     """The runs of such results that came to no figure."""
-    there = _there(database)
+    columns = _there(database)
     usable = USABLE_SQL if metric.timed else "true"
-    fine = f"({usable} AND {answered_sql(there)} AND {_real(there)})"
+    fine = f"({usable} AND {answered_sql(columns)} AND {_real(columns)})"
     others = "".join(
-        f"bool_or(coalesce({fine} AND {one.sql} > 0, false)), "
-        for one in METRICS
-        if one.name != metric.name
+        f"bool_or(coalesce({fine} AND {other.sql} > 0, false)), "
+        for other in METRICS
+        if other.name != metric.name
     )
     _, rows = database.query(
-        _sql(NOTHING, metric, where, "{0}", there, others=others, fine=fine), values
+        _sql(NOTHING, metric, where, "{0}", columns, others=others, fine=fine), values
     )
     return Nothing(metric, rows)
 
 
 def told(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Line]],
+    several: Iterable[tuple[Row, Line]],
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     least: float,
     nothing: Nothing,
-    ours: Callable[[Mapping[str, Any], str], bool] | None = None,
+    ours: Callable[[Row, str], bool] | None = None,
 ) -> list[Series]:
     """Series of these points; of those whose newest is off, every launch is looked at.
 
@@ -193,20 +198,20 @@ def told(
         ours: whether a run may be one of a series; any may, where nothing is said.
     """
     lines = list(several)
-    found = _looked_at(
+    all_series = _looked_at(
         database, [(row, line.metric, line.points) for row, line in lines], metric, where, least
     )
     return [
-        one if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(one, gap)
-        for one, (row, line) in zip(found, lines, strict=True)
+        series if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(series, gap)
+        for series, (row, line) in zip(all_series, lines, strict=True)
     ]
 
 
 def _newest_gap(
-    row: Mapping[str, Any],
+    row: Row,
     line: Line,
     nothing: Nothing,
-    ours: Callable[[Mapping[str, Any], str], bool] | None,
+    ours: Callable[[Row, str], bool] | None,
 ) -> Gap | None:
     may_be = None if ours is None else lambda run: ours(row, run)
     return nothing.newest(str(row["series_key"]), line.case, line.points, may_be)
@@ -214,16 +219,20 @@ def _newest_gap(
 
 def _looked_at(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[HistoryPoint]]],
+    several: Iterable[tuple[Row, Metric, Sequence[HistoryPoint]]],
     metric: Metric,
-    where: tuple[str, Sequence[Any]],
+    where: tuple[str, Sequence[object]],
     least: float,
 ) -> list[Series]:
-    found = every_series(several, least)
-    off = {number: one for number, one in enumerate(found) if one.course and one.course.unconfirmed}
-    keys = sorted({str(one.row["series_key"]) for one in off.values()})
+    all_series = every_series(several, least)
+    off = {
+        number: series
+        for number, series in enumerate(all_series)
+        if series.course and series.course.unconfirmed
+    }
+    keys = sorted({str(series.row["series_key"]) for series in off.values()})
     if not keys:
-        return found
+        return all_series
     marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
     sql = _sql(_EACH, metric, where[0], listed, _there(database), keys=marks)
@@ -231,19 +240,19 @@ def _looked_at(
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}
     again = [
         (
-            one.row,
-            one.metric,
+            series.row,
+            series.metric,
             [
-                _whole(point, each.get((one.row["series_key"], point.run_id)), at)
-                for point in one.points
+                _whole(point, each.get((series.row["series_key"], point.run_id)), at)
+                for point in series.points
             ],
         )
-        for one in off.values()
-        for at in (metric.alternatives.index(one.metric),)
+        for series in off.values()
+        for at in (metric.alternatives.index(series.metric),)
     ]
-    for number, one in zip(off, every_series(again, least), strict=True):
-        found[number] = replace(one, points=found[number].points)
-    return found
+    for number, update in zip(off, every_series(again, least), strict=True):
+        all_series[number] = replace(update, points=all_series[number].points)
+    return all_series
 
 
 def _whole(
@@ -260,36 +269,34 @@ def _there(database: Database) -> set[str]:
 
 
 def _sql(
-    text: str, metric: Metric, where: str, figure: str, there: Container[str], **more: str
+    text: str, metric: Metric, where: str, figure: str, columns: Container[str], **more: str
 ) -> str:
     """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
-    figures = ", ".join(figure.format(one.sql) for one in metric.alternatives)
-    reading = KindsRead(metric, there)
+    figures = ", ".join(figure.format(alternative.sql) for alternative in metric.alternatives)
+    reading = KindsRead(metric, columns)
     return text.format(
         value=metric.sql,
         figures=figures,
         where=where,
         usable=usable,
-        real=_real(there),
-        emulated=f"NOT {_real(there)}",
+        real=_real(columns),
+        emulated=f"NOT {_real(columns)}",
         about=reading.sql,
         constant=reading.sql_of_all,
-        answered=answered_sql(there),
-        wrong=wrong_sql(there),
-        results=whole_runs_sql(there),
+        answered=answered_sql(columns),
+        wrong=wrong_sql(columns),
+        results=whole_runs_sql(columns),
         **more,
     )
 
 
-def _real(there: Container[str]) -> str:
+def _real(columns: Container[str]) -> str:
     """That nothing stood in for the device, in SQL: such times are nobody's."""
-    return "(NOT coalesce(emulated, false))" if "emulated" in there else "true"
+    return "(NOT coalesce(emulated, false))" if "emulated" in columns else "true"
 
 
-def _imported(
-    rows: Iterable[Sequence[Any]], reading: KindsRead
-) -> Iterable[tuple[HistoryPoint, str]]:
+def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[HistoryPoint, str]]:
     """Points of imports, each with its series; jobs of one version are launches of one point.
 
     What a later release carries forward of a job is no point, and is counted by the first.
@@ -298,15 +305,17 @@ def _imported(
     again: Counter[tuple[str, str, str, int]] = Counter()
     jobs: dict[tuple[str, str, str, int], str] = {}
     known: dict[Software, int] = {}
-    said: dict[str | None, tuple[int, str | None]] = {}
+    by_text: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
     of: dict[tuple[str, str, str, int], tuple[Kinds, Outputs]] = {}
-    for key, run, moment, text, *more, values in sorted(rows, key=itemgetter(2)):
-        if text not in said:
+    for row, values in sorted(rows, key=lambda line: str(line[0][2])):
+        key, run, moment = (str(word) for word in row[:3])
+        text = None if row[3] is None else str(row[3])
+        if text not in by_text:
             conditions = json.loads(text or "{}")
             number = known.setdefault(software({"conditions": conditions}), len(known))
-            said[text] = number, job_of(conditions)
-        number, job = said[text]
+            by_text[text] = number, job_of(conditions)
+        number, job = by_text[text]
         place = (key, run, moment, number)
         if job is not None:
             jobs.setdefault(place, job)
@@ -315,7 +324,7 @@ def _imported(
                 again[measured_at] += len(values)
                 continue
         launches.setdefault(place, []).extend(values)
-        of.setdefault(place, reading.of(more))
+        of.setdefault(place, reading.of(row[4:]))
     ran_with = list(known)
     for place, each in launches.items():
         key, run, moment, number = place
@@ -330,12 +339,12 @@ def _runs(database: Database) -> dict[str, tuple[str, Software]]:
     """Of each run its commit and what software it ran."""
     _, rows = database.query("SELECT run_id, git_commit, environment::VARCHAR FROM benchmark_runs")
     versions: dict[str | None, Software] = {None: ()}
-    found = {}
+    runs = {}
     for run, commit, text in rows:
         ran = versions.get(text)
         if ran is None:
             environment = json.loads(text)
             about = {name: environment.get(name) for name in SOFTWARE}
             ran = versions[text] = software({"conditions": about})
-        found[str(run)] = (str(commit or ""), ran)
-    return found
+        runs[str(run)] = (str(commit or ""), ran)
+    return runs

@@ -116,8 +116,8 @@ def execute(request: RunRequest, observe: Observe) -> list[ExecutedRun]:
 
     Where nothing is planned, nothing is written either.
     """
-    found, runtimes = here()
-    specs, places = iter(request.planner(found, runtimes)), request.places
+    inventory, runtimes = here()
+    specs, places = iter(request.planner(inventory, runtimes)), request.places
     first = next(specs, None)
     if first is None:
         return []
@@ -125,7 +125,7 @@ def execute(request: RunRequest, observe: Observe) -> list[ExecutedRun]:
     executed: list[ExecutedRun] = []
     for spec in chain((first,), specs):
         surroundings = environment()
-        observer = observe(spec, found, surroundings)
+        observer = observe(spec, inventory, surroundings)
         folder, keep = places.journals(), places.keep_profiles()
         with _resumable(spec.settings.run_id, places):
             ended = lifecycle.start(spec, folder, observer, surroundings, keep)
@@ -142,10 +142,10 @@ def go_on(
 ) -> RunResult:
     """Detect, go on with a run that was cut off, and store what it comes to."""
     with _resumable(run_id, places):
-        found, surroundings, keep = Detected(), environment(), places.keep_profiles()
+        inventory, surroundings, keep = Detected(), environment(), places.keep_profiles()
         observer = observe(surroundings)
         ended = lifecycle.resume(
-            run_id, places.journals(), observer, surroundings, found, keep, simulate
+            run_id, places.journals(), observer, surroundings, inventory, keep, simulate
         )
         _fill(places, observer)
         return ended

@@ -226,11 +226,11 @@ class ScriptedSession:
         spent = [
             Spent("", kind, share * sum(times), steps, where) for kind, share in shares.items()
         ]
-        found = profiled("the script", spent, times)
+        report = profiled("the script", spent, times)
         if traces is None:
-            return found
+            return report
         (traces / "trace.json").write_text("[]")
-        return replace(found, trace="trace.json")
+        return replace(report, trace="trace.json")
 
     def reset_memory(self) -> None:
         return None
@@ -285,7 +285,7 @@ class ScriptedRuntime:
         script = self._script()
         if script is None:
             return [Absent("cpu", "no script is named", f"set {SCRIPT_VARIABLE}")]
-        return [Device(**one) for one in script.get("probe", ({"hardware": "cpu", "name": "s"},))]
+        return [Device(**dev) for dev in script.get("probe", ({"hardware": "cpu", "name": "s"},))]
 
     def supports(self, case: Case, device: Device) -> Support:
         if self._script() is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device
@@ -15,9 +15,10 @@ from accelbench.select.evidence.candidates import Candidate, candidates, deploye
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.select.evidence.sources import EmptyStore, StrPath
 from accelbench.select.evidence.stores import destination, opened
+from accelbench.select.query.config import Config
 from accelbench.select.query.model_names import stored_names
 from accelbench.select.query.model_size import ModelSize, estimated_size, known_size
-from accelbench.select.query.query import Query, RawQuery
+from accelbench.select.query.query import Query, RawQuery, StoredModel
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.matrices import Matrices, of_config, of_results
 from accelbench.select.rank.matrix_files import pages
@@ -43,7 +44,7 @@ class Knowledge:
         self,
         database_path: StrPath | None,
         matrix_file: StrPath | None,
-        config: Mapping[str, Any],
+        config: Config,
         machine: str | None = None,
     ) -> None:
         self.database: Database | None = opened(database_path)
@@ -59,15 +60,15 @@ class Knowledge:
         """The store is opened once for all that an answer has to read."""
         return self.store.answering()
 
-    def models(self, family: str | None = None) -> dict[str, dict[str, Any]]:
+    def models(self, family: str | None = None) -> dict[str, StoredModel]:
         """The stored models; of one family, where one is named."""
         return {
-            name: said
-            for name, said in self.store.models().items()
-            if family is None or said["family"] == family
+            name: model
+            for name, model in self.store.models().items()
+            if family is None or model["family"] == family
         }
 
-    def asked(self, put: RawQuery, config: Mapping[str, Any], estimate: Estimate) -> Query:
+    def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
         """A question with every word looked up."""
 
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
@@ -77,24 +78,24 @@ class Knowledge:
 
         models = self.store.models()
         stored = stored_names(put.names, models, self.store.named())
-        said = models[stored[0]] if stored else {}
+        model = models[stored[0]] if stored else {}
         precisions = self.store.precisions() if put.precision is not None else ()
-        return put.understood(stored, said, size, precisions)
+        return put.understood(stored, model, size, precisions)
 
     def candidates(
-        self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None
+        self, config: Config, names: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
         """What can be chosen among."""
-        found = candidates(asked, self.store.devices(), self._others(config))
+        choices = candidates(names, self.store.devices(), self._others(config))
         if deployment is None:
-            return found
-        return deployed(found, deployment, all_asked=asked is None)
+            return choices
+        return deployed(choices, deployment, all_asked=names is None)
 
-    def platforms(self, config: Mapping[str, Any]) -> list[str]:
+    def platforms(self, config: Config) -> list[str]:
         """Every platform that there is anything to say of."""
         return every(self.store.devices(), self._others(config))
 
-    def _others(self, config: Mapping[str, Any]) -> list[str]:
+    def _others(self, config: Config) -> list[str]:
         own = own_hardware(config)
         return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
 
@@ -109,22 +110,22 @@ class Knowledge:
     def is_here(self, platform: str, device: str | None = None) -> bool:
         """Whether this machine has a platform; and where a device is named, that very one."""
         return any(
-            isinstance(one, Device) and not one.emulated and device in (None, "", one.name)
-            for one in self._detected.get(platform, ())
+            isinstance(entry, Device) and not entry.emulated and device in (None, "", entry.name)
+            for entry in self._detected.get(platform, ())
         )
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
         """What a new result has to be like to be held against the figures of an answer."""
         return MeasurementTarget(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
 
-    def matrices(self, config: Mapping[str, Any]) -> Matrices:
+    def matrices(self, config: Config) -> Matrices:
         """Who is believed of what runs where, in order."""
         first, last = self._pages
-        said = of_config(config["compatibility"])
-        return Matrices((said, *first, of_results(self.store.tried()), *last))
+        layer = of_config(config["compatibility"])
+        return Matrices((layer, *first, of_results(self.store.tried()), *last))
 
 
-def own_hardware(config: Mapping[str, Any]) -> list[str]:
+def own_hardware(config: Config) -> list[str]:
     """Platforms that only the configuration knows."""
     named = [*config["hardware_preferences"]]
     named += [name for entries in config["compatibility"].values() for name in entries]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
-from accelbench.select.answer.answers import told
+from accelbench.select.answer.answers import Answer, told
 from accelbench.select.answer.selection_map import selection_map
-from accelbench.select.constraints.best_under import Limits, limits_named, under
+from accelbench.select.constraints.best_under import LimitAnswer, Limits, limits_named, under
 from accelbench.select.constraints.case_words import installed
 from accelbench.select.evidence.candidates import order_in, placed
 from accelbench.select.evidence.cells import ModelKnowledge
@@ -55,7 +55,7 @@ class HardwareSelector:
     def __init__(
         self,
         database_path: StrPath | None = None,
-        config_path: StrPath | Mapping[str, Any] | None = None,
+        config_path: StrPath | Mapping[str, object] | None = None,
         matrix_file: StrPath | None = None,
         prices: Given | None = None,
         *,
@@ -129,14 +129,14 @@ class HardwareSelector:
         mode: str = "inference",
         available_hardware: Sequence[str] | None = None,
         task_type: str | None = None,
-        distributed_config: Mapping[str, Any] | None = None,
+        distributed_config: Mapping[str, object] | None = None,
         *,
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
         deployment: str | None = None,
         parameters: int | None = None,
         flops: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Answer:
         """The hardware for a model, and everything that speaks for it and for the others.
 
         Args:
@@ -170,8 +170,8 @@ class HardwareSelector:
         work = None if flops is None else amount("flops", flops, "Use the operations of one item.")
         knows, config = self._knows, self.config
         with knows.answering():
-            asked = knows.asked(put, config, self._estimate_model_size)
-            known = None if work is None else ModelKnowledge(asked.size.parameters, work)
+            query = knows.asked(put, config, self._estimate_model_size)
+            known = None if work is None else ModelKnowledge(query.size.parameters, work)
             among = knows.candidates(config, available_hardware, deployment)
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
@@ -181,9 +181,9 @@ class HardwareSelector:
                 config, knows.matrices(config), order, self.prices,
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
             )  # fmt: skip
-            chosen = choose(asked, among, knows.store, ground, known)
+            chosen = choose(query, among, knows.store, ground, known)
         answer = told(chosen, self.prices, knows.beside(chosen))
-        spread = advised(asked, [candidate.candidate.platform for candidate in chosen.ranked])
+        spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
         _log.debug("%s", answer["explanation"])
@@ -198,12 +198,13 @@ class HardwareSelector:
         task_type: str = "classification",
         batch_size: int = 1,
         available_hardware: Sequence[str] | None = None,
-        distributed_config: Mapping[str, Any] | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
+        distributed_config: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> Answer:
         """As `select_hardware`, in the mode of a task and with what matters there."""
         task = task_named(task_type)
-        return self.select_hardware(
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
+        return select(
             model_family=model_family,
             model_name=model_name,
             batch_size=batch_size,
@@ -216,14 +217,14 @@ class HardwareSelector:
 
     def create_hardware_selection_map(
         self, available_hardware: Sequence[str] | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """An answer for every family, size, batch and mode, as the documents nest it.
 
         It is of every platform, browsers too, wherever they may be.
         """
         among = self.hardware_types if available_hardware is None else available_hardware
 
-        def select(family: str, name: str, batch: int, mode: str) -> Mapping[str, Any]:
+        def select(family: str, name: str, batch: int, mode: str) -> Answer:
             return self.select_hardware(
                 model_family=family,
                 model_name=name,
@@ -241,8 +242,8 @@ class HardwareSelector:
         mode: str = "inference",
         *,
         model_family: str | None = None,
-        **more: Any,
-    ) -> dict[str, dict[str, Any]]:
+        **more: object,
+    ) -> dict[str, Answer]:
         """An answer for each stored model, by its name; only those of a family, if one is named."""
         return self._answers(
             lambda *_: True, model_family, batch_size=batch_size, mode=mode, **more
@@ -255,8 +256,8 @@ class HardwareSelector:
         batch_size: int = 1,
         *,
         model_family: str | None = None,
-        **more: Any,
-    ) -> list[dict[str, Any]]:
+        **more: object,
+    ) -> list[dict[str, object]]:
         """The stored models that are for a task, by what they do in a second on that hardware.
 
         Those whose throughput counts the same stand together: most of them first.
@@ -277,7 +278,7 @@ class HardwareSelector:
         """The stored models that `rank_models` leaves out, as nobody says what they are for."""
         task = task_key(task_type)
         models = self._knows.models().items()
-        return [name for name, said in models if may_do(task, name, said["family"])]
+        return [name for name, model in models if may_do(task, name, model["family"])]
 
     def best_under(
         self,
@@ -290,7 +291,7 @@ class HardwareSelector:
         batch_sizes: Iterable[int] = (),
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
-    ) -> dict[str, Any]:
+    ) -> LimitAnswer:
         """The best batch size, precision and way under limits, and the Pareto front.
 
         Args:
@@ -312,23 +313,23 @@ class HardwareSelector:
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
         sizes, knows = batches(batch_sizes), self._knows
         with knows.answering():
-            asked = knows.asked(put, self.config, self._estimate_model_size)
-            cells = knows.store.cells(asked.names)
-            failures = knows.store.failures(asked.names)
-            unusable = knows.store.unusable(asked.names)
-            own = own_of(asked, cells, failures, any_batch=True, inexact=True, unusable=unusable)
+            query = knows.asked(put, self.config, self._estimate_model_size)
+            cells = knows.store.cells(query.names)
+            failures = knows.store.failures(query.names)
+            unusable = knows.store.unusable(query.names)
+            own = own_of(query, cells, failures, any_batch=True, inexact=True, unusable=unusable)
             among = knows.candidates(self.config, available_hardware)
         here = installed(self._knows.where, self._knows.unwritable)
-        found = under(asked, bounds, own, among, sizes, self.prices, here)
+        answer = under(query, bounds, own, among, sizes, self.prices, here)
         if self.prices is None:
-            return found
-        there = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
-        priced = [{**cell.row, "throughput": cell.throughput} for cell in there]
+            return answer
+        matches = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
+        priced = [{**cell.row, "throughput": cell.throughput} for cell in matches]
         notes = self.prices.notes(priced) if priced else []
-        return {**found, "currency": self.prices.currency, "cost_notes": notes}
+        return {**answer, "currency": self.prices.currency, "cost_notes": notes}
 
     @property
-    def compatibility_matrix(self) -> dict[str, Any]:
+    def compatibility_matrix(self) -> dict[str, object]:
         """What each platform is worth for each family, and which source says so."""
         return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
 
@@ -336,14 +337,13 @@ class HardwareSelector:
         self,
         wanted: Callable[[str, str | None], bool],
         model_family: str | None,
-        **question: Any,
-    ) -> dict[str, dict[str, Any]]:
+        **question: object,
+    ) -> dict[str, Answer]:
         family = None if model_family is None else family_named(model_family)
         self._knows.store.expect_many()
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
         return {
-            name: self.select_hardware(
-                model_family=said["family"] or None, model_name=name, **question
-            )
-            for name, said in self._knows.models(family).items()
-            if wanted(name, said["family"])
+            name: select(model_family=model["family"] or None, model_name=name, **question)
+            for name, model in self._knows.models(family).items()
+            if wanted(name, model["family"])
         }

@@ -22,23 +22,23 @@ _ALIKE = 1e-6
 class ConflictError(UsageError):
     """A result that has another figure than the one that is known by its id."""
 
-    def __init__(self, result_id: str, column: str, known: Any, said: Any) -> None:
+    def __init__(self, result_id: str, column: str, known: Any, claim: Any) -> None:
         super().__init__(
-            f"{result_id}, {in_quotes(column)}: it is {said}, where the result of that id has"
+            f"{result_id}, {in_quotes(column)}: it is {claim}, where the result of that id has"
             f" {known}.",
             "Nothing of it was imported.",
         )
-        self.result_id, self.column, self.known, self.said = result_id, column, known, said
+        self.result_id, self.column, self.known, self.said = result_id, column, known, claim
 
 
-def refuse_another(result_id: str, known: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+def refuse_another(result_id: str, known: Mapping[str, Any], row: Mapping[str, Any]) -> None:
     """Refuse another figure than the known one; what one of them does not say is no figure."""
     for name in FIGURES:
-        one, other = known.get(name), said.get(name)
-        if one is None or other is None or one == other:
+        figure, other = known.get(name), row.get(name)
+        if figure is None or other is None or figure == other:
             continue
-        if BY_NAME[name].kind not in ("int", "float") or not isclose(one, other, rel_tol=_ALIKE):
-            raise ConflictError(result_id, name, one, other)
+        if BY_NAME[name].kind not in ("int", "float") or not isclose(figure, other, rel_tol=_ALIKE):
+            raise ConflictError(result_id, name, figure, other)
 
 
 def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]]) -> None:
@@ -55,13 +55,13 @@ def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]])
         refuse_another(row["result_id"], row, rows[row["result_id"]])
 
 
-def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -> int:
+def refuse_others(con: DuckDBPyConnection, query: str, columns: Collection[str]) -> int:
     """The same of what a query gives: against what is in the database, and within itself.
 
     Returns:
         How many of its results it gives once more.
     """
-    names = [name for name in FIGURES if name in there]
+    names = [name for name in FIGURES if name in columns]
     # Ids alone are read in no time; rows are joined only where some are there twice.
     ((rows, different, known),) = con.execute(
         "SELECT count(*), count(DISTINCT result_id),"  # noqa: S608 — our query
@@ -76,11 +76,11 @@ def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -
     unlike = " OR ".join(_unlike(name) for name in names)
     for other in others:
         both = f"SELECT i.result_id, {pairs} FROM ({query}) i JOIN {other} k USING (result_id)"  # noqa: S608
-        found = con.execute(f"SELECT * FROM ({both}) WHERE {unlike} LIMIT 1").fetchone()  # noqa: S608
-        if found is not None:
-            values = list(found[1:])
+        row = con.execute(f"SELECT * FROM ({both}) WHERE {unlike} LIMIT 1").fetchone()  # noqa: S608
+        if row is not None:
+            values = list(row[1:])
             refuse_another(
-                str(found[0]),
+                str(row[0]),
                 dict(zip(names, values[::2], strict=True)),
                 dict(zip(names, values[1::2], strict=True)),
             )

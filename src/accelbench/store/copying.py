@@ -76,8 +76,8 @@ def results_query(
             is known of how they were taken.
         runs: a further column, and what stands in it by the ids of runs.
     """
-    there = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
-    chosen = [_column(one.name, SQL_TYPES[one.kind], one.name in there) for one in COLUMNS]
+    columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
+    chosen = [_column(col.name, SQL_TYPES[col.kind], col.name in columns) for col in COLUMNS]
     joins = ""
     if samples:
         chosen += [f"coalesce(s.samples, {_NO_SAMPLES}) AS samples"]
@@ -86,16 +86,16 @@ def results_query(
     if runs:
         import pyarrow as pa
 
-        name, said = runs
-        con.register("told", table_of(said.items(), of_run=pa.string(), said=pa.string()))
+        name, texts = runs
+        con.register("told", table_of(texts.items(), of_run=pa.string(), said=pa.string()))
         chosen.append(f'told.said AS "{name}"')
         joins += " LEFT JOIN told ON told.of_run = r.run_id"
     return f"SELECT {', '.join(chosen)} FROM benchmark_results r{joins}"  # noqa: S608 — our names
 
 
-def _column(name: str, kind: str, there: bool) -> str:
+def _column(name: str, kind: str, present: bool) -> str:
     kind = kind.replace("JSON", "VARCHAR")
-    return f'{f"r.{name}" if there else "NULL"}::{kind} AS "{name}"'
+    return f'{f"r.{name}" if present else "NULL"}::{kind} AS "{name}"'
 
 
 @contextmanager

@@ -46,12 +46,12 @@ _ROWS = 5000
 _MEMORY = "1600MiB"
 
 
-def default_path(asked: Path | None = None) -> Path:
+def default_path(option: Path | None = None) -> Path:
     """--db where given, else ACCELBENCH_DB, else ./accelbench.duckdb.
 
     Absolute, links followed: one file has one guard and one folder of journals.
     """
-    return Path(asked or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().resolve()
+    return Path(option or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().resolve()
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Database:
     def status(self) -> dict[str, Any]:
         """What the database holds, in plain JSON values."""
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
-            found = {
+            report = {
                 "database": str(self.path),
                 "schema_version": refuse_foreign(con, self.path),
                 "size_bytes": self.path.stat().st_size,
@@ -194,13 +194,13 @@ class Database:
             states = filling.read_states(con)
         waiting = filling.unfilled(self.path, self.journals)
         corrupt = {name: list(state.corrupt) for name, state in states.items() if state.corrupt}
-        found["journals"] = {
+        report["journals"] = {
             "folder": str(self.journals),
             "known": len(states),
             "orphans": [path.name for path in waiting],
             "corrupt_lines": corrupt,
         }
-        return found
+        return report
 
     def merge(self, other: Path) -> FilledRows:
         """Bring in everything another database of ours and its journals hold; idempotent."""
@@ -310,16 +310,16 @@ def _results(
 def _batches(
     con: DuckDBPyConnection, where: str = "", params: Sequence[Any] = ()
 ) -> Iterator[list[dict[str, Any]]]:
-    there = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
-    names = [column.name for column in COLUMNS if column.name in there]
+    columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
+    names = [column.name for column in COLUMNS if column.name in columns]
     chosen = ", ".join(f'"{name}"' for name in names)
     condition = f" WHERE {where}" if where else ""
-    found = con.execute(
+    cursor = con.execute(
         f"SELECT {chosen} FROM benchmark_results{condition}"  # noqa: S608 — our names, a caller's condition
         " ORDER BY started_at, result_id",
         list(params) or None,
     )
-    while rows := found.fetchmany(_ROWS):
+    while rows := cursor.fetchmany(_ROWS):
         named = (dict(zip(names, values, strict=True)) for values in rows)
         yield [{c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS} for row in named]
 
@@ -340,21 +340,21 @@ def _add_samples(con: DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
 
     wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
     con.register("wanted", wanted)
-    found = con.execute(
+    samples = con.execute(
         "SELECT result_id, phase, samples, timing, steps FROM raw_benchmark_data SEMI JOIN wanted"
         " USING (result_id) ORDER BY result_id, phase"
     ).fetchall()
     by_id: dict[str, list[Samples]] = {}
-    for result_id, *about in found:
+    for result_id, *about in samples:
         by_id.setdefault(result_id, []).append(Samples(*about))
     for row in rows:
         kept = by_id.get(row["result_id"], ())
-        row["samples"] = {one.phase: one.ns for one in kept}
-        row["sampling"] = {one.phase: one.sampling for one in kept if one.sampling}
+        row["samples"] = {sample.phase: sample.ns for sample in kept}
+        row["sampling"] = {sample.phase: sample.sampling for sample in kept if sample.sampling}
 
 
 def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
-    def one(sql: str) -> Any:
+    def scalar(sql: str) -> Any:
         return con.execute(sql).fetchall()[0][0]
 
     by_status = con.execute(
@@ -371,7 +371,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
     runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
     runs_by_status = dict(runs.fetchall())
     return {
-        "tables": {view: one(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
+        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
         "results_by_status": dict(by_status),
         "results_by_provenance": dict(by_provenance),
         "runs_by_status": runs_by_status,
@@ -391,10 +391,10 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
 
 def _refused(con: DuckDBPyConnection) -> list[dict[str, Any]]:
     """Results that were not stored, and why; none that came in later, as it should have been."""
-    found = con.execute(
+    cursor = con.execute(
         "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
         " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",
         [RESULT_REFUSED],
     )
     names = ("run_id", "result_id", "model", "why")
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -36,8 +36,8 @@ class Samples:
     @property
     def sampling(self) -> dict[str, Any]:
         """What is known of how they were taken, as a body says it under "sampling"."""
-        said = {"timing": self.timing, "steps": self.steps}
-        return {name: value for name, value in said.items() if value is not None}
+        fields = {"timing": self.timing, "steps": self.steps}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
     One that brings no samples of its steps says nothing of them. What is no list of whole
     nanoseconds was set aside, and is none.
     """
-    said, count = body.get("samples"), fitted.row["sample_count"]
-    if count is None or not isinstance(said, Mapping) or said.get("step") is None:
+    samples, count = body.get("samples"), fitted.row["sample_count"]
+    if count is None or not isinstance(samples, Mapping) or samples.get("step") is None:
         return ""
-    there = next((len(sample.ns) for sample in fitted.samples if sample.phase == "step"), 0)
-    return "" if there == count else f"it has {there:,} samples where it says {count:,}"
+    length = next((len(sample.ns) for sample in fitted.samples if sample.phase == "step"), 0)
+    return "" if length == count else f"it has {length:,} samples where it says {count:,}"
 
 
 def as_kind(kind: Kind, value: Any) -> Any:
@@ -157,19 +157,19 @@ def _time(value: Any) -> str:
 
 def _list(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [one if isinstance(one, str) else canonical(_json(one)) for one in value]
+        return [entry if isinstance(entry, str) else canonical(_json(entry)) for entry in value]
     raise MisfitError(f"{_brief(value)} is not a list")
 
 
 def _floats(value: Any) -> list[float]:
-    if isinstance(value, list) and all(_is_number(one) for one in value):
-        return [float(one) for one in value]
+    if isinstance(value, list) and all(_is_number(number) for number in value):
+        return [float(number) for number in value]
     raise MisfitError(f"{_brief(value)} is not a list of numbers")
 
 
 def _map(value: Any) -> dict[str, float]:
-    if isinstance(value, dict) and all(_is_number(one) for one in value.values()):
-        return {name: float(one) for name, one in value.items()}
+    if isinstance(value, dict) and all(_is_number(number) for number in value.values()):
+        return {name: float(number) for name, number in value.items()}
     raise MisfitError(f"{_brief(value)} does not map names to numbers")
 
 
@@ -237,5 +237,5 @@ def _samples(body: Mapping[str, Any], set_aside: Any) -> tuple[Samples, ...]:
 
 def _whole_numbers(value: Any) -> list[int]:
     if isinstance(value, list):
-        return [_int(one) for one in value]
+        return [_int(number) for number in value]
     raise MisfitError(f"{_brief(value)} is not a list")

@@ -82,13 +82,13 @@ def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -
     ends the one in the later line.
     """
     batch = Batch()
-    said = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
-    asked = sorted({run for run, _ in said})
+    run_facts = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
+    run_ids = sorted({run for run, _ in run_facts})
     here = con.execute(
-        "SELECT DISTINCT run_id FROM fact_result WHERE run_id IN (SELECT unnest(?))", [asked]
+        "SELECT DISTINCT run_id FROM fact_result WHERE run_id IN (SELECT unnest(?))", [run_ids]
     ).fetchall()
     known = {run for (run,) in here}
-    for run, fact in said:
+    for run, fact in run_facts:
         if run in known:
             line = 2 if fact.kind == RUN_STARTED else 1
             batch.add_other(fact.kind, fact.id, run, line, fact.version, fact.body)
@@ -113,6 +113,6 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
         if isinstance(error, file_errors()):
             raise
         # Its columns were looked at; a page of another one may be damaged.
-        said = str(error).splitlines()[0]
-        why = f"What was to be imported cannot be read to its end: a file is damaged ({said})."
+        message = str(error).splitlines()[0]
+        why = f"What was to be imported cannot be read to its end: a file is damaged ({message})."
         raise UsageError(why, "Nothing of it was imported.") from error

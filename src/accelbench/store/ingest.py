@@ -142,20 +142,20 @@ def _fill(
     batch = Batch(said=_refused(con) if held else ())
     for path in waiting:
         state = _still_valid(path, states.get(path.name, State()))
-        found = scan(path, state.bytes, state.lines)
+        contents = scan(path, state.bytes, state.lines)
         _sync(path, files)
-        if found.newer:
+        if contents.newer:
             newer = f"{path} was written by a newer accelbench: upgrade accelbench to fill it in."
             filled += FilledRows(problems=(newer,))
             continue
-        corrupt = (*state.corrupt, *found.corrupt)
+        corrupt = (*state.corrupt, *contents.corrupt)
         if corrupt:
             filled += FilledRows(problems=(_corrupt_sentence(path, corrupt),))
-        if found.lines or path.name not in states:
+        if contents.lines or path.name not in states:
             filled += FilledRows(journals=1)
-        filled += _bring_in(con, batch, path, found, held)
+        filled += _bring_in(con, batch, path, contents, held)
         if note:
-            _note(con, path, replace(_after(path, found), corrupt=corrupt))
+            _note(con, path, replace(_after(path, contents), corrupt=corrupt))
     filled += _flush(con, batch, held)
     con.execute("COMMIT")
     return filled
@@ -163,8 +163,8 @@ def _fill(
 
 def _refused(con: DuckDBPyConnection) -> set[str]:
     """Results of which the database says already that it does not have them."""
-    found = con.execute("SELECT id FROM fact WHERE kind = ?", [RESULT_REFUSED]).fetchall()
-    return {result_id for (result_id,) in found}
+    rows = con.execute("SELECT id FROM fact WHERE kind = ?", [RESULT_REFUSED]).fetchall()
+    return {result_id for (result_id,) in rows}
 
 
 def _sync(path: Path, files: Files) -> None:
@@ -191,8 +191,8 @@ def _tail_crc(path: Path, end: int) -> int:
     return zlib.crc32(read_from(path, start, end - start))
 
 
-def _after(path: Path, found: Scan) -> State:
-    return State(found.end, _tail_crc(path, found.end), found.last_number)
+def _after(path: Path, contents: Scan) -> State:
+    return State(contents.end, _tail_crc(path, contents.end), contents.last_number)
 
 
 def _note(con: DuckDBPyConnection, path: Path, state: State) -> None:
@@ -210,12 +210,12 @@ def _flush(con: DuckDBPyConnection, batch: Batch, held: bool) -> FilledRows:
 
 
 def _bring_in(
-    con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan, held: bool
+    con: DuckDBPyConnection, batch: Batch, path: Path, contents: Scan, held: bool
 ) -> FilledRows:
     """Gather a journal's facts and flush whenever the batch is full."""
     filled = FilledRows()
     run_id = path.name.removesuffix(SUFFIX)
-    for line in found.lines:
+    for line in contents.lines:
         fact = line.fact
         if fact.kind == RESULT:
             body = {"run_id": run_id, **fact.body, "result_id": fact.id}

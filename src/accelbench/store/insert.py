@@ -62,8 +62,8 @@ class Batch:
             run_id = str(fitted.row["run_id"] or "")
             if result_id not in self.said:
                 self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
-            said = {"why": why, "model": fitted.row["model"]}
-            self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, said)
+            refusal = {"why": why, "model": fitted.row["model"]}
+            self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, refusal)
             return
         self.results.setdefault(readable(result_id), (fitted, version))
 
@@ -192,13 +192,13 @@ def insert_many(
         columns: which of a row, `i.` before each.
         apart: the columns that tell rows of the source apart; else the keys.
     """
-    one, there = apart or keys, against or table
+    identity, target = apart or keys, against or table
     ((rows, different, known),) = con.execute(
-        f"SELECT count(*), count(DISTINCT row({one})),"  # noqa: S608 — our names
-        f" count(*) FILTER (({keys}) IN (SELECT {keys} FROM {there})) FROM {source}"
+        f"SELECT count(*), count(DISTINCT row({identity})),"  # noqa: S608 — our names
+        f" count(*) FILTER (({keys}) IN (SELECT {keys} FROM {target})) FROM {source}"
     ).fetchall()
     if different < rows:
-        source = f"(SELECT DISTINCT ON ({one}) * FROM {source})"  # noqa: S608 — our names
+        source = f"(SELECT DISTINCT ON ({identity}) * FROM {source})"  # noqa: S608 — our names
     if known:
         return anti_insert(con, table, source, keys, against=against, columns=columns)
     return _insert(con, table, f"{source} i", columns)

@@ -139,10 +139,10 @@ def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def read(path: Path) -> list[Fact]:
     """Every valid fact, in order; a last line still being written is just not there yet."""
-    found = scan(path)
-    if found.corrupt:
-        _log.warning("%s: lines %s do not check out", path, list(found.corrupt))
-    return found.facts
+    contents = scan(path)
+    if contents.corrupt:
+        _log.warning("%s: lines %s do not check out", path, list(contents.corrupt))
+    return contents.facts
 
 
 class Journal:
@@ -198,15 +198,15 @@ class Journal:
             fd = files.open_append(path)
             _lock_or_refuse(fd, path, files)
             try:
-                found = scan(path)
-                if found.size > found.end:
-                    _keep_torn(path, found.end, files)
-                    files.truncate(fd, found.end)
+                contents = scan(path)
+                if contents.size > contents.end:
+                    _keep_torn(path, contents.end, files)
+                    files.truncate(fd, contents.end)
                 files.sync(fd)
             except BaseException:
                 files.close(fd)
                 raise
-        return cls(path, fd, found.end, files)
+        return cls(path, fd, contents.end, files)
 
     def append(self, fact: Fact) -> None:
         """Durable when it returns. When it raises, the fact is not there and may be tried again."""

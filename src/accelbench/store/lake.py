@@ -111,9 +111,9 @@ class Lake(Database):
 
     def merge(self, other: Path) -> FilledRows:
         self._fill_if_there()
-        found = super().merge(other)
+        counts = super().merge(other)
         self._give()
-        return found
+        return counts
 
     def bring_in(
         self,
@@ -123,9 +123,9 @@ class Lake(Database):
         queries: Iterable[str] = (),
     ) -> FilledRows:
         self._fill_if_there()
-        found = super().bring_in(run_id, facts, bodies, queries)
+        counts = super().bring_in(run_id, facts, bodies, queries)
         self._give()
-        return found
+        return counts
 
     def _give(self) -> None:
         """Let the lake have what was just brought in; the mirror keeps it until it can."""
@@ -175,10 +175,10 @@ class Lake(Database):
         if MARKER not in self.place.names(""):
             return False
         with _scratch() as scratch:
-            said = self._json(MARKER, scratch)
-        if said.get("application") != APPLICATION:
+            marker = self._json(MARKER, scratch)
+        if marker.get("application") != APPLICATION:
             raise StoreError(f"{self.name} is another program's; it was left as it is.")
-        version = said.get("schema_version", 0)
+        version = marker.get("schema_version", 0)
         if not isinstance(version, int):
             raise self._unreadable(MARKER, f"schema_version is {in_quotes(version)}")
         if version > latest_version():
@@ -204,10 +204,10 @@ class Lake(Database):
 
     def _json(self, name: str, scratch: Path) -> dict[str, Any]:
         try:
-            found = loads(self.place.local(name, scratch).read_text(encoding="utf-8"))
+            document = loads(self.place.local(name, scratch).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise self._unreadable(name, str(error)) from error
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def _unreadable(self, name: str, why: str) -> StoreError:
         advice = "Put back what it was, or take it away from there."
@@ -249,7 +249,7 @@ class Lake(Database):
         return {
             "version": latest_version(),
             "lake": [f"{f}/{n}" for f in (*TABLES, _MANIFESTS) for n in self.place.names(f)],
-            "mirror": [[one.st_size, one.st_mtime_ns] for one in stats],
+            "mirror": [[stat.st_size, stat.st_mtime_ns] for stat in stats],
         }
 
     def _send(self) -> None:
@@ -323,25 +323,25 @@ class Lake(Database):
 
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""
-        found = {}
+        replacements = {}
         with _scratch() as scratch:
             for name in self.place.names(_MANIFESTS):
-                said = self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
-                if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+                stems = self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
+                if not isinstance(stems, list) or not all(isinstance(stem, str) for stem in stems):
                     raise self._unreadable(f"{_MANIFESTS}/{name}", "replaces is no list of names")
-                found[_stem(name)] = said
-        return found
+                replacements[_stem(name)] = stems
+        return replacements
 
     def _remove(self, stems: set[str]) -> int:
-        there = {
+        names = {
             f"{folder}/{name}"
             for folder in TABLES
             for name in self.place.names(folder)
             if _stem(name) in stems
         }
-        for name in sorted(there):
+        for name in sorted(names):
             self.place.remove(name)
-        return len({_stem(name) for name in there})
+        return len({_stem(name) for name in names})
 
 
 def _note_files(con: DuckDBPyConnection, names: Sequence[str]) -> None:
@@ -367,12 +367,12 @@ def _scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def store_at(asked: Path | str | None = None) -> Database:
+def store_at(option: Path | str | None = None) -> Database:
     """The database or the lake of a command line's word; else ACCELBENCH_DB's, else the default.
 
     A folder that is there and a URL are lakes.
     """
-    word = asked or os.environ.get(ENVIRONMENT)
+    word = option or os.environ.get(ENVIRONMENT)
     place = None if word is None else place_of(word)
     if place is not None:
         return Lake.at(place, str(word) if isinstance(place, FolderPlace) else "")

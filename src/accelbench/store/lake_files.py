@@ -62,8 +62,8 @@ def _read(con: DuckDBPyConnection, folder: str, source: str, lake: str) -> int:
         return 0
     table, apart, keys, against = TABLES[folder]
     known = set(columns_of(con, table))
-    there = columns_in(con, source, keys.split(", "), lake)
-    columns = ", ".join(f'i."{name}"' for name in there if name in known)
+    names = columns_in(con, source, keys.split(", "), lake)
+    columns = ", ".join(f'i."{name}"' for name in names if name in known)
     return insert_many(con, table, source, keys, against=against, columns=columns, apart=apart)
 
 
@@ -77,14 +77,14 @@ def _readable(
     try:
         yield
     except ConflictError as error:
-        asked = "SELECT 1 FROM {} WHERE result_id = ? LIMIT 1"
-        found = [
+        query = "SELECT 1 FROM {} WHERE result_id = ? LIMIT 1"
+        paths = [
             f"{lake}/{name}"
             for name, path in files["results"].items()
-            if con.execute(asked.format(_source([path])), [error.result_id]).fetchall()
+            if con.execute(query.format(_source([path])), [error.result_id]).fetchall()
         ]
         raise StoreError(
-            f"Result {error.result_id} in {' and '.join(found)} has {error.said} in"
+            f"Result {error.result_id} in {' and '.join(paths)} has {error.said} in"
             f" {error.column}, where that id has {error.known} elsewhere: one of the two is"
             " not true.",
             "Take the wrong file away from there; if this machine has read it already, remove"

@@ -77,7 +77,7 @@ def _bring(
     con: DuckDBPyConnection, table: str, source: str, keys: str, against: str | None = None
 ) -> int:
     """By the columns both have: either may be the older one."""
-    there = set(columns_of(con, table, "other"))
-    shared = ", ".join(f'i."{name}"' for name in columns_of(con, table) if name in there)
+    columns = set(columns_of(con, table, "other"))
+    shared = ", ".join(f'i."{name}"' for name in columns_of(con, table) if name in columns)
     apart = "result_id, phase" if table == "fact_samples" else keys
     return insert_many(con, table, source, keys, against=against, columns=shared, apart=apart)

@@ -101,8 +101,8 @@ def columns_in(
     con: DuckDBPyConnection, source: str, needed: Sequence[str], whose: str
 ) -> list[str]:
     """The columns of another store's table; StoreError where one is not as ours is."""
-    found = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 — our query
-    types = {str(name): str(kind) for name, kind, *_ in found}
+    rows = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 — our query
+    types = {str(name): str(kind) for name, kind, *_ in rows}
     for name in needed:
         if name not in types:
             raise _unlike(whose, f"lacks the column {name}")
@@ -116,8 +116,8 @@ def columns_in(
 def _keep(con: DuckDBPyConnection, refused: Sequence[tuple[str, ...]]) -> None:
     batch = Batch()
     for result_id, run_id, model, why in refused:
-        said = {"why": why, "model": model}
-        batch.add_other(RESULT_REFUSED, result_id or "", run_id or "", 0, FACT_VERSION, said)
+        refusal = {"why": why, "model": model}
+        batch.add_other(RESULT_REFUSED, result_id or "", run_id or "", 0, FACT_VERSION, refusal)
     flush(con, batch)
 
 

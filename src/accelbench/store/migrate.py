@@ -143,8 +143,8 @@ def _apply(con: DuckDBPyConnection) -> None:
     for step in schema.MIGRATIONS[row[0] - 1 :]:
         for statement in step.statements:
             con.execute(statement)
-    there = set(schema.columns_of(con, "fact_result"))
-    for statement in [*schema.add_columns(there), *schema.make_views()]:
+    columns = set(schema.columns_of(con, "fact_result"))
+    for statement in [*schema.add_columns(columns), *schema.make_views()]:
         con.execute(statement)
     con.execute("UPDATE store_meta SET schema_version = ?", [schema.latest_version()])
     con.execute("COMMIT")
@@ -203,5 +203,5 @@ def _sync(path: Path, files: Files) -> None:
 
 def identity(path: Path) -> tuple[int, int]:
     """Tells whether two paths are one file."""
-    found = os.stat(path)  # noqa: PTH116 — follows links, as wanted
-    return found.st_dev, found.st_ino
+    stat = os.stat(path)  # noqa: PTH116 — follows links, as wanted
+    return stat.st_dev, stat.st_ino

@@ -67,8 +67,8 @@ class FolderPlace:
     def names(self, folder: str) -> list[str]:
         inside = self.folder / folder
         with explained("Looking into the lake", inside, DB_OPTION):
-            found = inside.iterdir() if inside.is_dir() else ()
-            return sorted(one.name for one in found if not one.name.startswith("."))
+            entries = inside.iterdir() if inside.is_dir() else ()
+            return sorted(entry.name for entry in entries if not entry.name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
         wanted = self.folder / name
@@ -103,10 +103,10 @@ class RemotePlace:
             inside = f"{root}/{folder}".rstrip("/")
             fs.invalidate_cache()
             try:
-                found = fs.ls(inside, detail=False)
+                paths = fs.ls(inside, detail=False)
             except FileNotFoundError:
                 return []
-            names = (str(one).rstrip("/").rpartition("/")[2] for one in found)
+            names = (str(path).rstrip("/").rpartition("/")[2] for path in paths)
             return sorted(name for name in names if not name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
@@ -158,26 +158,26 @@ class RemotePlace:
         except Exception as error:
             if isinstance(error, StoreError):
                 raise
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StoreError(
-                f"{self.url} cannot be reached ({said}).",
+                f"{self.url} cannot be reached ({message}).",
                 "Look at the address, the credentials and the network.",
             ) from error
 
 
-def url_of(asked: Path | str) -> str | None:
+def url_of(word: Path | str) -> str | None:
     """The URL that a command line's path was; None of what is a path."""
-    found = _URL.match(str(asked))
-    if found is None or len(found[1]) < 2:  # a drive's letter
+    match = _URL.match(str(word))
+    if match is None or len(match[1]) < 2:  # a drive's letter
         return None
-    return f"{found[1]}://{'/' if found[1] == _LOCAL else ''}{found[2].lstrip('/')}"
+    return f"{match[1]}://{'/' if match[1] == _LOCAL else ''}{match[2].lstrip('/')}"
 
 
-def place_of(asked: Path | str) -> StorePlace | None:
+def place_of(word: Path | str) -> StorePlace | None:
     """The place of a lake: a URL, or a folder that is there; None of anything else."""
-    url = url_of(asked)
+    url = url_of(word)
     if url is not None and not url.startswith(f"{_LOCAL}:"):
         return RemotePlace(url.rstrip("/"))
-    path = Path(url.partition("://")[2]) if url else Path(asked)
+    path = Path(url.partition("://")[2]) if url else Path(word)
     path = path.expanduser().resolve()
     return FolderPlace(path) if url or path.is_dir() else None

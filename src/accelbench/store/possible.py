@@ -56,7 +56,7 @@ class Rule(NamedTuple):
 
 def rules(names: Collection[str], rates: float | None = OURS) -> list[Rule]:
     """Every rule that a table with these columns of ours can be held to."""
-    each = [Rule(name, *one) for name in names if name in BY_NAME for one in column_sql(name)]
+    each = [Rule(name, *pair) for name in names if name in BY_NAME for pair in column_sql(name)]
     given = [Rule(name, f'"{name}" IS NULL OR {condition}', why) for name, condition, why in each]
     return [*given, *agreeing(set(names).__contains__, rates)]
 
@@ -82,7 +82,7 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
         why = "it is no reason: a word in small letters was expected"
         yield f"regexp_full_match({name}, {quoted(REASON_FORM)})", why
     if about.kind == "time":
-        first, last = (quoted(spell_time(one).rstrip("Z")) for one in (EARLIEST, latest()))
+        first, last = (quoted(spell_time(moment).rstrip("Z")) for moment in (EARLIEST, latest()))
         between = f"{name} BETWEEN TIMESTAMP {first} AND TIMESTAMP {last}"
         yield between, f"it is in the future, or before {EARLIEST.year}"
     if about.range is not None:
@@ -105,74 +105,74 @@ def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
     yield f"{name}::DOUBLE <= {within.most}", f"it is more than there can be, {within.most:g}"
 
 
-def agreeing(there: There, rates: float | None = OURS) -> Iterator[Rule]:
+def agreeing(has: There, rates: float | None = OURS) -> Iterator[Rule]:
     """The rules of `contradiction`.
 
     Args:
-        there: whether the table has a column.
+        has: whether the table has a column.
         rates: how many times off a rate may be, of what was not imported already.
     """
     for low, high in ORDERS:
-        if there(low) and there(high):
+        if has(low) and has(high):
             more = f"* {ROUNDED}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
             holds = f'coalesce("{low}" <= "{high}" {more}, true)'
             yield Rule(high, holds, f"it is below {low}")
-    if there("provenance"):
+    if has("provenance"):
         other = f"coalesce(provenance = {quoted(Provenance.IMPORTED.value)}, true)"
-        yield from _rates(there, other, rates) if rates else ()
-        yield from _words(there, other)
-    yield from _parts(there)
+        yield from _rates(has, other, rates) if rates else ()
+        yield from _words(has, other)
+    yield from _parts(has)
 
 
-def _rates(there: There, other: str, rates: float) -> Iterator[Rule]:
+def _rates(has: There, other: str, rates: float) -> Iterator[Rule]:
     for rate, counts in ITEMS.items():
-        if not there(rate) or not there("latency_mean_ms"):
+        if not has(rate) or not has("latency_mean_ms"):
             continue
-        unit = "throughput_unit" if there("throughput_unit") else "''"
+        unit = "throughput_unit" if has("throughput_unit") else "''"
         cases = " ".join(
-            f"WHEN {quoted(word)} THEN {_product(factors, there)}"
+            f"WHEN {quoted(word)} THEN {_product(factors, has)}"
             for word, factors in counts.items()
             if word
         )
-        items = _product(counts[""], there)
+        items = _product(counts[""], has)
         items = f"CASE {unit} {cases} ELSE {items} END" if cases else items
-        world = "coalesce(world_size, 1) > 1" if there("world_size") else "false"
+        world = "coalesce(world_size, 1) > 1" if has("world_size") else "false"
         ratio = f"({rate} * latency_mean_ms / 1e3 / ({items}))"
         holds = f"{ratio} BETWEEN {1 / rates} AND {rates}"
         why = "it is not what the latency says"
         yield Rule(rate, f"coalesce({other} OR {world} OR {holds}, true)", why)
 
 
-def _words(there: There, other: str) -> Iterator[Rule]:
+def _words(has: There, other: str) -> Iterator[Rule]:
     for name, words in OWN_WORDS.items():
-        if there(name):
+        if has(name):
             holds = f"coalesce({other} OR {_among(name, words)}, true)"
             yield Rule(name, holds, f"it is none of {', '.join(words)}")
-    if there("reason") and there("runtime"):
+    if has("reason") and has("runtime"):
         own = f"{other} OR NOT {_among('runtime', own_runtimes())}"
         known = _among("reason", tuple(known_reasons()))
         yield Rule("reason", f"coalesce({own} OR {known}, true)", NO_REASON)
 
 
-def _parts(there: There) -> Iterator[Rule]:
-    steps = [name for name in STEP if there(name)]
-    if there(DEVICE_TIME) and steps:
+def _parts(has: There) -> Iterator[Rule]:
+    steps = [name for name in STEP if has(name)]
+    if has(DEVICE_TIME) and steps:
         most = f"greatest({', '.join(steps)})"  # of those that are not NULL
         holds = f"coalesce({DEVICE_TIME} <= {most} * {OTHER_PASS}, true)"
         yield Rule(DEVICE_TIME, holds, "it is more than a whole step")
-    if there("status"):
+    if has("status"):
         ok = f"status = {quoted(Status.OK.value)}"
-        figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if there(n)), "false"])
-        said = (
-            _read("nulls", f"json_exists(nulls, '$.{MEASURED[0]}')") if there("nulls") else "false"
+        figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if has(n)), "false"])
+        nulls = (
+            _read("nulls", f"json_exists(nulls, '$.{MEASURED[0]}')") if has("nulls") else "false"
         )
-        holds = f"NOT coalesce({ok}, false) OR {figure} OR coalesce({said}, false)"
+        holds = f"NOT coalesce({ok}, false) OR {figure} OR coalesce({nulls}, false)"
         yield Rule("status", holds, NO_FIGURE)
-    if all(map(there, ("verification", "verification_error", "verification_tolerance"))):
+    if all(map(has, ("verification", "verification_error", "verification_tolerance"))):
         passed = f"verification = {quoted(Verification.OK.value)}"
         holds = f"NOT ({passed}) OR verification_error <= verification_tolerance"
         yield Rule("verification_error", f"coalesce({holds}, true)", PASSED)
-    if there("evidence"):
+    if has("evidence"):
         shares = _read("evidence", "evidence->'$.shares'")
         shares = f"map_values(try_cast({shares} AS MAP(VARCHAR, DOUBLE)))"
         outside = f"len(list_filter({shares}, lambda x: NOT (x BETWEEN 0 AND 1)))"
@@ -189,5 +189,5 @@ def _among(name: str, words: Sequence[str]) -> str:
     return f"{name} IN ({', '.join(quoted(str(word)) for word in words)})"
 
 
-def _product(factors: Sequence[str], there: There) -> str:
-    return " * ".join(name if there(name) else "NULL" for name in factors) or "1"
+def _product(factors: Sequence[str], has: There) -> str:
+    return " * ".join(name if has(name) else "NULL" for name in factors) or "1"

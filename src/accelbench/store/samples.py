@@ -19,8 +19,8 @@ def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[f
         f" WHERE phase = 'step' AND result_id IN ({marks})",
         list(results),
     )
-    found = {str(key): step_ms(ns or (), steps) for key, ns, steps in rows}
-    return {key: found[key] for key in results if key in found}
+    by_id = {str(key): step_ms(ns or (), steps) for key, ns, steps in rows}
+    return {key: by_id[key] for key in results if key in by_id}
 
 
 def step_ms(samples: Sequence[int], steps: Sequence[int] | None) -> list[float]:

@@ -131,12 +131,12 @@ def latest_version() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def add_columns(there: Container[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
+def add_columns(names: Container[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
     """Statements that give fact_result the columns it does not have yet."""
     return [
         f'ALTER TABLE fact_result ADD COLUMN "{c.name}" {SQL_TYPES[c.kind]}'
         for c in columns
-        if c.name not in there
+        if c.name not in names
     ]
 
 
@@ -161,10 +161,10 @@ def build(con: Any, created_at: str) -> None:
 
 def columns_of(con: Any, table: str, database: str | None = None) -> list[str]:
     """A table's or view's columns, in order; none where there is no such table."""
-    found = con.execute(
+    cursor = con.execute(
         "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT internal"
         " AND database_name = coalesce(?, current_database()) AND schema_name = 'main'"
         " ORDER BY column_index",
         [table, database],
     )
-    return [name for (name,) in found.fetchall()]
+    return [name for (name,) in cursor.fetchall()]

@@ -59,5 +59,5 @@ def sweep(base: Path) -> list[Path]:
 
 
 def _base() -> Path:
-    found = tempfile.gettempdir()
-    return Path(found if len(os.fsencode(found)) <= _LONGEST_BASE else "/tmp")  # noqa: S108
+    folder = tempfile.gettempdir()
+    return Path(folder if len(os.fsencode(folder)) <= _LONGEST_BASE else "/tmp")  # noqa: S108

@@ -77,17 +77,17 @@ def look(path: str | Path) -> Folder:
     """
     root = Path(path).expanduser()
     if root.is_file():
-        found = [Entry(root, root.name)]
+        entries = [Entry(root, root.name)]
     elif root.is_dir():
         try:
-            found = _listed(root)
+            entries = _listed(root)
         except OSError as error:
             raise SurroundingsError(
                 f"{root} cannot be read: {error.strerror}.", "Check its permissions."
             ) from error
     else:
         raise UsageError(f"There is nothing at {root}.", "Name a folder of images, sound or text.")
-    folder = _sorted_out(root, found)
+    folder = _sorted_out(root, entries)
     if not folder.holds:
         raise UsageError(
             f"{root} holds no images, sound or text.",
@@ -99,9 +99,9 @@ def look(path: str | Path) -> Folder:
 def _listed(root: Path) -> list[Entry]:
     splits = _splits(root)
     for tops in splits:
-        found = [entry for top in tops for entry in _below(top, root)]
-        if any(_kind(entry) for entry in found):
-            return found
+        entries = [entry for top in tops for entry in _below(top, root)]
+        if any(_kind(entry) for entry in entries):
+            return entries
     return list(_below(root, root))
 
 
@@ -143,9 +143,9 @@ def _kind(entry: Entry) -> str:
     return ""
 
 
-def _sorted_out(root: Path, found: Iterable[Entry]) -> Folder:
+def _sorted_out(root: Path, entries: Iterable[Entry]) -> Folder:
     kinds: dict[str, list[Entry]] = {"images": [], "sounds": [], "texts": [], "": []}
-    for entry in sorted(found, key=lambda e: e.name):
+    for entry in sorted(entries, key=lambda e: e.name):
         kinds[_kind(entry)].append(entry)
     spoken = {entry.path.with_suffix(".txt") for entry in kinds["sounds"]}
     return Folder(
@@ -160,9 +160,9 @@ def _sorted_out(root: Path, found: Iterable[Entry]) -> Folder:
 def _titles(root: Path) -> dict[str, str]:
     """ImageNet-100's Labels.json, where there is one: {"n01440764": "tench, Tinca tinca"}."""
     try:
-        told = jsonc.read(root / "Labels.json")
+        labels = jsonc.read(root / "Labels.json")
     except (OSError, ValueError):
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(labels, dict):
         return {}
-    return {k: v.partition(",")[0].strip() for k, v in told.items() if isinstance(v, str)}
+    return {k: v.partition(",")[0].strip() for k, v in labels.items() if isinstance(v, str)}

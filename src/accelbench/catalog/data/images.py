@@ -53,9 +53,9 @@ _USUAL = Preprocessing(*_IMAGENET, margin=256 / 224)
 def preprocessing(spec: ModelSpec) -> Preprocessing | None:
     """What is published for a model; None where nothing is."""
     name = spec.builder.rpartition(":")[2].replace("_", "").lower()
-    for prefix, found in _PUBLISHED.items():
+    for prefix, recipe in _PUBLISHED.items():
         if name.startswith(prefix.lower()):
-            return found
+            return recipe
     return None
 
 

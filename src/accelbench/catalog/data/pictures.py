@@ -100,8 +100,8 @@ class PictureReader:
         if view.whole is not None:
             return np.stack(images.tiled(decoded[0], view.whole, view.grid, view.height, how))
         made = [
-            images.normalised(images.fitted(one, view.height, view.width, how), how)
-            for one in decoded
+            images.normalised(images.fitted(image, view.height, view.width, how), how)
+            for image in decoded
         ]
         return made[0] if view.frames is None else np.stack(made)
 

@@ -101,8 +101,8 @@ def _noted(reader: Reader, notes: list[str]) -> Reader:
     return reader
 
 
-def _demand(folder: Folder, spec: ModelSpec, what: str, there: bool) -> None:
-    if not there:
+def _demand(folder: Folder, spec: ModelSpec, what: str, present: bool) -> None:
+    if not present:
         raise UnsupportedError(
             "data_mismatch",
             f"{spec.id} takes {what}, but {folder.path} holds {folder.holds} only.",
@@ -122,4 +122,4 @@ def drawn(fed: Fed, reader: Reader) -> list[str]:
         placed = tensor.lead is not None and tensor.lead[1] >= shape[-1]
         return tensor.constant is not None or tensor.row is not None or placed
 
-    return [name for name, one in fed.items() if name not in reader.gives and not settled(*one)]
+    return [name for name, pair in fed.items() if name not in reader.gives and not settled(*pair)]

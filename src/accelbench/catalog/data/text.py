@@ -62,21 +62,21 @@ class Corpus:
 
     def _index(self, entry: Entry, most: int) -> int:
         number, read = len(self.entries), 0
-        found: list[TextPlace] = []
+        places: list[TextPlace] = []
         try:
             with entry.path.open("rb") as file:
                 for count, line in enumerate(_lines(entry, file), start=1):
                     if _said(entry, line, count).strip():
-                        found.append(TextPlace(number, read))
+                        places.append(TextPlace(number, read))
                     read += len(line)
                     if read >= most:
                         break
         except (UnreadableError, OSError) as error:
             self.skipped[entry.name] = str(error)
             return read
-        if found:
+        if places:
             self.entries.append(entry)
-            self.places += found
+            self.places += places
         return read
 
     def firsts(self) -> list[TextPlace]:
@@ -135,14 +135,14 @@ def _said(entry: Entry, line: bytes, count: int | None = None) -> str:
             return text
         if not text.strip():
             return ""
-        told = loads(text)
+        record = loads(text)
     except JsonError as error:
         raise UnreadableError(f"{_line(count)}: {error.message}") from error
     except ValueError as error:
         raise UnreadableError(f"{_line(count)}: {error}") from error
-    if not isinstance(told, dict) or not isinstance(told.get("text"), str):
+    if not isinstance(record, dict) or not isinstance(record.get("text"), str):
         raise UnreadableError(f'{_line(count)} has no "text"')
-    return f"{told['text']}\n"
+    return f"{record['text']}\n"
 
 
 def _line(count: int | None) -> str:
@@ -186,9 +186,9 @@ class TextReader:
         }
 
     def _of(self, name: str) -> tuple[InputSpec, tuple[int, ...]] | None:
-        found = self._fed.get(name)
-        drawn = found is not None and found[0].constant is None and found[0].lead is None
-        return found if drawn and found is not None and len(found[1]) == 2 else None
+        pair = self._fed.get(name)
+        drawn = pair is not None and pair[0].constant is None and pair[0].lead is None
+        return pair if drawn and pair is not None and len(pair[1]) == 2 else None
 
     def name(self, index: int) -> str:
         place = self._places[index]
@@ -220,8 +220,8 @@ class TextReader:
         row, _ = padded(ids[: shape[1]], spec, shape[1])
         made = {"input_ids": row}
         if decoder:
-            said = [start_id(self._spec, decoder[0]), *ids[shape[1] :]]
-            made["decoder_input_ids"], _ = padded(said, decoder[0], after)
+            tokens = [start_id(self._spec, decoder[0]), *ids[shape[1] :]]
+            made["decoder_input_ids"], _ = padded(tokens, decoder[0], after)
         if targets:
             source = ids[shape[1] :] if decoder else ids
             made["labels"], _ = padded(source, targets[0], targets[1][1])

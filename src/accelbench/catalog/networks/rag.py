@@ -75,10 +75,10 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         return RetrievedPassages(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
 
     def prompt(
-        self, found: RetrievedPassages, input_ids: torch.Tensor, attention_mask: torch.Tensor
+        self, hits: RetrievedPassages, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
         """What the generator reads: the passages, and then the question."""
-        passages = self.passages[found.passages].flatten(1)
+        passages = self.passages[hits.passages].flatten(1)
         return {
             "input_ids": torch.cat([passages, input_ids], dim=1),
             "attention_mask": torch.cat([torch.ones_like(passages), attention_mask], dim=1),
@@ -88,9 +88,9 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
         """One pass over passages and question; logits of the question's tokens."""
-        found = self.retrieve(self.embed(input_ids, attention_mask))
-        read = self.prompt(found, input_ids, attention_mask)
+        hits = self.retrieve(self.embed(input_ids, attention_mask))
+        read = self.prompt(hits, input_ids, attention_mask)
         # A number, also while the model is traced: a size that is a tensor would be taken for
         # the one place to keep.
         output = self.generator(**read, logits_to_keep=int(input_ids.shape[1]))
-        return {"logits": output.logits, "scores": found.scores}
+        return {"logits": output.logits, "scores": hits.scores}

@@ -92,44 +92,44 @@ def models_named(words: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def launches(asked: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
+def launches(count: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
     """One, unless two frameworks or arms are held against each other: there and back again."""
-    if asked is not None:
-        return asked
+    if count is not None:
+        return count
     if against is not None:
         return FEWEST_LAUNCHES
     return 2 if any(name.lower() == "both" for name in frameworks) else 1
 
 
-def weights(asked: str) -> str:
+def weights(source: str) -> str:
     """random, hub, or a folder that is there, by its full path."""
-    if asked in ("random", "hub"):
-        return asked
-    folder = Path(asked).expanduser().absolute()
+    if source in ("random", "hub"):
+        return source
+    folder = Path(source).expanduser().absolute()
     if not folder.is_dir():
         raise UsageError(
-            f"There is no folder {in_quotes(asked)} with weights.",
+            f"There is no folder {in_quotes(source)} with weights.",
             "Use random, hub or a folder's path.",
         )
     return str(folder)
 
 
-def data_folder(asked: Path | None) -> str | None:
+def data_folder(path: Path | None) -> str | None:
     """The full path of real inputs that are there, seen to be of use; None for synthetic ones."""
-    if asked is None or str(asked) == "synthetic":
+    if path is None or str(path) == "synthetic":
         return None
-    look(asked)
-    return str(asked.expanduser().absolute())
+    look(path)
+    return str(path.expanduser().absolute())
 
 
-def label(asked: str | None) -> str | None:
+def label(text: str | None) -> str | None:
     """A run's name, which stands in headings and lists: one line."""
-    if asked is not None and not asked.isprintable():
+    if text is not None and not text.isprintable():
         raise UsageError(
-            f"The label {in_quotes(asked)} has characters that cannot be shown.",
+            f"The label {in_quotes(text)} has characters that cannot be shown.",
             "Use one line of text.",
         )
-    return asked
+    return text
 
 
 def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
@@ -222,9 +222,11 @@ def options(compiled: bool, threads: int | None) -> dict[str, Option]:
 
 def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]]:
     """What was set for single runtimes, by runtime and name: each seen to be one that it has."""
-    found: dict[str, dict[str, Option]] = {}
+    by_runtime: dict[str, dict[str, Option]] = {}
     points = registered(RUNTIMES)
     for setting in written(values):
         name = runtime_named(setting.runtime)
-        found.setdefault(name, {})[setting.name] = meant(setting, load(points[name]).info.options)
-    return found
+        by_runtime.setdefault(name, {})[setting.name] = meant(
+            setting, load(points[name]).info.options
+        )
+    return by_runtime

@@ -28,13 +28,13 @@ def with_size_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     @wraps(command)
-    def asked(**typed: Any) -> None:
+    def wrapper(**typed: Any) -> None:
         command(sizes={axis.asked: typed.pop(axis.asked) for axis in AXES}, **typed)
 
-    said = {name: said for name, said in command.__annotations__.items() if name != "sizes"}
-    asked.__annotations__ = said | {axis.asked: list[str] | None for axis in AXES}
-    asked.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return asked
+    hints = {name: hint for name, hint in command.__annotations__.items() if name != "sizes"}
+    wrapper.__annotations__ = hints | {axis.asked: list[str] | None for axis in AXES}
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return wrapper
 
 
 def sizes_of(typed: Sizes) -> dict[str, tuple[int, ...]]:

@@ -114,13 +114,13 @@ def check(
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)
         raise typer.Exit(_EXITS.get(arms.outcome, EXIT_OK))
-    found = baseline_for(database, baseline, sought)
-    checked = found.check(threshold)
+    reference = baseline_for(database, baseline, sought)
+    checked = reference.check(threshold)
     if rerun:
         from accelbench.cli.services.rerun import rerun_of
 
-        checked, found = rerun_of(database, checked, found, threshold)
-    _say(checked, found.about(threshold), markdown, as_json)
+        checked, reference = rerun_of(database, checked, reference, threshold)
+    _say(checked, reference.about(threshold), markdown, as_json)
     raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
 
 

@@ -128,23 +128,23 @@ def compare(
     if pivot:
         _say_pivot(rows, known, sort or SORTS[0], str(chosen), names, filters, as_json)
         return
-    found = compared(rows, axis, held, allowed, known=known)
-    if not found:
+    tables = compared(rows, axis, held, allowed, known=known)
+    if not tables:
         nothing = _nothing_alike(rows, axis, str(chosen), names)
-        found = _without_a_side(rows, axis, nothing, output)
-    elif held and all(line.baseline is None for lines in found for line in lines):
-        places = {line.side.value for lines in found for line in lines}
+        tables = _without_a_side(rows, axis, nothing, output)
+    elif held and all(line.baseline is None for lines in tables for line in lines):
+        places = {line.side.value for lines in tables for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"Nothing was measured at {in_quotes(baseline)}.",
             f"There is: {', '.join(names[:_NAMED])}{more}.",
         )
-    shown = [line.side.row for lines in found for line in lines]
+    shown = [line.side.row for lines in tables for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
-    _say(found, axis, about, given, output, as_json)
+    _say(tables, axis, about, given, output, as_json)
 
 
 def _nothing_alike(
@@ -152,9 +152,9 @@ def _nothing_alike(
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
-    there = ", ".join(axes_with_answers(rows))
-    along = f"Axes along which something was: {there}. Choose one with --by."
-    advice = [along if there else "Nor was anything along another axis."]
+    axes = ", ".join(axes_with_answers(rows))
+    along = f"Axes along which something was: {axes}. Choose one with --by."
+    advice = [along if axes else "Nor was anything along another axis."]
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
         f"Nothing on {machine} was measured alike at two values of the axis {axis.name}.",
@@ -171,11 +171,11 @@ def _without_a_side(
     """What a file holds all the same where there is nothing to hold figures against."""
     from accelbench.analysis.single import single
 
-    found = [] if output is None else single(rows, axis)
-    if not found:
+    tables = [] if output is None else single(rows, axis)
+    if not tables:
         raise nothing
     complain(f"{nothing.message} The figures are written without a baseline.")
-    return found
+    return tables
 
 
 def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def _labels(
 
 
 def _say(
-    found: Sequence[Sequence[Compared]],
+    tables: Sequence[Sequence[Compared]],
     axis: ComparisonAxis,
     about: Mapping[str, Any],
     prices: Prices | None,
@@ -214,17 +214,17 @@ def _say(
 
     if output is not None:
         path = output.expanduser()
-        write_exactly(path, lambda place: write_csv(place, found, axis, prices))
+        write_exactly(path, lambda place: write_csv(place, tables, axis, prices))
         print_line(f"Wrote {path}", sys.stderr)
         if not as_json:
             return
     if as_json:
-        print_document({**about, "comparisons": document(found, axis, prices)})
+        print_document({**about, "comparisons": document(tables, axis, prices)})
         return
     from accelbench.cli.display.compare import show
 
     names, others = about["machine"], about["other_machines"]
-    show(found, axis, names, others, labels=about["labels"], prices=prices)
+    show(tables, axis, names, others, labels=about["labels"], prices=prices)
     print_lines(about["not_shown"])
 
 
@@ -251,24 +251,24 @@ def _say_pivot(
 ) -> None:
     from accelbench.analysis.pivot import pivots
 
-    found = pivots(rows, known, sort)
-    if not found:
+    tables = pivots(rows, known, sort)
+    if not tables:
         raise NothingMeasuredError(
             f"Nothing on {machine} was measured by two engines, precisions or batches.",
             " ".join([*distrusted(rows), *other_machines(others)]),
         )
-    sides = (side for pivot in found for line in pivot.lines for side in line.cells.values())
+    sides = (side for pivot in tables for line in pivot.lines for side in line.cells.values())
     shown = [row for side in sides for row in side.rows]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     if as_json:
         from accelbench.report.pivot import document
 
         about = {"machine": machine, "other_machines": others, "not_shown": dropped}
-        print_document({**about, "pivots": document(found)})
+        print_document({**about, "pivots": document(tables)})
         return
     from accelbench.cli.display.pivot import show
 
-    show(found, machine, others)
+    show(tables, machine, others)
     print_lines(dropped)
 
 

@@ -102,8 +102,8 @@ def _needs_its_packages() -> None:
             raise MissingExtraError(package, "dashboard", "The dashboard")
 
 
-def _token(asked: str | None) -> str:
-    word = os.environ.get(TOKEN_VARIABLE, "") if asked is None else asked
+def _token(option: str | None) -> str:
+    word = os.environ.get(TOKEN_VARIABLE, "") if option is None else option
     if word == _NEW:
         return secrets.token_urlsafe(24)
     if word and (len(word) < _SHORTEST or not word.isascii() or not word.isprintable()):

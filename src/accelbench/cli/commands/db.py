@@ -87,9 +87,9 @@ def init(
 ) -> None:
     """Make an empty database. One of ours that is there already stays."""
     database = _database(db, db_path)
-    there = database.begun
+    exists = database.begun
     backup = database.init(overwrite=overwrite)
-    made = backup is not None or not there
+    made = backup is not None or not exists
     if as_json:
         print_json(
             {
@@ -109,11 +109,11 @@ def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOptio
     """Show what the database holds."""
     database = _database(db, db_path)
     _fill(database)
-    found = {**database.status(), "machines": machines_of(database)}
+    summary = {**database.status(), "machines": machines_of(database)}
     if as_json:
-        print_json(found)
+        print_json(summary)
         return
-    print_pairs(_status_lines(found))
+    print_pairs(_status_lines(summary))
 
 
 @app.command()
@@ -173,8 +173,8 @@ def export(
         made = Entries(results)
     else:
         rows = database.results()
-        told = _of_interest(rows, runs) if form in ENTRIES else rows
-        results, made = len(rows), export_report(path, told, form)
+        selection = _of_interest(rows, runs) if form in ENTRIES else rows
+        results, made = len(rows), export_report(path, selection, form)
     if as_json:
         counts = {"results": results, "entries": made.written, "left_out": dict(made.left_out)}
         print_json({"path": str(path.absolute()), "format": form, **counts})
@@ -198,11 +198,11 @@ def merge(
     merged = []
     for other in others:
         name, path = _other(other, database)
-        found = database.merge(path)
-        _warn(found.problems)
-        merged.append({"from": name, "results": found.results, "facts": found.facts})
+        report = database.merge(path)
+        _warn(report.problems)
+        merged.append({"from": name, "results": report.results, "facts": report.facts})
         if not as_json:
-            results, facts = counted(found.results, "result"), counted(found.facts, "other fact")
+            results, facts = counted(report.results, "result"), counted(report.facts, "other fact")
             print_line(f"{results} and {facts} from {name}")
     if as_json:
         print_json({"database": database.name, "merged": merged})
@@ -227,44 +227,44 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
-    found = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
+    content = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
     database = _database(db, db_path)
     if database.there:
         _fill(database)
     try:
-        filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
+        filled = database.bring_in(content.run_id, content.facts, content.bodies, content.queries)
     except ConflictError as conflict:
-        raise placed(kind, found.files, conflict) from conflict
-    new = brought(database, found) if filled.results else ImportSummary()
-    there = found.results - filled.results - filled.repeated
+        raise placed(kind, content.files, conflict) from conflict
+    new = brought(database, content) if filled.results else ImportSummary()
+    known_count = content.results - filled.results - filled.repeated
     if as_json:
         print_json(
             {
                 "database": database.name,
-                "files": [str(file) for file in found.files],
-                "source": found.source.to_dict(),
+                "files": [str(file) for file in content.files],
+                "source": content.source.to_dict(),
                 "machines": list(new.machines),
                 "results": filled.results,
-                "there_already": there,
-                "without_figures": found.empty,
+                "there_already": known_count,
+                "without_figures": content.empty,
                 "equal_lines": filled.repeated,
                 "without_moment": new.undated,
-                "keep_their_source": found.keep_theirs,
-                "samples_not_read": [str(file) for file in found.samples_left],
+                "keep_their_source": content.keep_theirs,
+                "samples_not_read": [str(file) for file in content.samples_left],
             }
         )
         return
-    print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
+    print_line(f"{counted(filled.results, 'result')} from {_files(content.files)}")
     if filled.repeated:
         print_line(repeated(filled.repeated))
-    if there:
-        print_line(known_already(there, dated=bool(measured_at)))
-    if found.empty:
-        print_line(without_figures(found.empty))
-    if found.keep_theirs:
-        print_line(kept_theirs(found.keep_theirs))
-    if found.samples_left:
-        print_line(samples_left(found.samples_left))
+    if known_count:
+        print_line(known_already(known_count, dated=bool(measured_at)))
+    if content.empty:
+        print_line(without_figures(content.empty))
+    if content.keep_theirs:
+        print_line(kept_theirs(content.keep_theirs))
+    if content.samples_left:
+        print_line(samples_left(content.samples_left))
     for line in told(new):
         print_line(line)
 
@@ -318,12 +318,12 @@ def _told_runs(database: Database) -> dict[str, dict[str, Any]]:
         "SELECT run_id, label, git_commit, git_branch, started_at, environment::VARCHAR"
         " AS environment FROM benchmark_runs ORDER BY run_id"
     )
-    found = {}
+    by_run = {}
     for row in rows:
         about = {name: jsonable(value) for name, value in zip(names, row, strict=True)}
         about["environment"] = json.loads(about["environment"] or "{}")
-        found[str(about["run_id"])] = run_told(about)
-    return found
+        by_run[str(about["run_id"])] = run_told(about)
+    return by_run
 
 
 def _of_interest(
@@ -348,8 +348,8 @@ def _fill(database: Database) -> None:
         are = "is" if filled.results == 1 else "are"
         _warn([f"{counted(filled.results, 'result')} {are} new here."])
     elif filled.results:
-        one = filled.results == 1
-        was, now = ("was", "is") if one else ("were", "are")
+        singular = filled.results == 1
+        was, now = ("was", "is") if singular else ("were", "are")
         results = counted(filled.results, "result")
         _warn([f"{results} {was} waiting in journals and {now} now in the database."])
     _warn(filled.problems)
@@ -360,30 +360,30 @@ def _warn(sentences: Sequence[str]) -> None:
         complain(sentence)
 
 
-def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    tables, journals = found["tables"], found["journals"]
+def _status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    tables, journals = summary["tables"], summary["journals"]
     lines = [
-        ("database", found["database"]),
-        ("size", f"{found['size_bytes'] / 2**20:.1f} MB, schema {found['schema_version']}"),
+        ("database", summary["database"]),
+        ("size", f"{summary['size_bytes'] / 2**20:.1f} MB, schema {summary['schema_version']}"),
         *((name, str(count)) for name, count in tables.items()),
-        ("results by status", _counted(found["results_by_status"])),
-        ("by provenance", _counted(found["results_by_provenance"])),
-        ("runs by status", _counted(found["runs_by_status"])),
-        ("models", _named(found["models"])),
-        ("hardware", ", ".join(found["hardware"]) or "none"),
-        ("machines", named(found["machines"])),
+        ("results by status", _counted(summary["results_by_status"])),
+        ("by provenance", _counted(summary["results_by_provenance"])),
+        ("runs by status", _counted(summary["runs_by_status"])),
+        ("models", _named(summary["models"])),
+        ("hardware", ", ".join(summary["hardware"]) or "none"),
+        ("machines", named(summary["machines"])),
     ]
-    if found["first_result_at"]:
-        lines.append(("measured", f"{found['first_result_at']} to {found['last_result_at']}"))
+    if summary["first_result_at"]:
+        lines.append(("measured", f"{summary['first_result_at']} to {summary['last_result_at']}"))
     lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
     if journals["orphans"]:
         lines.append(("not filled in", ", ".join(journals["orphans"])))
     refused = [
-        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in found["refused"]
+        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in summary["refused"]
     ]
     more = len(refused[_MOST_REFUSED:])
-    said = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
-    lines += [("not stored", one) for one in said]
+    messages = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
+    lines += [("not stored", message) for message in messages]
     for name, numbers in journals["corrupt_lines"].items():
         lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
     return lines

@@ -36,14 +36,14 @@ def doctor(
     """
     from accelbench.hardware.doctor.checks import examine, well
 
-    found = examine(world(db or db_path, timeout))
+    findings = examine(world(db or db_path, timeout))
     if as_json:
-        sys.stdout.write(json.dumps(document(found), indent=2) + "\n")
+        sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
         from accelbench.cli.display.doctor import show
 
-        show(found)
-    if not well(found):
+        show(findings)
+    if not well(findings):
         raise typer.Exit(EXIT_ENVIRONMENT)
 
 
@@ -66,23 +66,23 @@ def world(db: Path | None, timeout: float) -> World:
     )
 
 
-def document(found: Examined) -> dict[str, Any]:
+def document(findings: Examined) -> dict[str, Any]:
     """Everything as plain JSON values."""
     from accelbench.hardware.doctor.checks import well
     from accelbench.hardware.doctor.finding import Health
 
     return {
-        "ok": well(found),
-        "counts": {h.value: sum(one.health is h for _, one in found) for h in Health},
+        "ok": well(findings),
+        "counts": {h.value: sum(finding.health is h for _, finding in findings) for h in Health},
         "checks": [
             {
                 "group": group,
-                "name": one.name,
-                "status": one.health.value,
-                "message": one.said,
-                "remedy": one.remedy or None,
-                "details": dict(one.details),
+                "name": finding.name,
+                "status": finding.health.value,
+                "message": finding.said,
+                "remedy": finding.remedy or None,
+                "details": dict(finding.details),
             }
-            for group, one in found
+            for group, finding in findings
         ],
     }

@@ -60,14 +60,14 @@ def hardware(
     use_browser(browser)
 
     wanted = [part for name in names or () for part in name.split(",") if part]
-    found = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
+    platforms = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
     if as_json:
-        sys.stdout.write(json.dumps(document(found, served, broken), indent=2) + "\n")
+        sys.stdout.write(json.dumps(document(platforms, served, broken), indent=2) + "\n")
         return
     from accelbench.cli.display.hardware import show
 
-    show(found, served, broken, verbose=verbose)
+    show(platforms, served, broken, verbose=verbose)
 
 
 def _platforms(words: Iterable[str]) -> dict[str, None]:
@@ -75,16 +75,16 @@ def _platforms(words: Iterable[str]) -> dict[str, None]:
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.names import GPU, GPU_PLATFORMS, gpu_here
 
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for word in words:
         if word.lower() != GPU:
-            found[word.lower()] = None
+            names[word.lower()] = None
             continue
         try:
-            found[gpu_here().partition(":")[0]] = None
+            names[gpu_here().partition(":")[0]] = None
         except SurroundingsError:
-            found |= dict.fromkeys(GPU_PLATFORMS)
-    return found
+            names |= dict.fromkeys(GPU_PLATFORMS)
+    return names
 
 
 def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
@@ -108,18 +108,20 @@ def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
 
 
 def document(
-    found: Found, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
+    platforms: Found, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything as plain JSON values."""
     return {
-        "hardware": {name: _platform(ones, served.get(name, [])) for name, ones in found.items()},
+        "hardware": {
+            name: _platform(ones, served.get(name, [])) for name, ones in platforms.items()
+        },
         "broken_runtimes": dict(broken),
     }
 
 
 def _platform(ones: list[Device | Absent], served: list[Serving]) -> dict[str, Any]:
-    devices = [device_to_json(one) for one in ones if isinstance(one, Device)]
-    gone = next((one for one in ones if isinstance(one, Absent)), None)
+    devices = [device_to_json(device) for device in ones if isinstance(device, Device)]
+    gone = next((entry for entry in ones if isinstance(entry, Absent)), None)
     return {
         "present": bool(devices),
         "devices": devices,

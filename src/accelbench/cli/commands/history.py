@@ -74,19 +74,19 @@ def history(
     with database.asking():
         where, values, here, others = on_one_machine(database, filters, machine)
         with _collected_later():
-            found, unseen = series_in(database, _METRICS[metric], where, values, threshold)
+            all_series, unseen = series_in(database, _METRICS[metric], where, values, threshold)
             lacking = _named(database, unseen)
-        undated = 0 if found else _without_moment(database, where, values)
+        undated = 0 if all_series else _without_moment(database, where, values)
     names = [str(other) for other in others]
-    if not found and not lacking:
+    if not all_series and not lacking:
         raise _no_history(here, undated, names)
-    if not found:
+    if not all_series:
         raise _no_figure(here, metric, lacking, names)
-    counts = answers(found) | ({f"no {metric}": len(lacking)} if lacking else {})
+    counts = answers(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
     if as_json:
         from accelbench.report.history import document
 
-        same = same_jobs(found)
+        same = same_jobs(all_series)
         whole: dict[str, Any] = {
             "metric": metric,
             "machine": str(here),
@@ -94,57 +94,59 @@ def history(
             "threshold": threshold,
             "series": [
                 document(
-                    one,
-                    points=every or one.changed,
-                    same=same.get(str(one.row.get("series_key")), ()),
+                    series_,
+                    points=every or series_.changed,
+                    same=same.get(str(series_.row.get("series_key")), ()),
                 )
-                for one in found
+                for series_ in all_series
             ],
             "answers": counts,
             "without_figure": [
                 {
                     "what": title(row),
-                    "series_key": one.series_key,
+                    "series_key": gap.series_key,
                     "device_name": row.get("device_name"),
-                    "runs": one.runs,
+                    "runs": gap.runs,
                     "newest": {
-                        "started_at": one.newest.moment,
-                        "run_id": one.newest.run_id,
-                        "why": one.newest.why,
+                        "started_at": gap.newest.moment,
+                        "run_id": gap.newest.run_id,
+                        "why": gap.newest.why,
                     },
-                    "metrics": list(one.metrics),
+                    "metrics": list(gap.metrics),
                 }
-                for row, one in lacking
+                for row, gap in lacking
             ],
-            "without_change": sum(one.answer is Judgement.STEADY for one in found),
+            "without_change": sum(series_.answer is Judgement.STEADY for series_ in all_series),
         }
         print_document(whole)
         return
     from accelbench.cli.display.history import show
 
     with _collected_later():
-        shown = found if every else worth_showing(found)
-        left = len(found) - len(shown)
+        shown = all_series if every else worth_showing(all_series)
+        left = len(all_series) - len(shown)
         show(shown, counts, left, str(here), without_figure(metric, lacking), names)
 
 
-def worth_showing(found: Sequence[Series]) -> list[Series]:
+def worth_showing(all_series: Sequence[Series]) -> list[Series]:
     """Those in which something happened; of what has no answer, a few."""
     open_ = [
         series_
-        for series_ in found
+        for series_ in all_series
         if not series_.changed and series_.answer is not Judgement.STEADY
     ]
-    return [series_ for series_ in found if series_.changed] + (open_ if len(open_) <= _FEW else [])
+    return [series_ for series_ in all_series if series_.changed] + (
+        open_ if len(open_) <= _FEW else []
+    )
 
 
-def answers(found: Sequence[Series]) -> dict[str, int]:
+def answers(all_series: Sequence[Series]) -> dict[str, int]:
     """How many series came to each answer; a series that is not judged has none."""
     counts = Counter(
-        NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in found
+        NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in all_series
     )
     order = [*Judgement, NOT_JUDGED]
-    return {str(one): counts[str(one)] for one in order if counts[str(one)]}
+    return {str(answer): counts[str(answer)] for answer in order if counts[str(answer)]}
 
 
 @contextmanager
@@ -196,23 +198,23 @@ def _no_figure(
 
 def without_figure(metric: str, lacking: Sequence[tuple[Row, Unseen]]) -> list[str]:
     """Of series that ran twice and more and have no such figure: why, and what they have."""
-    told = [f"{title(row)} has no {metric} in {_runs(one)}{_instead(one)}" for row, one in lacking]
-    more = [f"{len(told) - _FEW} more have no {metric}, see --json."] if len(told) > _FEW else []
-    return [f"{sentence}." for sentence in told[:_FEW]] + more
+    lines = [f"{title(row)} has no {metric} in {_runs(gap)}{_instead(gap)}" for row, gap in lacking]
+    more = [f"{len(lines) - _FEW} more have no {metric}, see --json."] if len(lines) > _FEW else []
+    return [f"{sentence}." for sentence in lines[:_FEW]] + more
 
 
-def _runs(one: Unseen) -> str:
-    return f"{one.runs} runs, the newest of {one.newest.moment[:16]}"
+def _runs(gap: Unseen) -> str:
+    return f"{gap.runs} runs, the newest of {gap.newest.moment[:16]}"
 
 
-def _instead(one: Unseen) -> str:
+def _instead(gap: Unseen) -> str:
     """By which metric it has a history, or why it has none."""
-    if one.metrics:
-        return f"; {' and '.join(f'--metric {name}' for name in one.metrics)} shows it"
-    return f": {one.newest.why}"
+    if gap.metrics:
+        return f"; {' and '.join(f'--metric {name}' for name in gap.metrics)} shows it"
+    return f": {gap.newest.why}"
 
 
 def _named(database: Database, unseen: Sequence[Unseen]) -> list[tuple[Row, Unseen]]:
     """The same, each with a row that says what it is of."""
-    about = about_series(database, {one.series_key: one.newest.run_id for one in unseen})
-    return [(about[one.series_key], one) for one in unseen if one.series_key in about]
+    about = about_series(database, {gap.series_key: gap.newest.run_id for gap in unseen})
+    return [(about[gap.series_key], gap) for gap in unseen if gap.series_key in about]

@@ -88,8 +88,8 @@ def matrix(
     if page is not None and (form != "table" or output is not None):
         raise UsageError("--page is of the table in a terminal.", "Leave it out: the rest has all.")
     filters = _filters([*(models or []), *named], words(family), precision, mode)
-    there = (one for name in words(hardware) for one in platforms_named(name))
-    only = tuple(dict.fromkeys(there))
+    platforms = (platform for name in words(hardware) for platform in platforms_named(name))
+    only = tuple(dict.fromkeys(platforms))
     made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
@@ -108,15 +108,15 @@ def _spelt(moment: str | None) -> str | None:
     return f"{whole.replace(' ', 'T')}.{part:0<6}Z"
 
 
-def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
+def _form(option: str | None, output: Path | None, as_json: bool) -> str:
     """The form: what is named, else what the file's suffix says, else a table."""
-    if as_json and asked not in (None, "json"):
-        raise UsageError(f"--json and --format {asked} contradict each other.", "Leave one out.")
+    if as_json and option not in (None, "json"):
+        raise UsageError(f"--json and --format {option} contradict each other.", "Leave one out.")
     by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
-    form = "json" if as_json else (asked or by_suffix or "table").lower()
+    form = "json" if as_json else (option or by_suffix or "table").lower()
     if form not in _FORMATS:
         raise UsageError(
-            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_FORMATS)}."
+            f"There is no format {in_quotes(option)}.", f"Formats: {', '.join(_FORMATS)}."
         )
     return form
 
@@ -135,21 +135,21 @@ def _filters(
     """Column → the values that count."""
     from accelbench.cli.arguments.run_arguments import modes
 
-    of_mode = tuple(one.value for one in modes([mode], training=False))
+    of_mode = tuple(kind.value for kind in modes([mode], training=False))
     if len(of_mode) > 1:
         raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
-    found = filters_of(models, precisions=[precision] if precision else (), modes=of_mode)
-    if len(by_word("precision", found.get("precision", ()))) > 1:
+    filters = filters_of(models, precisions=[precision] if precision else (), modes=of_mode)
+    if len(by_word("precision", filters.get("precision", ()))) > 1:
         raise UsageError("A matrix is of one precision.", "Name one with --precision.")
     if families:
-        found["family"] = tuple(name.replace("-", "_").lower() for name in families)
-    return found
+        filters["family"] = tuple(name.replace("-", "_").lower() for name in families)
+    return filters
 
 
 def _made(
     database: Database,
     filters: Filters,
-    asked: str | None,
+    machine_name: str | None,
     only: Sequence[str],
 ) -> tuple[Matrix, MatrixHeader]:
     """The matrix of the machine asked for."""
@@ -159,12 +159,12 @@ def _made(
     refuse_unknown(database, {"hardware": only})
     where, values = where_of(filters)
     runs = runs_to_judge(database, filters, where, values)
-    machine, ours, others = of_machine(runs, asked)
+    machine, ours, others = of_machine(runs, machine_name)
     marks = ", ".join("?" * len(ours))
     where += f" AND coalesce(run_id, '') IN ({marks})"
     given = [*values, *ours]
-    found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
-    rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
+    raw_rows = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
+    rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in raw_rows]
     made = matrix_on(
         rows,
         machine,
@@ -178,8 +178,8 @@ def _made(
 
 def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
     """A precision as the results spell it; as it was typed where there are none."""
-    there = sorted({str(row["precision"]) for row in rows})
-    return " and ".join(there) or next(iter(by_word("precision", filters["precision"])))
+    precisions = sorted({str(row["precision"]) for row in rows})
+    return " and ".join(precisions) or next(iter(by_word("precision", filters["precision"])))
 
 
 def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[str]:

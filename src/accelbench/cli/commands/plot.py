@@ -79,11 +79,11 @@ def plot(
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
     from accelbench.analysis.cost_words import nothing_priced
 
-    asked = words(chart)
-    if asked == ("list",):
+    names = words(chart)
+    if names == ("list",):
         _list()
         return
-    chosen = _charts([*asked, *(["architecture"] if architecture_comparison else [])])
+    chosen = _charts([*names, *(["architecture"] if architecture_comparison else [])])
     wanted = _wanted(output, output_dir, _forms(words(form)), chosen)
     filters = filters_of(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
@@ -98,7 +98,7 @@ def plot(
     written, empty = drawn_into(wanted.folder, subject, chosen, wanted.forms, wanted.name)
     if as_json:
         left_out = {"nothing_to_show": empty, "not_shown": dropped}
-        print_document({"files": [str(one) for one in written], **left_out})
+        print_document({"files": [str(path) for path in written], **left_out})
         return
     if not written:
         raise _nothing(subject, empty, chosen)
@@ -180,14 +180,14 @@ def files_in(folder: Path | None) -> list[Path]:
         return []
     place = folder.expanduser()
     # What `run --output-dir` derives from results is of the same results again.
-    found = [
-        one
-        for one in sorted(place.rglob("*.json"))
-        if not {"processed_results", "profiles"} & set(one.relative_to(place).parts)
+    files = [
+        path
+        for path in sorted(place.rglob("*.json"))
+        if not {"processed_results", "profiles"} & set(path.relative_to(place).parts)
     ]
-    if not found:
+    if not files:
         raise UsageError(f"There are no result files in {folder}.")
-    return found
+    return files
 
 
 def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
@@ -217,5 +217,5 @@ def _needs(names: Sequence[str], charts: Mapping[str, Chart]) -> str:
 def _list() -> None:
     from accelbench.report.charts import CHARTS
 
-    for name, one in CHARTS.items():
-        print_line(f"{name:22} {one.answers}; needs {one.needs}")
+    for name, chart in CHARTS.items():
+        print_line(f"{name:22} {chart.answers}; needs {chart.needs}")

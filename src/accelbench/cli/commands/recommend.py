@@ -200,12 +200,12 @@ def recommend(
     if budget is not None and (limits is None or not verify):
         raise UsageError("--budget is of a search by --verify under a limit.", "Leave it out.")
     search = seconds(budget, "--budget")
-    found = _found(recommender, named, task, limits, verify, search)
+    answer = _found(recommender, named, task, limits, verify, search)
     if as_json or output is not None:
-        _deliver(found.document, output)
+        _deliver(answer.document, output)
     else:
-        found.show(explain)
-    raise typer.Exit(found.exit_code)
+        answer.show(explain)
+    raise typer.Exit(answer.exit_code)
 
 
 def _found(
@@ -228,7 +228,7 @@ def _found(
 
 def _names(values: list[str]) -> tuple[str, ...]:
     """Platforms and devices, `gpu` as those that it stands for."""
-    return tuple(one for word in hardware_words(values) for one in _of_gpus(word))
+    return tuple(name for word in hardware_words(values) for name in _of_gpus(word))
 
 
 def _of_gpus(word: str) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def _limits(*given: float | None) -> Limits | None:
     """What was limited; None where nothing was."""
     from accelbench.select.constraints.best_under import Limits
 
-    return None if all(one is None for one in given) else Limits(*given)
+    return None if all(limit is None for limit in given) else Limits(*given)
 
 
 def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] | None:
@@ -270,10 +270,10 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
 
 def _refuse_beside_map(given: Mapping[str, object]) -> None:
     """A map is of every family and both modes: what would silently be ignored is refused."""
-    said = ", ".join(name for name, there in given.items() if there)
-    if said:
+    options = ", ".join(name for name, value in given.items() if value)
+    if options:
         raise UsageError(
-            f"--create-map is of all families, sizes, batches and modes: {said} means nothing.",
+            f"--create-map is of all families, sizes, batches and modes: {options} means nothing.",
             "Leave it out.",
         )
 

@@ -87,15 +87,15 @@ def report(
         print_line(sentence, sys.stderr)
 
 
-def _form(asked: str | None, output: Path | None) -> str:
+def _form(option: str | None, output: Path | None) -> str:
     by_suffix = {".html": "html", ".htm": "html", ".md": "markdown"}
     suffix = output.suffix.lower() if output else ".html"
-    if output and (not output.name.strip("-") or (suffix not in by_suffix and not asked)):
+    if output and (not output.name.strip("-") or (suffix not in by_suffix and not option)):
         raise UsageError(f"{output} is no name of a report.", "Reports end with .html or .md.")
-    form = (asked or by_suffix[suffix]).lower()
+    form = (option or by_suffix[suffix]).lower()
     form = {"md": "markdown"}.get(form, form)
     if form not in _SUFFIXES:
         raise UsageError(
-            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_SUFFIXES)}."
+            f"There is no format {in_quotes(option)}.", f"Formats: {', '.join(_SUFFIXES)}."
         )
     return form

@@ -318,7 +318,7 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
         and (source := ctx.get_parameter_source(parameter.name))
         and source.name == "COMMANDLINE"
     }
-    settled = [said for name, said in given.items() if name not in _BESIDE_RESUME]
+    settled = [option for name, option in given.items() if name not in _BESIDE_RESUME]
     if "resume" in given and settled:
         raise UsageError(
             f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",

@@ -113,15 +113,15 @@ def _installed(
     from accelbench.hardware.installing import here, install, version_of
 
     wanted = chosen(known, names)
-    needed, said = lacking(wanted, version_of)
-    before = {one.about.name: version_of(one.about.name) for one in wanted}
+    needed, notes = lacking(wanted, version_of)
+    before = {requirement.about.name: version_of(requirement.about.name) for requirement in wanted}
     environment, again = here(), reinstall and bool(wanted)
-    print_lines(said, stream)
+    print_lines(notes, stream)
     if needed or again:
         refuse_clashes(needed, version_of)
-        taken = [one for one in wanted if again or one in needed]
+        taken = [requirement for requirement in wanted if again or requirement in needed]
         environment.refuse()
-        packages = ", ".join(one.about.name for one in taken)
+        packages = ", ".join(requirement.about.name for requirement in taken)
         print_line(
             f"Installing {packages} into {environment.folder} by {environment.installer} …", stream
         )
@@ -129,7 +129,7 @@ def _installed(
         with termination_as_interrupt():
             install(
                 environment,
-                [one.text for one in taken],
+                [requirement.text for requirement in taken],
                 known.bounds_beside(taken),
                 lambda line: print_line(f"  {line}", stream),
                 index=index or (),
@@ -145,9 +145,9 @@ def _installed(
             )
     for name in names:
         listed = (
-            f"{one.about.name} {version_of(one.about.name)}"
-            for one in known.wanted[name]
-            if version_of(one.about.name)
+            f"{requirement.about.name} {version_of(requirement.about.name)}"
+            for requirement in known.wanted[name]
+            if version_of(requirement.about.name)
         )
         print_line(f"Extra {name}: {', '.join(listed) or 'nothing to install'}", stream)
     return {
@@ -213,13 +213,13 @@ def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
     document: dict[str, Any] = {}
     if lacking(chosen(known, [_BROWSER]), version_of)[0]:
         document = _installed(known, [_BROWSER], stream)
-    needed = all(one["fetched"] for one in _usable())
+    needed = all(candidate["fetched"] for candidate in _usable())
     packages = assets.wanted(needed if chromium is None else chromium)
     with termination_as_interrupt():
         done = [_had(package, stream) for package in packages]
     usable = _usable()
-    for one in usable:
-        print_lines((f"Pages can run in {one['name']}:", f"  {one['path']}"), stream)
+    for program in usable:
+        print_lines((f"Pages can run in {program['name']}:", f"  {program['path']}"), stream)
     if not usable:
         print_lines(
             ("No browser is here that pages could run in.", *_other_browsers().splitlines()), stream
@@ -235,10 +235,12 @@ def _refuse_a_wrong_name() -> None:
     programs = InstalledPrograms()
     if vain := programs.named_in_vain():
         raise SurroundingsError(f"{vain[0].upper()}{vain[1:]}.", NAME_ANOTHER)
-    found = programs.find()
-    if os.environ.get(BROWSER_VARIABLE) and not any(one.engine == _CHROMIUM for one in found):
+    browsers = programs.find()
+    if os.environ.get(BROWSER_VARIABLE) and not any(
+        program.engine == _CHROMIUM for program in browsers
+    ):
         raise SurroundingsError(
-            f"Pages run in browsers of Chromium's kind alone, and {found[0].path} is none.",
+            f"Pages run in browsers of Chromium's kind alone, and {browsers[0].path} is none.",
             NAME_ANOTHER,
         )
 
@@ -248,9 +250,9 @@ def _usable() -> list[dict[str, Any]]:
     from accelbench.hardware.browsers import FETCHED, InstalledPrograms
 
     return [
-        {"name": one.name, "path": one.path, "fetched": one.name == FETCHED}
-        for one in InstalledPrograms().find()
-        if one.engine == _CHROMIUM
+        {"name": program.name, "path": program.path, "fetched": program.name == FETCHED}
+        for program in InstalledPrograms().find()
+        if program.engine == _CHROMIUM
     ]
 
 
@@ -259,9 +261,9 @@ def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
     from accelbench.runtimes.browser import assets
 
     folder = assets.folder_of(package)
-    there = folder.is_dir()
+    exists = folder.is_dir()
     called = f"{package.name} {package.version} ({package.licence})"
-    if there:
+    if exists:
         print_lines((called, f"  is there already: {folder}"), stream)
     else:
         print_line(f"Fetching {called} …", stream)
@@ -274,7 +276,7 @@ def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
         "version": package.version,
         "licence": package.licence,
         "folder": str(folder),
-        "fetched": not there,
+        "fetched": not exists,
     }
 
 

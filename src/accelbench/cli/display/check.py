@@ -23,10 +23,10 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
 
     console = made_for(stream)
     console.print(Text(sides(about)))
-    for one in ordered(check):
+    for question in ordered(check):
         console.print()
-        heading = Text(title(one.row), style="bold")
-        heading.append(f": {one.outcome.value}", style=_STYLES.get(one.outcome, ""))
+        heading = Text(title(question.row), style="bold")
+        heading.append(f": {question.outcome.value}", style=_STYLES.get(question.outcome, ""))
         console.print(heading)
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
@@ -35,7 +35,7 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
         table.add_column(overflow="fold")
         # Whatever else has to break for want of room: the answer stands.
         table.add_column(no_wrap=True, min_width=max(map(len, Judgement)))
-        for judged in shown(one):
+        for judged in shown(question):
             table.add_row(
                 f"  {judged.metric.title}, {judged.metric.header}",
                 figure(judged.before),

@@ -89,6 +89,6 @@ def _longest(words: Sequence[str], most: int | None = None) -> int:
     return max((len(word) for word in words if most is None or len(word) <= most), default=1)
 
 
-def text(said: str) -> Text:
+def text(string: str) -> Text:
     """As a terminal may show it."""
-    return Text(visible(said))
+    return Text(visible(string))

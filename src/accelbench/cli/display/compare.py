@@ -34,7 +34,7 @@ _LONGEST_UNIT = 9
 
 
 def show(
-    found: Sequence[Lines],
+    tables: Sequence[Lines],
     axis: ComparisonAxis,
     machine: str = "",
     others: Sequence[str] = (),
@@ -50,15 +50,15 @@ def show(
     console = made_for(stream)
     console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
     sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
-    of_one = of_one_figure(found)
-    said = headings([[line.side.row for line in lines] for lines in found], axis)
-    for heading, lines in zip(said, found, strict=True):
+    of_one = of_one_figure(tables)
+    titles = headings([[line.side.row for line in lines] for lines in tables], axis)
+    for heading, lines in zip(titles, tables, strict=True):
         console.print()
         console.print(Text(heading, style="bold"))
         console.print(_table(lines, axis, labels or {}, console.width, sign))
         for sentence in under_table(lines, axis, labels or {}, alone=of_one):
             console.print(Text(sentence))
-    for sentence in below(found, axis, others, prices):
+    for sentence in below(tables, axis, others, prices):
         console.print(Text(sentence))
 
 

@@ -19,11 +19,11 @@ _LONG = 30
 Lines = Sequence[Compared]
 
 
-def place(one: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
+def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
     """Where a side stands on the axis; `labels` are of runs, by their ids."""
     if axis.name == "date":
-        return axis.value(one.side.row)[0] or MISSING
-    known = [str(value) for value in one.side.value if value is not None]
+        return axis.value(line.side.row)[0] or MISSING
+    known = [str(value) for value in line.side.value if value is not None]
     if axis.name == "run" and labels:
         known += [f"({labels[run]})" for run in known if run in labels]
     return " ".join(known) or MISSING
@@ -68,31 +68,31 @@ def submissions(lines: Lines) -> list[str]:
     return [_submission(line) for line in lines]
 
 
-def _submission(one: Compared) -> str:
-    by = str((one.side.row.get("conditions") or {}).get("Submitter") or "")
+def _submission(line: Compared) -> str:
+    by = str((line.side.row.get("conditions") or {}).get("Submitter") or "")
     parts = [by] if by else []
-    if span := one.side.range_alike:
+    if span := line.side.range_alike:
         low, high, kind = span
         unit = "" if kind is Statistic.RATE else " ms an item"
-        parts.append(f"fastest of {one.side.fastest_of}: {figure(low)} – {figure(high)}{unit}")
+        parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} – {figure(high)}{unit}")
     return ", ".join(parts) or MISSING
 
 
 def time_heading(lines: Lines) -> str:
     """The figure that all times are, where they are one."""
-    found = {line.side.step[1] for line in lines if line.side.step is not None}
-    return f"{found.pop()} ms" if len(found) == 1 else "latency ms"
+    statistics = {line.side.step[1] for line in lines if line.side.step is not None}
+    return f"{statistics.pop()} ms" if len(statistics) == 1 else "latency ms"
 
 
 def times(lines: Lines) -> list[str]:
     """Latencies, each with the figure that it is where they are not all of one."""
     known = [line.side.step for line in lines]
-    mixed = len({one[1] for one in known if one is not None}) > 1
+    mixed = len({step[1] for step in known if step is not None}) > 1
     return [
         MISSING
         if step is None
-        else figure(step[0]) + (f" {step[1]}" if mixed else "") + _of_no_use(one)
-        for one, step in zip(lines, known, strict=True)
+        else figure(step[0]) + (f" {step[1]}" if mixed else "") + _of_no_use(line)
+        for line, step in zip(lines, known, strict=True)
     ]
 
 
@@ -101,38 +101,38 @@ def rate_unit(lines: Lines) -> str:
     return unit_of_all(line.side.row for line in lines)
 
 
-def rate(one: Compared, heading: str) -> str:
+def rate(line: Compared, heading: str) -> str:
     """A throughput, with its unit where the heading says another."""
-    mark = _of_no_use(one) if one.side.throughput is not None else ""
-    return f"{figure(one.side.throughput)}{mark} {unit_beside(one.side.row, heading)}".rstrip()
+    mark = _of_no_use(line) if line.side.throughput is not None else ""
+    return f"{figure(line.side.throughput)}{mark} {unit_beside(line.side.row, heading)}".rstrip()
 
 
-def _of_no_use(one: Compared) -> str:
-    return "" if one.side.usable else UNUSABLE
+def _of_no_use(line: Compared) -> str:
+    return "" if line.side.usable else UNUSABLE
 
 
-def speed(one: Compared, axis: ComparisonAxis) -> str:
+def speed(line: Compared, axis: ComparisonAxis) -> str:
     """How many times as fast, with all that has to be known of it."""
-    if one.refused:
-        return "refused" if one.baseline else MISSING
-    if one.is_baseline or one.ratio is None:
-        return "baseline knee" if one.knee else "baseline"
-    ratio = one.ratio
+    if line.refused:
+        return "refused" if line.baseline else MISSING
+    if line.is_baseline or line.ratio is None:
+        return "baseline knee" if line.knee else "baseline"
+    ratio = line.ratio
     known = ratio.low is not None and ratio.high is not None
     ends = f" ({figure(ratio.low)} – {figure(ratio.high)})" if known else ""
-    said = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
-    if unlike(one):
-        said += f" {UNLIKE}"
-    if axis.name == "batch" and one.efficiency is not None:
-        said += f", {one.efficiency:.0%}"
+    cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
+    if unlike(line):
+        cell += f" {UNLIKE}"
+    if axis.name == "batch" and line.efficiency is not None:
+        cell += f", {line.efficiency:.0%}"
     if not known:
-        said += f", {NO_INTERVAL}"
-    return f"{said} knee" if one.knee else said
+        cell += f", {NO_INTERVAL}"
+    return f"{cell} knee" if line.knee else cell
 
 
-def unlike(one: Compared) -> list[str]:
+def unlike(line: Compared) -> list[str]:
     """What is not alike of how it ran: a submission's words about itself are told by --json."""
-    return doubtful(one.differs)
+    return doubtful(line.differs)
 
 
 def in_short(value: str) -> str:

@@ -71,63 +71,63 @@ def under_table(
 
 
 def below(
-    found: Sequence[Lines], axis: ComparisonAxis, others: Sequence[str], prices: Prices | None
+    tables: Sequence[Lines], axis: ComparisonAxis, others: Sequence[str], prices: Prices | None
 ) -> Iterable[str]:
     """What is of all tables."""
-    every = [line for lines in found for line in lines]
+    every = [line for lines in tables for line in lines]
     if axis.name == "batch":
         yield (
             "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
             " a tenth of the best."
         )
-    held = [(one, one.ratio) for one in every if one.ratio is not None]
-    if held and of_one_figure(found):
-        yield by_what(_figures(found))
-    yield from _not_told([one for one, ratio in held if not ratio.told])
+    held = [(line, line.ratio) for line in every if line.ratio is not None]
+    if held and of_one_figure(tables):
+        yield by_what(_figures(tables))
+    yield from _not_told([line for line, ratio in held if not ratio.told])
     if any(ratio.of == SAMPLES for _, ratio in held):
         yield _WITHIN
-    single = [one for one, ratio in held if ratio.low is None]
+    single = [line for line, ratio in held if ratio.low is None]
     if single:
         yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
-    useless = [one.side.rows for one in every if not one.side.usable]
+    useless = [line.side.rows for line in every if not line.side.usable]
     for why in sorted(
         {WHY_UNUSABLE if not mostly_failed(rows) else _MOST_FAILED for rows in useless}
     ):
         yield f"{UNUSABLE} is unusable, and held against nothing: {why}."
-    for refused in sorted({one.refused for one in every if one.refused}):
-        count = sum(one.refused == refused for one in every)
+    for refused in sorted({line.refused for line in every if line.refused}):
+        count = sum(line.refused == refused for line in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""
         yield f"{count} not compared, {refused}.{allow}"
     yield from other_machines(others)
-    yield from _costs(found, prices)
+    yield from _costs(tables, prices)
 
 
-def of_one_figure(found: Sequence[Lines]) -> bool:
+def of_one_figure(tables: Sequence[Lines]) -> bool:
     """Whether the ratios of all tables are by the same figure, or means all of them."""
-    return len({by_what(one) for lines in found if (one := _figures([lines]))}) < 2
+    return len({by_what(figures) for lines in tables if (figures := _figures([lines]))}) < 2
 
 
-def _figures(found: Sequence[Lines]) -> set[str]:
+def _figures(tables: Sequence[Lines]) -> set[str]:
     """The figures that ratios are of."""
     return {
-        str(line.ratio.statistic) for lines in found for line in lines if line.ratio is not None
+        str(line.ratio.statistic) for lines in tables for line in lines if line.ratio is not None
     }
 
 
-def _ours(one: Compared) -> bool:
-    return one.side.row.get("provenance") == Provenance.MEASURED
+def _ours(line: Compared) -> bool:
+    return line.side.row.get("provenance") == Provenance.MEASURED
 
 
 def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
     """How many ratios cannot be told, and what would tell them."""
     if not wide:
         return
-    said = f"{len(wide)} cannot be told: {CANNOT_TELL}."
+    claim = f"{len(wide)} cannot be told: {CANNOT_TELL}."
     if any(map(_ours, wide)):
-        yield f"{said} Measure again on a quiet machine with --launches 5 or more."
+        yield f"{claim} Measure again on a quiet machine with --launches 5 or more."
     else:
         yield (
-            f"{said} The published results of a side are few and differ by as much; only more of"
+            f"{claim} The published results of a side are few and differ by as much; only more of"
             " them would tell."
         )
 
@@ -139,22 +139,22 @@ def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> It
     for line in lines:
         if line.ratio is None or not (differs := unlike(line)):
             continue
-        told = [text for text in differs if not (in_column and text.startswith("threads "))]
-        by_threads = by_threads or len(told) < len(differs)
-        if told:
-            yield f"{UNLIKE} {place(line, axis, labels)}: {differences_in_short(told)}."
+        texts = [text for text in differs if not (in_column and text.startswith("threads "))]
+        by_threads = by_threads or len(texts) < len(differs)
+        if texts:
+            yield f"{UNLIKE} {place(line, axis, labels)}: {differences_in_short(texts)}."
     if by_threads:
         yield f"{UNLIKE} also where the threads are not as many as the baseline's."
 
 
-def by_what(found: set[str]) -> str:
+def by_what(figures: set[str]) -> str:
     """The figure that ratios are of."""
-    means = {str(one) for one in MEANS}
-    if found == {str(Statistic.RATE)}:
+    means = {str(mean) for mean in MEANS}
+    if figures == {str(Statistic.RATE)}:
         return "Times as fast: by the rate of items, which is the inverse of their mean time."
-    if found <= means:
+    if figures <= means:
         return "Times as fast: by the mean time of an item."
-    named = sorted({"mean" if one in means else one for one in found})
+    named = sorted({"mean" if name in means else name for name in figures})
     return f"Times as fast: by the time of an item, {', '.join(named)}."
 
 
@@ -173,8 +173,8 @@ def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) ->
         if why := not_exact(line.side.rows):
             places.setdefault(why, []).append(place(line, axis, labels))
     if places:
-        said = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
-        yield f"Not known to be exact: {said}."
+        listing = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
+        yield f"Not known to be exact: {listing}."
 
 
 def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -190,15 +190,15 @@ def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterabl
 
 def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where a newer run came to nothing, whose figures are of an older one."""
-    said = [
+    ways = [
         f"{compared.side.row.get('model')}, {place(compared, axis)}"
         f" ({', '.join(compared.failed_since)})"
         for compared in every
         if compared.failed_since
     ]
-    if said:
-        more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
-        yield f"Failed in a newer run, and shown by an older one: {'; '.join(said[:_PAIRS])}{more}."
+    if ways:
+        more = f" and {len(ways) - _PAIRS} more" if len(ways) > _PAIRS else ""
+        yield f"Failed in a newer run, and shown by an older one: {'; '.join(ways[:_PAIRS])}{more}."
 
 
 def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -230,9 +230,9 @@ def _some(texts: Iterable[str]) -> str:
     return f"{', '.join(every[:_PAIRS])}{more}"
 
 
-def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
+def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
     """What a million is of, and by which prices."""
-    rows = [row for lines in found for line in lines for row in line.side.rows]
+    rows = [row for lines in tables for line in lines for row in line.side.rows]
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:
         sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign

@@ -37,7 +37,7 @@ class Named(Text):
         """In lines of that width; a piece that is longer still is broken as rich does."""
         if how.get("no_wrap") or self.no_wrap:
             return super().wrap(console, width, **how)
-        places = [place for found in _WORD.finditer(self.plain) for place in _breaks(found, width)]
+        places = [place for word in _WORD.finditer(self.plain) for place in _breaks(word, width)]
         if not places:
             return super().wrap(console, width, **how)
         return Text("\n").join(self.divide(places)).wrap(console, width, **how)

@@ -23,18 +23,24 @@ _STYLES = {
 }
 
 
-def show(found: Examined, console: Console | None = None) -> None:
+def show(findings: Examined, console: Console | None = None) -> None:
     """Group by group, then what mends what is ill, then what brings what is missing."""
     console = console or made_for()
-    for group, pairs in groupby(found, key=lambda pair: pair[0]):
+    for group, pairs in groupby(findings, key=lambda pair: pair[0]):
         console.print(Text(group, style="bold"))
-        console.print(Padding(_table([one for _, one in pairs]), (0, 0, 1, 2), expand=False))
-    ones = [one for _, one in found]
-    _remedies(console, "To mend", [one for one in ones if one.health in ILL])
-    _remedies(console, "Worth knowing", [one for one in ones if one.health is Health.HINT])
+        console.print(
+            Padding(_table([finding for _, finding in pairs]), (0, 0, 1, 2), expand=False)
+        )
+    ones = [finding for _, finding in findings]
+    _remedies(console, "To mend", [finding for finding in ones if finding.health in ILL])
+    _remedies(
+        console, "Worth knowing", [finding for finding in ones if finding.health is Health.HINT]
+    )
     _remedies(console, "What would bring the rest", [o for o in ones if o.health is Health.MISSING])
     counted = [f"{sum(o.health is h for o in ones)} {h}" for h in Health]
-    verdict = "Nothing that is installed is broken." if well(found) else "Something needs mending."
+    verdict = (
+        "Nothing that is installed is broken." if well(findings) else "Something needs mending."
+    )
     console.print(Text(f"{verdict} {', '.join(counted)}."))
 
 
@@ -50,7 +56,7 @@ def _table(ones: list[Finding]) -> Table:
 
 
 def _remedies(console: Console, title: str, ones: list[Finding]) -> None:
-    rows = [one for one in ones if one.remedy]
+    rows = [finding for finding in ones if finding.remedy]
     if not rows:
         return
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -45,18 +45,18 @@ def not_shown(
         rows: results that answer to all of them.
         shown: those that stand in a table.
     """
-    said = []
+    sentences = []
     for column, name in _NAMES.items():
         for value, names in by_word(column, filters.get(column, ())).items():
             if any(has_one_of(row, column, names) for row in shown):
                 continue
-            found = [row for row in rows if has_one_of(row, column, names)]
-            if column == "runtime" and not found and value not in registered(RUNTIMES):
+            matches = [row for row in rows if has_one_of(row, column, names)]
+            if column == "runtime" and not matches and value not in registered(RUNTIMES):
                 continue  # another word for one of ours
-            why = _why(column, found)
+            why = _why(column, matches)
             if why:
-                said.append(f"Not shown: {name} {value}: {why}.")
-    return said
+                sentences.append(f"Not shown: {name} {value}: {why}.")
+    return sentences
 
 
 def distrusted(rows: Iterable[Row]) -> list[str]:
@@ -69,7 +69,7 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
     for row in of_whole_runs(rows):
         if row.get("status") != Status.SKIPPED:
             ways.setdefault(values(row, _WAY), []).append(row)
-    said = []
+    sentences = []
     for several in ways.values():
         run = newest(several)
         wrong = [row for row in run if row.get("status") != Status.OK and is_wrong(row)]
@@ -77,9 +77,9 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
             where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
             many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
             what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
-            said.append(f"Not shown: {what}: its outputs were wrong in {many}.")
-    more = f"Not shown: {len(said) - _MOST} more whose outputs were wrong."
-    return said if len(said) <= _MOST else [*said[:_MOST], more]
+            sentences.append(f"Not shown: {what}: its outputs were wrong in {many}.")
+    more = f"Not shown: {len(sentences) - _MOST} more whose outputs were wrong."
+    return sentences if len(sentences) <= _MOST else [*sentences[:_MOST], more]
 
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
@@ -87,13 +87,13 @@ def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> l
     return not_shown(filters, rows, [row for row in rows if answered(row)])
 
 
-def _why(column: str, found: Sequence[Row]) -> str:
-    if not found:
+def _why(column: str, matches: Sequence[Row]) -> str:
+    if not matches:
         return "no result has it beside the rest of what was asked for"
-    statuses = sorted({str(row.get("status")) for row in found})
+    statuses = sorted({str(row.get("status")) for row in matches})
     if "ok" not in statuses:
         return f"none of its results is ok ({', '.join(statuses)})"
-    if not any(map(answered, found)):
+    if not any(map(answered, matches)):
         return "its outputs failed verification"
     if column == "runtime":
         return "nothing beside it was asked alike, or a faster one stands for its place"

@@ -30,16 +30,16 @@ def print_frameworks(rows: Sequence[Row], stream: IO[str], pair: Sequence[str]) 
 def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     """A sentence a model and size, by the ratio that every comparison gives."""
     first, second = pair
-    found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
+    groups: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
     for row in of_whole_runs(measured_of(rows)):
         counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
-            found.setdefault(key, {}).setdefault(row["runtime"], []).append(row)
-    for (model, hardware, precision, mode, size), launched in found.items():
+            groups.setdefault(key, {}).setdefault(row["runtime"], []).append(row)
+    for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
             continue
-        ours, theirs = (usable_launches(launched[one]) for one in pair)
+        ours, theirs = (usable_launches(launched[runtime]) for runtime in pair)
         if not ours or not theirs:
             continue
         known = ratio(ours, theirs, Histories())

@@ -20,7 +20,7 @@ _GIB = 2**30
 
 
 def show(
-    found: Mapping[str, list[Device | Absent]],
+    platforms: Mapping[str, list[Device | Absent]],
     served: Mapping[str, Sequence[object]],
     broken: Mapping[str, str],
     *,
@@ -29,18 +29,18 @@ def show(
 ) -> None:
     """The table, the CPU in full, and what is absent with what would bring it."""
     console = console or made_for()
-    console.print(_table(found, served))
-    if any(_unasked(one) for ones in found.values() for one in ones):
+    console.print(_table(platforms, served))
+    if any(_unasked(entry) for many in platforms.values() for entry in many):
         console.print()
         console.print(f"browser: one is installed; its adapter is {NOT_ASKED}.")
-    devices = [one for ones in found.values() for one in ones if isinstance(one, Device)]
+    devices = [entry for many in platforms.values() for entry in many if isinstance(entry, Device)]
     for device in devices:
         if device.hardware == "cpu" and "topology" in device.details:
             _section(console, "CPU in full", _cpu(device))
         elif verbose:
             _section(console, f"{device} — {device.name}", _details(device))
-    missing = [one for ones in found.values() for one in ones if isinstance(one, Absent)]
-    rows = [(one.hardware, in_lines(_sentence(one.reason), one.remedy)) for one in missing]
+    missing = [entry for many in platforms.values() for entry in many if isinstance(entry, Absent)]
+    rows = [(entry.hardware, in_lines(_sentence(entry.reason), entry.remedy)) for entry in missing]
     _section(console, "Absent, and what would bring it", rows)
     _section(console, "Runtimes that cannot be loaded", list(broken.items()))
 
@@ -49,8 +49,8 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def _unasked(one: Device | Absent) -> bool:
-    return one.details.get("adapter") == NOT_ASKED
+def _unasked(entry: Device | Absent) -> bool:
+    return entry.details.get("adapter") == NOT_ASKED
 
 
 def _section(console: Console, title: str, rows: Sequence[tuple[str, str | Text]]) -> None:
@@ -67,7 +67,7 @@ def _section(console: Console, title: str, rows: Sequence[tuple[str, str | Text]
 
 
 def _table(
-    found: Mapping[str, list[Device | Absent]], served: Mapping[str, Sequence[object]]
+    platforms: Mapping[str, list[Device | Absent]], served: Mapping[str, Sequence[object]]
 ) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("platform", no_wrap=True)
@@ -75,15 +75,15 @@ def _table(
     table.add_column("device", overflow="fold")
     table.add_column("memory", justify="right", no_wrap=True)
     table.add_column("runtimes", overflow="fold")
-    for name, ones in found.items():
+    for name, ones in platforms.items():
         runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
-        for one in ones:
-            if isinstance(one, Absent):
+        for entry in ones:
+            if isinstance(entry, Absent):
                 table.add_row(Text(name), "no", "–", "–", Text(runtimes), style="dim")
                 continue
-            label = name if one.ordinal == 0 else f"{name}:{one.ordinal}"
-            memory = "–" if one.memory_bytes is None else size(one.memory_bytes)
-            cells = (label, _present(one), _name(one), memory, runtimes)
+            label = name if entry.ordinal == 0 else f"{name}:{entry.ordinal}"
+            memory = "–" if entry.memory_bytes is None else size(entry.memory_bytes)
+            cells = (label, _present(entry), _name(entry), memory, runtimes)
             table.add_row(*map(Text, cells))
     return table
 

@@ -41,10 +41,10 @@ def headings(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[s
     """
     rows = [sides[0] for sides in questions]
     varied = [name for name in _APART if len({plain(row.get(name)) for row in rows}) > 1]
-    said = {"device_name"} if "hardware" in axis.along else set()  # as a thing, always
-    several = [name for name in varied if name in axis.alike and name not in said]
+    usual_names = {"device_name"} if "hardware" in axis.along else set()  # as a thing, always
+    several = [name for name in varied if name in axis.alike and name not in usual_names]
     versions = _versions(questions, axis)
-    found = [
+    titles = [
         " · ".join(
             part
             for part in (
@@ -58,15 +58,15 @@ def headings(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[s
         for row, sides, version in zip(rows, questions, versions, strict=True)
     ]
     alike: dict[str, list[int]] = {}
-    for number, heading in enumerate(found):
+    for number, heading in enumerate(titles):
         alike.setdefault(heading, []).append(number)
     for numbers in alike.values():
         among = [rows[number] for number in numbers]
         apart = [name for name in axis.alike if len({plain(row.get(name)) for row in among}) > 1]
         for number in numbers:
             words = [_word(name, rows[number].get(name)) for name in apart]
-            found[number] = " · ".join(part for part in (found[number], *words) if part)
-    return found
+            titles[number] = " · ".join(part for part in (titles[number], *words) if part)
+    return titles
 
 
 def _versions(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[str]:

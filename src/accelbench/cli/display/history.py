@@ -42,8 +42,8 @@ def show(
     same = same_jobs(shown)
     for series_ in shown:
         others_alike = same.get(str(series_.row.get("series_key")), ())
-        told = (_course_of(series_), *_lines(series_), *_of_same_jobs(others_alike))
-        lines = [f"  {line}" for line in told]
+        body = (_course_of(series_), *_lines(series_), *_of_same_jobs(others_alike))
+        lines = [f"  {line}" for line in body]
         heading = _heading(series_)
         # To have thousands of lines laid out takes ten times as long as to find them.
         if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
@@ -61,10 +61,10 @@ def show(
         console.print(Text(sentence))
 
 
-def _course_of(one: Series) -> str:
+def _course_of(series: Series) -> str:
     """Its course; what is not held against each other has a scale of its own."""
-    newest = len(one.points) - _WIDEST
-    parts = [[one.points[at].value for at in part if at >= newest] for part in one.stretches]
+    newest = len(series.points) - _WIDEST
+    parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
     return "|".join(spark(part) for part in parts if part)
 
 
@@ -78,34 +78,34 @@ def spark(values: Sequence[float]) -> str:
     return "".join(_LEVELS[round((value - low) * scale)] for value in newest)
 
 
-def _heading(one: Series) -> str:
-    values = [one.points[at].value for at in one.stretches[-1]]
-    since = f" since {one.points[one.partings[-1].at].moment[:10]}" if one.partings else ""
-    where = f", {one.row['device_name']}" if one.row.get("device_name") else ""
-    emulated = ", emulated" if one.row.get("emulated") else ""
+def _heading(series: Series) -> str:
+    values = [series.points[at].value for at in series.stretches[-1]]
+    since = f" since {series.points[series.partings[-1].at].moment[:10]}" if series.partings else ""
+    where = f", {series.row['device_name']}" if series.row.get("device_name") else ""
+    emulated = ", emulated" if series.row.get("emulated") else ""
     return (
-        f"{title(one.row)}{where}{emulated}: {one.metric.title} {figure(values[-1])}"
-        f" {one.metric.header}, {counted(len(one.points), 'run')},"
+        f"{title(series.row)}{where}{emulated}: {series.metric.title} {figure(values[-1])}"
+        f" {series.metric.header}, {counted(len(series.points), 'run')},"
         f" {figure(min(values))} – {figure(max(values))}{since}"
     )
 
 
-def _lines(one: Series) -> Iterable[str]:
-    yield _capital(one.said)
-    told = one.course
-    if told is not None:
-        yield from _happened(one, told)
-    for parting in one.partings[-_MARKS:]:
-        before, since = one.points[parting.at - 1], one.points[parting.at]
+def _lines(series: Series) -> Iterable[str]:
+    yield _capital(series.said)
+    course = series.course
+    if course is not None:
+        yield from _happened(series, course)
+    for parting in series.partings[-_MARKS:]:
+        before, since = series.points[parting.at - 1], series.points[parting.at]
         yield f"{parting.said}: between {_place(before)} and {_place(since)} nothing is compared"
-    if again := one.carried_forward:
+    if again := series.carried_forward:
         results = counted(again, "later result")
         yield f"{results} carried forward from an earlier job, and counted once"
-    marks = one.software_changes
+    marks = series.software_changes
     if len(marks) > _MARKS:
         yield f"{len(marks) - _MARKS} earlier changes of software, see --json"
     for at, what in marks[-_MARKS:]:
-        yield f"{in_short(what)} at {_place(one.points[at])}"
+        yield f"{in_short(what)} at {_place(series.points[at])}"
 
 
 def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
@@ -117,29 +117,29 @@ def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
         yield f"the same jobs as of {', '.join(names)}: one measurement, not several"
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
-def _happened(one: Series, told: Course) -> Iterable[str]:
-    for step in told.steps:
-        worse = (step.share > 0) == one.metric.lower_is_better
-        word = "worse" if worse else one.doubt_of(step.at) or "better"
+def _happened(series: Series, course: Course) -> Iterable[str]:
+    for step in course.steps:
+        worse = (step.share > 0) == series.metric.lower_is_better
+        word = "worse" if worse else series.doubt_of(step.at) or "better"
         interval = f"{_share(step.low)} … {_share(step.high)}"
-        before, since = one.points[step.at - 1], one.points[step.at]
+        before, since = series.points[step.at - 1], series.points[step.at]
         yield (
             f"{_share(step.share)} ({interval}), {word}:"
             f" between {_place(before)} and {_place(since)}"
         )
-    for spike in told.spikes:
-        yield f"{_share(spike.share)} at {_place(one.points[spike.at])} alone: it came back"
-    if told.drift is not None:
-        crept = _place(one.points[told.drift.since])
-        yield f"{_share(told.drift.share)} crept in since {crept}, with no step"
-    if told.unconfirmed is not None:
-        last = told.unconfirmed
+    for spike in course.spikes:
+        yield f"{_share(spike.share)} at {_place(series.points[spike.at])} alone: it came back"
+    if course.drift is not None:
+        crept = _place(series.points[course.drift.since])
+        yield f"{_share(course.drift.share)} crept in since {crept}, with no step"
+    if course.unconfirmed is not None:
+        last = course.unconfirmed
         yield (
-            f"{_share(last.share)} at {_place(one.points[last.at])}, the newest point:"
+            f"{_share(last.share)} at {_place(series.points[last.at])}, the newest point:"
             " it stands alone or begins a new level; measure again"
         )
 

@@ -27,9 +27,9 @@ class ImportSummary:
     undated: int = 0  # would be compared, and have no place in a history
 
 
-def brought(database: Database, found: ImportedResults) -> ImportSummary:
+def brought(database: Database, content: ImportedResults) -> ImportSummary:
     """What is in the database of the runs that an import brought."""
-    of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in found.runs]]
+    of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in content.runs]]
     _, ((undated,),) = database.query(
         f"SELECT count(*) FROM benchmark_results WHERE {of_runs}"  # noqa: S608 — our condition
         f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
@@ -53,17 +53,17 @@ def named(machines: Sequence[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def told(one: ImportSummary) -> Iterator[str]:
+def told(summary: ImportSummary) -> Iterator[str]:
     """Sentences for people."""
-    if one.machines:
-        word = "Machine" if len(one.machines) == 1 else "Machines"
-        yield f"{word}, by --machine: {named(one.machines)}"
-    if one.undated:
+    if summary.machines:
+        word = "Machine" if len(summary.machines) == 1 else "Machines"
+        yield f"{word}, by --machine: {named(summary.machines)}"
+    if summary.undated:
         say, are, have, them = "say", "they are", "have", "them"
-        if one.undated == 1:
+        if summary.undated == 1:
             say, are, have, them = "says", "it is", "has", "it"
         yield (
-            f"{counted(one.undated, 'result')} {say} no moment: {are} compared, but {have} no"
+            f"{counted(summary.undated, 'result')} {say} no moment: {are} compared, but {have} no"
             f" place in a history; --measured-at gives {them} one, in a database without {them}"
         )
 
@@ -104,5 +104,5 @@ def repeated(number: int) -> str:
 
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
-    said = f"{number:,} more {'was' if number == 1 else 'were'} there already"
-    return f"{said}; what is there keeps the moment it has, or none" if dated else said
+    sentence = f"{number:,} more {'was' if number == 1 else 'were'} there already"
+    return f"{sentence}; what is there keeps the moment it has, or none" if dated else sentence

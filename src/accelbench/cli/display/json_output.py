@@ -17,5 +17,5 @@ def print_document(whole: Mapping[str, Any]) -> None:
 def _lines(value: Any) -> str:
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return json.dumps(value, allow_nan=False)
-    inner = ",\n".join(f"  {json.dumps(one, allow_nan=False)}" for one in value)
+    inner = ",\n".join(f"  {json.dumps(entry, allow_nan=False)}" for entry in value)
     return f"[\n{inner}\n ]"

@@ -29,58 +29,58 @@ _NAMED = 6
 _COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "memory"}
 
 
-def show_under(found: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
+def show_under(answer: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
     """What to take, what else nothing beats in every respect, and why the rest does not fit."""
     console = console or made_for()
-    console.print(text(_heading(found)), style="bold")
-    best, front = found["best"], found["pareto"]
-    ways = _told_apart([*found["fits"], *found["does_not_fit"]])
-    shown = found["fits"] if explain else front
+    console.print(text(_heading(answer)), style="bold")
+    best, front = answer["best"], answer["pareto"]
+    ways = _told_apart([*answer["fits"], *answer["does_not_fit"]])
+    shown = answer["fits"] if explain else front
     if best:
-        rows = [best, *(one for one in shown if one != best)]
-        sign = sign_of(found.get("currency", USUAL_CURRENCY))
+        rows = [best, *(option for option in shown if option != best)]
+        sign = sign_of(answer.get("currency", USUAL_CURRENCY))
         console.print(_table(rows, front, sign, ways))
-        console.print(text(_star(found)))
-    console.print(text(found["explanation"]))
-    for line in _further(found) if explain else ():
+        console.print(text(_star(answer)))
+    console.print(text(answer["explanation"]))
+    for line in _further(answer) if explain else ():
         console.print(text(f"  {line}"))
-    for note in found.get("cost_notes", ()):
+    for note in answer.get("cost_notes", ()):
         console.print(text(note))
-    for one in found.get("searched", ()):
-        console.print(text(f"  {_searched(one)}"))
-    misfits = found["does_not_fit"]
-    for one in misfits if explain else misfits[:_NAMED]:
+    for search in answer.get("searched", ()):
+        console.print(text(f"  {_searched(search)}"))
+    misfits = answer["does_not_fit"]
+    for case in misfits if explain else misfits[:_NAMED]:
         console.print(
-            text(f"  {_way(one, ways)}, batch {one['batch_size']}: {'; '.join(one['why'])}")
+            text(f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}")
         )
     if len(misfits) > _NAMED and not explain:
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
-    unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
-    if "searched" not in found and (said := _to_measure(unmeasured)):
-        console.print(text(said))
+    unmeasured = [case for case in answer["to_verify"] if not _is_known(case, answer)]
+    if "searched" not in answer and (advice := _to_measure(unmeasured)):
+        console.print(text(advice))
     console.print()
 
 
-def _further(found: Mapping[str, Any]) -> Iterator[str]:
+def _further(answer: Mapping[str, Any]) -> Iterator[str]:
     """What the explanation only counts of what was measured and does not answer."""
-    yield from sentences_of(found["measured_otherwise"][FEW:])
-    yield from set_aside(found["set_aside"][FEW:], memory_mb=found["limits"].get("memory_mb"))
+    yield from sentences_of(answer["measured_otherwise"][FEW:])
+    yield from set_aside(answer["set_aside"][FEW:], memory_mb=answer["limits"].get("memory_mb"))
 
 
-def _heading(found: Mapping[str, Any]) -> str:
+def _heading(answer: Mapping[str, Any]) -> str:
     limits = ", ".join(
-        f"--{name.replace('_', '-')} {spelled(value)}" for name, value in found["limits"].items()
+        f"--{name.replace('_', '-')} {spelled(value)}" for name, value in answer["limits"].items()
     )
-    return f"{found['model']} ({found['mode']}) under {limits}"
+    return f"{answer['model']} ({answer['mode']}) under {limits}"
 
 
-def _searched(one: Mapping[str, Any]) -> str:
+def _searched(search: Mapping[str, Any]) -> str:
     """What a search found in one way."""
-    way = " ".join(str(one[n]) for n in ("hardware", "runtime", "precision") if one[n])
-    batches, largest = one["tried"], one["largest_batch"]
+    way = " ".join(str(search[n]) for n in ("hardware", "runtime", "precision") if search[n])
+    batches, largest = search["tried"], search["largest_batch"]
     if not batches:
-        return f"{way}: not searched, {one['ended'].rstrip('.')}"
-    settled = one["ended"] == "settled"
+        return f"{way}: not searched, {search['ended'].rstrip('.')}"
+    settled = search["ended"] == "settled"
     if largest is None:
         fits = "no batch fits" if settled else "no batch is known to fit"
     else:
@@ -90,7 +90,7 @@ def _searched(one: Mapping[str, Any]) -> str:
     beyond = f", {min(larger)} does not" if larger else ""
     smaller = ", ".join(str(batch) for batch in missed if batch not in larger)
     below = f"; {smaller} did not, though smaller" if smaller else ""
-    open_end = "" if settled else f"; {one['ended']}"
+    open_end = "" if settled else f"; {search['ended']}"
     odd = "".join(f"; batch {b['batch_size']}: {_odd(b)}" for b in batches if b.get("why"))
     measured = counted(len(batches), "batch", "batches")
     return f"{way}: {fits}{beyond}{below} ({measured} measured{open_end}){odd}"
@@ -105,20 +105,20 @@ def _odd(batch: Mapping[str, Any]) -> str:
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
     """What measures it here, else on which machine."""
     able = [case for case in cases if case["command"]]
-    here = next((one for one in able if one["measurable_here"]), None)
+    here = next((case for case in able if case["measurable_here"]), None)
     if here is not None:
         return f"To measure: {here['command']}, or add --verify"
     if not able:
         return None
-    one = able[0]
-    return f"To measure, on a machine with {where(one['hardware'], one)}: {one['command']}"
+    first = able[0]
+    return f"To measure, on a machine with {where(first['hardware'], first)}: {first['command']}"
 
 
-def _star(found: Mapping[str, Any]) -> str:
+def _star(answer: Mapping[str, Any]) -> str:
     """What the front is held together by."""
-    if len(found["fits"]) == 1:
+    if len(answer["fits"]) == 1:
         return "* nothing else fits."
-    *most, last = (_COMPARED[name] for name in found["pareto_by"])
+    *most, last = (_COMPARED[name] for name in answer["pareto_by"])
     return f"* nothing that fits beats it in {', '.join(most)} and {last}."
 
 
@@ -147,26 +147,26 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
     return table(heads, list(zip(*(cells for _, _, cells in named), strict=True)), right)
 
 
-def _figure(one: Option, name: str) -> str:
+def _figure(option: Option, name: str) -> str:
     """A figure, marked where it was estimated; empty where nobody knows it."""
-    value = one.get(name)
+    value = option.get(name)
     if value is None:
         return ""
     timed = name in ("latency_ms", "throughput", "cost_per_million")
-    return f"{'≈' if timed and one['basis'] != 'measured' else ''}{figure(value)}"
+    return f"{'≈' if timed and option['basis'] != 'measured' else ''}{figure(value)}"
 
 
-def _time(one: Option, head: str) -> str:
+def _time(option: Option, head: str) -> str:
     """With the figure that it is, where the heading does not say it."""
-    time = _figure(one, "latency_ms")
-    return f"{time} {name_of(Statistic(one['figure']))}" if head == MIXED and time else time
+    time = _figure(option, "latency_ms")
+    return f"{time} {name_of(Statistic(option['figure']))}" if head == MIXED and time else time
 
 
-def _memory(one: Option) -> str:
-    value = one["memory_mb"]
+def _memory(option: Option) -> str:
+    value = option["memory_mb"]
     if value is None:
         return ""
-    return f"{'' if one['memory_basis'] == 'measured' else '≈'}{figure(value)}"
+    return f"{'' if option['memory_basis'] == 'measured' else '≈'}{figure(value)}"
 
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
@@ -186,26 +186,26 @@ def _told_apart(every: Sequence[Option]) -> _Ways:
     return {name: {"options", *differing(rows)} for name, rows in several.items()}
 
 
-def _named(one: Option) -> tuple[Any, ...]:
-    return tuple(one[name] for name in ("hardware", "device", "runtime", "precision"))
+def _named(option: Option) -> tuple[Any, ...]:
+    return tuple(option[name] for name in ("hardware", "device", "runtime", "precision"))
 
 
-def _engine(one: Option, ways: _Ways) -> str:
+def _engine(option: Option, ways: _Ways) -> str:
     """Its own options always stand beside it: they are a part of what is to be taken."""
-    return way(one, ways[_named(one)])
+    return way(option, ways[_named(option)])
 
 
-def _way(one: Option, ways: _Ways) -> str:
-    return f"{where(one['hardware'], one)} {_engine(one, ways)}"
+def _way(option: Option, ways: _Ways) -> str:
+    return f"{where(option['hardware'], option)} {_engine(option, ways)}"
 
 
-def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+def _is_known(case: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     """Whether what is worth measuring was measured and fits, and would only be confirmed."""
     same = ("hardware", "device", "runtime", "precision", "batch_size", "options")
-    by_memory = "memory_mb" in found["limits"]
+    by_memory = "memory_mb" in answer["limits"]
     return any(
-        one["basis"] == "measured"
-        and not (by_memory and one["memory_basis"] != "measured")
-        and all(one[name] == case[name] for name in same)
-        for one in found["fits"]
+        option["basis"] == "measured"
+        and not (by_memory and option["memory_basis"] != "measured")
+        and all(option[name] == case[name] for name in same)
+        for option in answer["fits"]
     )

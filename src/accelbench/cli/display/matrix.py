@@ -57,8 +57,8 @@ def show(
     else:
         _briefly(matrix, console)
     for machine in about.others:
-        said = f"Not in it, another machine: {machine}: --machine {machine.id}"
-        console.print(Text(visible(said), style="dim"))
+        sentence = f"Not in it, another machine: {machine}: --machine {machine.id}"
+        console.print(Text(visible(sentence), style="dim"))
 
 
 def _page(page: int, total: int) -> str:
@@ -130,14 +130,14 @@ def _level(cell: MatrixCell) -> str:
 
 def _briefly(matrix: Matrix, console: Console) -> None:
     """Each reason for a missing or low rating once."""
-    said = [
+    pairs = [
         (f"{hardware}: {cell.reason}", line.name)
         for line in matrix.models
         for hardware, cell in line.cells.items()
         if cell.rating in (Rating.NONE, Rating.LOW)
     ]
-    for reason, found in groupby(sorted(said), key=lambda pair: pair[0]):
-        names = [name for _, name in found]
+    for reason, group in groupby(sorted(pairs), key=lambda pair: pair[0]):
+        names = [name for _, name in group]
         every = len(names) == len(matrix.models)
         rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         where = "every model" if every else f"{', '.join(names[:_NAMED])}{rest}"

@@ -19,19 +19,19 @@ Measured = Mapping[str, Any]
 def show_measured(measured: Sequence[Measured], console: Console | None = None) -> None:
     """What was just measured, and whether it is in the answers above."""
     console = console or made_for()
-    for one in measured:
-        console.print(text(_sentence(one)))
+    for result in measured:
+        console.print(text(_sentence(result)))
 
 
-def _sentence(one: Measured) -> str:
+def _sentence(result: Measured) -> str:
     """What was measured, and whether it is in the answer."""
-    where = f"{one['hardware']} ({one['device']})" if one["device"] else one["hardware"]
-    way = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
+    where = f"{result['hardware']} ({result['device']})" if result["device"] else result["hardware"]
+    way = " ".join(str(result[name]) for name in ("runtime", "precision") if result[name])
     time = (
         ""
-        if one["latency"] is None
-        else f", {name_of(Statistic(one['figure']))} {rounded(one['latency'])} ms"
+        if result["latency"] is None
+        else f", {name_of(Statistic(result['figure']))} {rounded(result['latency'])} ms"
     )
-    said = one["outcome"]
-    verdict = said if said == IN_THE_ANSWER else f"not in the answer: {said}"
-    return f"Measured now: {where} {way}, batch {one['batch_size']}{time}; {verdict}."
+    outcome = result["outcome"]
+    verdict = outcome if outcome == IN_THE_ANSWER else f"not in the answer: {outcome}"
+    return f"Measured now: {where} {way}, batch {result['batch_size']}{time}; {verdict}."

@@ -10,7 +10,7 @@ from accelbench.analysis.noise import NoiseFloor
 from accelbench.exchange.titles import title
 
 
-def show(found: Sequence[NoiseFloor], stream: IO[str] | None = None) -> None:
+def show(all_floors: Sequence[NoiseFloor], stream: IO[str] | None = None) -> None:
     """Print it."""
     from rich.table import Table
     from rich.text import Text
@@ -18,16 +18,16 @@ def show(found: Sequence[NoiseFloor], stream: IO[str] | None = None) -> None:
     from accelbench.cli.display.console import console as made_for
 
     console = made_for(stream)
-    for name, floors in groupby(found, key=lambda one: title(one.row)):
+    for name, floors in groupby(all_floors, key=lambda floor: title(floor.row)):
         console.print(Text(name, style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))
-        for one in floors:
+        for floor in floors:
             table.add_row(
-                f"  {one.metric.name}",
-                f"noise {one.noise:.2%}",
+                f"  {floor.metric.name}",
+                f"noise {floor.noise:.2%}",
                 "launches find "
-                + ", ".join(f"{k}: {shown:.1%}" for k, _, shown in one.finds() if shown),
-                f"against itself: {one.against_itself.answer.value}",
+                + ", ".join(f"{k}: {shown:.1%}" for k, _, shown in floor.finds() if shown),
+                f"against itself: {floor.against_itself.answer.value}",
             )
         console.print(table)
     console.print()

@@ -20,7 +20,7 @@ _MOST_TOLD = 6
 
 
 def show(
-    found: Sequence[Pivot],
+    pivots: Sequence[Pivot],
     machine: str = "",
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
@@ -34,7 +34,7 @@ def show(
 
     console = made_for(stream)
     console.print(Text("Engines by precision and batch" + (f", on {machine}" if machine else "")))
-    for pivot in found:
+    for pivot in pivots:
         console.print()
         console.print(Text(_heading(pivot), style="bold"))
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -55,12 +55,12 @@ def show(
             ]
             table.add_row(*map(Text, words))
         console.print(table)
-    for sentence in (*_below(found), *other_machines(others)):
+    for sentence in (*_below(pivots), *other_machines(others)):
         console.print(Text(sentence))
 
 
-def _heading(one: Pivot) -> str:
-    row, unit = one.row, _unit(one)
+def _heading(pivot: Pivot) -> str:
+    row, unit = pivot.row, _unit(pivot)
     parts = [
         str(row.get("model")),
         str(row.get("device_name") or row.get("hardware")),
@@ -72,9 +72,9 @@ def _heading(one: Pivot) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _unit(one: Pivot) -> str:
+def _unit(pivot: Pivot) -> str:
     """What the cells are: rates where all say one, else milliseconds an item."""
-    return _rates(one.lines) or "ms an item"
+    return _rates(pivot.lines) or "ms an item"
 
 
 def _rates(lines: Iterable[PivotLine]) -> str:
@@ -131,20 +131,20 @@ def _error(line: PivotLine) -> str:
 
 def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
     """Where launches of the run whose figures are shown came to nothing."""
-    said = [
+    failures = [
         f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
         for line in lines
         for batch, side in sorted(line.cells.items())
         if (failed := launches_failed(side.rows))
     ]
-    if said:
-        more = f" and {len(said) - _MOST_TOLD} more" if len(said) > _MOST_TOLD else ""
-        yield f"Not all launches came to a figure: {'; '.join(said[:_MOST_TOLD])}{more}."
+    if failures:
+        more = f" and {len(failures) - _MOST_TOLD} more" if len(failures) > _MOST_TOLD else ""
+        yield f"Not all launches came to a figure: {'; '.join(failures[:_MOST_TOLD])}{more}."
 
 
-def _below(found: Sequence[Pivot]) -> Iterable[str]:
+def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
     yield "error: the largest of the verified outputs against PyTorch in fp32."
-    lines = [line for pivot in found for line in pivot.lines]
+    lines = [line for pivot in pivots for line in pivot.lines]
     if any(line.best for line in lines):
         yield f"{_BEST} is the fastest at a batch, by the mean time of an item."
     if any(line.near for line in lines):
@@ -153,8 +153,8 @@ def _below(found: Sequence[Pivot]) -> Iterable[str]:
         yield f"{_USELESS} is unusable, and held against nothing."
     yield from _failed(lines)
     if otherwise := dict.fromkeys(
-        one for line in lines for said in line.differs.values() for one in said
+        text for line in lines for texts in line.differs.values() for text in texts
     ):
-        said = ", ".join(list(otherwise)[:_MOST_TOLD])
+        listing = ", ".join(list(otherwise)[:_MOST_TOLD])
         more = f" and {len(otherwise) - _MOST_TOLD} more" if len(otherwise) > _MOST_TOLD else ""
-        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {said}{more}."
+        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {listing}{more}."

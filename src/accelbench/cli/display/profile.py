@@ -21,32 +21,32 @@ _ALIKE = 2.0
 
 def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """A heading and a table for each, or why there is none."""
-    for one in profiles:
-        print_lines(["", *heading(one)], stream)
-        if one["why_not"] is None:
-            _print_table(one, stream)
-            print_lines([one["remark"]] if one["remark"] else [], stream)
-    if any(one["why_not"] is None for one in profiles):
+    for profile in profiles:
+        print_lines(["", *heading(profile)], stream)
+        if profile["why_not"] is None:
+            _print_table(profile, stream)
+            print_lines([profile["remark"]] if profile["remark"] else [], stream)
+    if any(profile["why_not"] is None for profile in profiles):
         print_lines(("", _APART), stream)
 
 
-def heading(one: Mapping[str, Any]) -> list[str]:
+def heading(row: Mapping[str, Any]) -> list[str]:
     """Which case, and what is known of it as a whole, in lines."""
-    size = f"batch {one['batch_size']} {shapes(one)}".strip()
+    size = f"batch {row['batch_size']} {shapes(row)}".strip()
     case = (
-        f"{one['model']} {one['runtime']}/{one['hardware']} {one['precision']}{marks(one)} {size}"
+        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}{marks(row)} {size}"
     )
-    if one["why_not"] is not None:
-        return [f"No profile of {case}: {one['why_not']}"]
-    steps = "1 step" if one["steps"] == 1 else f"{one['steps']} steps"
-    emulated = ", on an emulation" if one["emulated"] else ""
+    if row["why_not"] is not None:
+        return [f"No profile of {case}: {row['why_not']}"]
+    steps = "1 step" if row["steps"] == 1 else f"{row['steps']} steps"
+    emulated = ", on an emulation" if row["emulated"] else ""
     return [
         f"Where the time goes: {case}{emulated}",
         (
-            f"{one['profiler']}, mean of {steps}: {figure(one['wall_ms'])} ms, of which operators"
-            f" explain {one['explained']:.0%}"
+            f"{row['profiler']}, mean of {steps}: {figure(row['wall_ms'])} ms, of which operators"
+            f" explain {row['explained']:.0%}"
         ),
-        *_unlike(one["walls_ms"]),
+        *_unlike(row["walls_ms"]),
     ]
 
 
@@ -63,7 +63,7 @@ def _unlike(walls: Sequence[float]) -> list[str]:
     ]
 
 
-def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
+def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
     from rich.table import Table
 
     from accelbench.cli.display.console import console
@@ -73,9 +73,9 @@ def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
     for title in ("calls", "ms", "share"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("where", overflow="fold")
-    for kind in one["kinds"][:TOP]:
+    for kind in profile["kinds"][:TOP]:
         table.add_row(*_cells(kind))
-    rest = one["kinds"][TOP:]
+    rest = profile["kinds"][TOP:]
     if rest:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
         others = "1 other" if len(rest) == 1 else f"{len(rest)} others"

@@ -57,12 +57,12 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
     console = console or made_for()
     console.print(text(_heading(answer)), style="bold")
     scores = answer["all_scores"]
-    able = {name: one for name, one in scores.items() if one["compatible"]}
+    able = {name: score for name, score in scores.items() if score["compatible"]}
     if able:
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
         console.print(_candidates(able, sign))
-        for said in _order_of(able):
-            console.print(text(said))
+        for sentence in _order_of(able):
+            console.print(text(sentence))
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     for line in (*lines, *_together(answer)):
         console.print(text(line))
@@ -144,18 +144,18 @@ def show_ranking(
         return
     console.print(text(f"For {task} at batch {batch}"), style="bold")
     shown = ranked if explain else ranked[:_MOST_RANKED]
-    told = [{"predictions": one} for one in shown]
-    units, time = units_of(told), time_head(told)
+    answers = [{"predictions": entry} for entry in shown]
+    units, time = units_of(answers), time_head(answers)
     rows = [
         (
             str(place),
-            one["model"],
-            where(one["hardware"], one),
-            *figures({"predictions": one}, time == MIXED),
-            counts({"predictions": one}, units),
-            in_a_word(one),
+            entry["model"],
+            where(entry["hardware"], entry),
+            *figures({"predictions": entry}, time == MIXED),
+            counts({"predictions": entry}, units),
+            in_a_word(entry),
         )
-        for place, one in enumerate(shown, 1)
+        for place, entry in enumerate(shown, 1)
     ]
     heads = ("", "model", "on", time, "within", rate_head(units), "counts", "by")
     console.print(table(heads, rows, right=(0, 3, 4, 5), below={4: 3}))
@@ -179,34 +179,34 @@ def _heading(answer: Answer) -> str:
     model = question["model"] or f"any model of the family {question['family']}"
     what = [f"{model} at batch {question['batch_size']}"]
     what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
-    told = question["task"] not in (None, question["mode"])
-    what += [f"for {question['task']}"] if told else []
-    said = ", ".join(what)
+    has_task = question["task"] not in (None, question["mode"])
+    what += [f"for {question['task']}"] if has_task else []
+    subject = ", ".join(what)
     unclear = answer["no_clear_winner_between"]
     if answer["primary_recommendation"] is None:
-        return f"{said}: nothing suits"
+        return f"{subject}: nothing suits"
     if unclear:
         *most, last = unclear
-        return f"{said}: no clear winner between {', '.join(most)} and {last}"
+        return f"{subject}: no clear winner between {', '.join(most)} and {last}"
     alone = ", by rule alone" if _best(answer).get("basis") == "rule" else ""
-    return f"{said}: take {answer['primary_recommendation']}{alone}"
+    return f"{subject}: take {answer['primary_recommendation']}{alone}"
 
 
 def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
     units, time = units_of(scores.values()), time_head(scores.values())
     rows = [
         (
-            where(name, one),
-            way(one),
-            *figures(one, time == MIXED),
-            counts(one, units),
-            memory(one),
-            error(one),
-            cost(one),
-            basis(one),
-            figure(one["score"]),
+            where(name, candidate),
+            way(candidate),
+            *figures(candidate, time == MIXED),
+            counts(candidate, units),
+            memory(candidate),
+            error(candidate),
+            cost(candidate),
+            basis(candidate),
+            figure(candidate["score"]),
         )
-        for name, one in scores.items()
+        for name, candidate in scores.items()
     ]
     priced = a_million(sign)
     heads = (
@@ -214,16 +214,18 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
         *(priced, "by", "score"),
     )
     kinds = [_kind(score) for score in scores.values()]
-    ends = [n for n, (one, after) in enumerate(pairwise(kinds)) if one != after]
+    ends = [n for n, (kind, after) in enumerate(pairwise(kinds)) if kind != after]
     return table(heads, rows, right=(2, 3, 4, 6, 7, 8, 10), ends=ends, below={3: 2})
 
 
-def _kind(one: Answer) -> str:
+def _kind(candidate: Answer) -> str:
     """What a candidate stands on, which goes before its score."""
-    if one["basis"] != "rule":
+    if candidate["basis"] != "rule":
         return "measured or estimated"
-    runs = "measured, though not as asked" if one.get("measured_otherwise") else "by rule alone"
-    return f"{runs}, not here" if one.get("present") is False else runs
+    runs = (
+        "measured, though not as asked" if candidate.get("measured_otherwise") else "by rule alone"
+    )
+    return f"{runs}, not here" if candidate.get("present") is False else runs
 
 
 def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
@@ -234,8 +236,8 @@ def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _best(answer: Answer) -> Answer:
-    found: Answer = answer["all_scores"].get(answer["primary_recommendation"], {})
-    return found
+    best: Answer = answer["all_scores"].get(answer["primary_recommendation"], {})
+    return best
 
 
 def _first(answer: Answer) -> str:
@@ -247,12 +249,12 @@ def _first(answer: Answer) -> str:
 
 def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The machines of several answers that are of more than one, each with its hardware."""
-    found: dict[str, list[str]] = {}
+    by_machine: dict[str, list[str]] = {}
     for answer in answers:
         for machine, names in answer["machines"].items():
-            known = found.setdefault(machine, [])
+            known = by_machine.setdefault(machine, [])
             known += [name for name in names if name not in known]
-    return found
+    return by_machine
 
 
 def _is_alone(answer: Answer) -> bool:
@@ -268,9 +270,9 @@ def _model_of(answer: Answer) -> str:
 def _briefly(answer: Answer) -> Iterator[str]:
     """What there is to know below the table; all of it is in the explanation."""
     scores = answer["all_scores"]
-    for name, one in scores.items():
-        if not one["compatible"]:
-            yield f"{name} is out: {one['reason']}."
+    for name, candidate in scores.items():
+        if not candidate["compatible"]:
+            yield f"{name} is out: {candidate['reason']}."
     yield from _left_out(answer)
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
@@ -279,7 +281,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from sentences_of(answer["measured_otherwise"], FEW)
     yield from set_aside(answer["set_aside"], FEW)
     if mixed := mixed_figures(
-        {n: said for n, one in scores.items() if (said := statistic_said(one))}
+        {n: statistic for n, score in scores.items() if (statistic := statistic_said(score))}
     ):
         yield mixed
     yield from _unclear(answer)
@@ -290,8 +292,8 @@ def _briefly(answer: Answer) -> Iterator[str]:
     missing = answer["missing"]
     if missing:
         kinds = ("measured_otherwise", "left_out", "set_aside")
-        known = {one["hardware"] for kind in kinds for one in answer[kind]}
-        yield from without_figure([one["hardware"] for one in missing], known)
+        known = {entry["hardware"] for kind in kinds for entry in answer[kind]}
+        yield from without_figure([gap["hardware"] for gap in missing], known)
         yield (
             _to_measure(answer) or f"No command measures it as it stands: {missing[0]['reason']}."
         )
@@ -304,8 +306,8 @@ def _briefly(answer: Answer) -> Iterator[str]:
 
 def _whose(answer: Answer) -> Iterator[str]:
     """Of which launches, and of which machines, figures are."""
-    for name, one in answer["all_scores"].items():
-        if failed := launches_failed([one.get("predictions") or {}]):
+    for name, candidate in answer["all_scores"].items():
+        if failed := launches_failed([candidate.get("predictions") or {}]):
             yield f"{name}: {failed}; its figures are of the others."
     if answer["machines"]:
         yield of_machines(answer["machines"], BY_FASTEST)
@@ -314,8 +316,8 @@ def _whose(answer: Answer) -> Iterator[str]:
 def _left_out(answer: Answer) -> Iterator[str]:
     """What does not count for its precision; what several are left out for is said once."""
     by_reason: dict[tuple[str, str], list[str]] = {}
-    for one in answer["left_out"]:
-        by_reason.setdefault((one["precision"], one["reason"]), []).append(one["hardware"])
+    for entry in answer["left_out"]:
+        by_reason.setdefault((entry["precision"], entry["reason"]), []).append(entry["hardware"])
     for (precision, reason), names in by_reason.items():
         yield (
             f"{precision} of {', '.join(names)} does not count: {reason}."
@@ -339,8 +341,8 @@ def _unclear(answer: Answer) -> Iterator[str]:
 
 def _to_measure(answer: Answer) -> str | None:
     """The first command that fills a gap, if any does: of this machine, else of which."""
-    able = [one for one in answer["missing"] if one["command"]]
-    here = [one for one in able if one["hardware"] in answer["measurable_here"]]
+    able = [gap for gap in answer["missing"] if gap["command"]]
+    here = [gap for gap in able if gap["hardware"] in answer["measurable_here"]]
     if here:
         return f"To measure: {here[0]['command']}"
     return f"{_ELSEWHERE} {able[0]['hardware']}: {able[0]['command']}" if able else None
@@ -349,15 +351,15 @@ def _to_measure(answer: Answer) -> str | None:
 def _to_measure_it(answer: Answer) -> str | None:
     """The same of what an answer names, where a command measures that."""
     named = [
-        one
-        for one in answer["missing"]
-        if one["hardware"] == answer["primary_recommendation"] and one["command"]
+        gap
+        for gap in answer["missing"]
+        if gap["hardware"] == answer["primary_recommendation"] and gap["command"]
     ]
     return _to_measure({**answer, "missing": named} if named else answer)
 
 
-def _is_elsewhere(said: str) -> bool:
-    return said.startswith(_ELSEWHERE)
+def _is_elsewhere(sentence: str) -> bool:
+    return sentence.startswith(_ELSEWHERE)
 
 
 def _moment(moment: str) -> str:

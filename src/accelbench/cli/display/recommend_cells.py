@@ -21,14 +21,14 @@ MIXED = "ms"
 
 def time_head(several: Iterable[Answer]) -> str:
     """The heading of times, with their figure; each time has its own where they differ."""
-    known = {one for said in several if (one := statistic_said(said))}
+    known = {statistic for answer in several if (statistic := statistic_said(answer))}
     return f"{known.pop()} ms" if len(known) == 1 else MIXED
 
 
-def statistic_said(one: Answer) -> str:
+def statistic_said(candidate: Answer) -> str:
     """Which figure of its steps a time is; "" where there is none."""
-    said = (one.get("predictions") or one).get("figure")
-    return name_of(Statistic(said)) if said else ""
+    statistic = (candidate.get("predictions") or candidate).get("figure")
+    return name_of(Statistic(statistic)) if statistic else ""
 
 
 def a_million(sign: str) -> str:
@@ -36,57 +36,67 @@ def a_million(sign: str) -> str:
     return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
 
 
-def where(name: str | None, one: Answer) -> str:
+def where(name: str | None, candidate: Answer) -> str:
     """A platform, with the device that its figure is of."""
-    device = one.get("device")
+    device = candidate.get("device")
     if name is None or not device or device in name:
         return name or "none"
     return f"{name} ({device})"
 
 
-def way(one: Answer, apart: Container[str] | None = None) -> str:
+def way(candidate: Answer, apart: Container[str] | None = None) -> str:
     """The engine and its precision; of PyTorch, which also runs as it is, whether it compiled.
 
     Beside them stand the options and threads by which other ways there were measured too.
 
     Args:
-        one: an answer's candidate, or an option under limits.
+        candidate: an answer's candidate, or an option under limits.
         apart: the settings that tell ways apart; those of the answer's own without it.
     """
-    known = one.get("told_apart_by") or () if apart is None else apart
-    is_compiled = one.get("compiled") and (one.get("runtime") == "pytorch" or "compiled" in known)
-    parts = (one.get("runtime"), "compiled" if is_compiled else None, one.get("precision"))
-    options = one.get("options") or {}
+    known = candidate.get("told_apart_by") or () if apart is None else apart
+    is_compiled = candidate.get("compiled") and (
+        candidate.get("runtime") == "pytorch" or "compiled" in known
+    )
+    parts = (
+        candidate.get("runtime"),
+        "compiled" if is_compiled else None,
+        candidate.get("precision"),
+    )
+    options = candidate.get("options") or {}
     more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
-    said = [*parts, *(more if "options" in known else ())]
-    said += [threads_said(one)] if "threads" in known else []
-    if "device_fingerprint" in known and one.get("device_fingerprint"):
-        said.append(f"({mark_of(one)})")
-    if "machine" in known and one.get("machine"):
-        said.append(f"on {str(one['machine']).partition(' (')[0]}")
-    return " ".join(str(part) for part in said if part)
+    words = [*parts, *(more if "options" in known else ())]
+    words += [threads_said(candidate)] if "threads" in known else []
+    if "device_fingerprint" in known and candidate.get("device_fingerprint"):
+        words.append(f"({mark_of(candidate)})")
+    if "machine" in known and candidate.get("machine"):
+        words.append(f"on {str(candidate['machine']).partition(' (')[0]}")
+    return " ".join(str(part) for part in words if part)
 
 
-def figures(one: Answer, several: bool = False) -> tuple[str, str, str]:
+def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
     """Latency, where it lies, and throughput; an estimate is marked, and what is ruled has none."""
-    known = one.get("predictions") or {}
-    about = "" if _is_of_a_measurement(one) else "≈"
+    known = candidate.get("predictions") or {}
+    about = "" if _is_of_a_measurement(candidate) else "≈"
     time, rate = (
         f"{about}{figure(known[name])}" if known.get(name) is not None else ""
         for name in ("latency", "throughput")
     )
-    return f"{time} {statistic_said(one)}" if several and time else time, within(one), rate
+    return (
+        f"{time} {statistic_said(candidate)}" if several and time else time,
+        within(candidate),
+        rate,
+    )
 
 
-def within(one: Answer) -> str:
+def within(candidate: Answer) -> str:
     """Where its time lies: the interval of what was measured, the bounds of an estimate.
 
     A figure alone has none: that it is judged as if it might be 3 % off was not measured.
     """
-    known = one.get("predictions") or {}
+    known = candidate.get("predictions") or {}
     if known.get("latency") is None:
         return ""
-    if _is_of_a_measurement(one):
+    if _is_of_a_measurement(candidate):
         measured = known.get("latency_interval") or {}
         low, high = measured.get("low"), measured.get("high")
     else:
@@ -98,9 +108,9 @@ def units_of(several: Iterable[Answer]) -> set[str]:
     """What throughputs count."""
     known = (answer.get("predictions") or {} for answer in several)
     return {
-        str(one.get("throughput_unit") or "items")
-        for one in known
-        if one.get("throughput") is not None
+        str(prediction.get("throughput_unit") or "items")
+        for prediction in known
+        if prediction.get("throughput") is not None
     }
 
 
@@ -109,49 +119,51 @@ def rate_head(units: set[str]) -> str:
     return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
 
 
-def counts(one: Answer, units: set[str]) -> str:
+def counts(candidate: Answer, units: set[str]) -> str:
     """What a throughput counts, where others beside it count something else."""
-    known = one.get("predictions") or {}
+    known = candidate.get("predictions") or {}
     several = len(units) > 1 and known.get("throughput") is not None
     return str(known.get("throughput_unit") or "items") if several else ""
 
 
-def memory(one: Answer) -> str:
+def memory(candidate: Answer) -> str:
     """Megabytes at the peak, as measured."""
-    known = (one.get("predictions") or {}).get("memory_peak_mb")
+    known = (candidate.get("predictions") or {}).get("memory_peak_mb")
     return "" if known is None else figure(known)
 
 
-def error(one: Answer) -> str:
+def error(candidate: Answer) -> str:
     """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
-    known = (one.get("predictions") or {}).get("verification_error")
+    known = (candidate.get("predictions") or {}).get("verification_error")
     return "" if known is None else f"{known:.2g}"
 
 
-def cost(one: Answer) -> str:
+def cost(candidate: Answer) -> str:
     """Of a million items."""
-    known = one.get("cost_per_million")
+    known = candidate.get("cost_per_million")
     return "" if known is None else money(known)
 
 
-def basis(one: Answer) -> str:
+def basis(candidate: Answer) -> str:
     """The rung of a figure, or how a rule rates the platform; and whether that is not here."""
-    known = str(one.get("basis") or "")
-    rating = f": {one['performance_rating']}" if known == "rule" and "score" in one else ""
-    return f"{known}{rating}{', not here' if one.get('present') is False else ''}"
+    known = str(candidate.get("basis") or "")
+    rating = (
+        f": {candidate['performance_rating']}" if known == "rule" and "score" in candidate else ""
+    )
+    return f"{known}{rating}{', not here' if candidate.get('present') is False else ''}"
 
 
-def in_a_word(one: Answer) -> str:
+def in_a_word(candidate: Answer) -> str:
     """Measured, estimated or ruled, where there is no room for more."""
-    known = str(one.get("basis") or "")
+    known = str(candidate.get("basis") or "")
     return known if known in ("measured", "rule", "") else "estimated"
 
 
-def is_measured(one: Answer) -> bool:
+def is_measured(candidate: Answer) -> bool:
     """Whether it is a figure of the very question."""
-    return bool(one.get("basis") == "measured")
+    return bool(candidate.get("basis") == "measured")
 
 
-def _is_of_a_measurement(one: Answer) -> bool:
+def _is_of_a_measurement(candidate: Answer) -> bool:
     """Of an answer's candidate, or of what a ranking says of a model."""
-    return is_measured(one) or (one.get("predictions") or {}).get("basis") == "measured"
+    return is_measured(candidate) or (candidate.get("predictions") or {}).get("basis") == "measured"

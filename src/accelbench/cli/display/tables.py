@@ -47,13 +47,13 @@ def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
 
 def apart(columns: Sequence[str]) -> list[str]:
     """Names of columns, each once: one that comes again is numbered, as DuckDB does in tables."""
-    found: list[str] = []
+    names: list[str] = []
     for name in columns:
-        one, number = name, 1
-        while one in found:
-            one, number = f"{name}_{number}", number + 1
-        found.append(one)
-    return found
+        candidate, number = name, 1
+        while candidate in names:
+            candidate, number = f"{name}_{number}", number + 1
+        names.append(candidate)
+    return names
 
 
 def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

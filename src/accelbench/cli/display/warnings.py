@@ -16,23 +16,23 @@ Row = Mapping[str, Any]
 
 def warning_lines(rows: Sequence[Row]) -> Iterable[str]:
     """The lines; none where nothing was warned of."""
-    found = warned(rows)
-    if found:
+    warnings = warned(rows)
+    if warnings:
         yield "Warnings"
-    for one in found:
-        yield f"  ! {one.text}"
-        yield f"      {_concerned(one, rows)}"
+    for warning in warnings:
+        yield f"  ! {warning.text}"
+        yield f"      {_concerned(warning, rows)}"
 
 
-def _concerned(one: Warned, rows: Sequence[Row]) -> str:
+def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
     """Which cases, short: those that differ in their batch alone are one name."""
-    if len(one.rows) == len(rows) > 1:
+    if len(warning.rows) == len(rows) > 1:
         return f"all {len(rows)} results"
-    launches, there = Counter(map(_case, one.rows)), Counter(map(_case, rows))
+    launches, totals = Counter(map(_case, warning.rows)), Counter(map(_case, rows))
     batches: dict[str, dict[str, None]] = {}
-    for row in one.rows:
+    for row in warning.rows:
         # A launch is named where not all launches of its case are warned.
-        whole = launches[_case(row)] == there[_case(row)]
+        whole = launches[_case(row)] == totals[_case(row)]
         launch = "" if whole else f" (launch {(row.get('launch') or 0) + 1})"
         name = f"{case_name(row)} {shapes(row)}".strip()
         batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
@@ -48,6 +48,6 @@ def _case(row: Row) -> tuple[Any, Any]:
 def told(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The same for machines: each warning with the ids of its results."""
     return [
-        {"text": one.text, "results": [row["result_id"] for row in one.rows]}
-        for one in warned(rows)
+        {"text": warning.text, "results": [row["result_id"] for row in warning.rows]}
+        for warning in warned(rows)
     ]

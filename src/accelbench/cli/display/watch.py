@@ -77,17 +77,17 @@ def verified(row: Mapping[str, Any]) -> str:
     return f"not timed; outputs {error:.2g} off, {tolerance:.2g} allowed"
 
 
-def device_lines(found: Sequence[Device | Absent]) -> list[str]:
+def device_lines(devices: Sequence[Device | Absent]) -> list[str]:
     """Device, type and availability, as the documents print them."""
     lines = []
-    for one in found:
-        if isinstance(one, Device):
-            lines += [f"Device: {one.name}", f"  Type: {one.hardware}", "  Available: yes"]
-            if one.emulated:
+    for device in devices:
+        if isinstance(device, Device):
+            lines += [f"Device: {device.name}", f"  Type: {device.hardware}", "  Available: yes"]
+            if device.emulated:
                 lines.append("  Emulated: its times are not comparable")
         else:
-            lines += [f"Device: {one.hardware}", f"  Type: {one.hardware}", "  Available: no"]
-            lines.append(f"  Reason: {one.reason}")
+            lines += [f"Device: {device.hardware}", f"  Type: {device.hardware}", "  Available: no"]
+            lines.append(f"  Reason: {device.reason}")
     return lines
 
 
@@ -106,8 +106,8 @@ class PlainWatch:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise KeyboardInterrupt from None
 
-    def devices(self, found: Sequence[Device | Absent]) -> None:
-        for line in device_lines(found):
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        for line in device_lines(entries):
             self.say(line)
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
@@ -165,8 +165,8 @@ class LiveWatch(PlainWatch):
         if progress.median_ns is not None:
             state = f"{progress.samples} samples · {figure(progress.median_ns / 1e6)} ms"
             ends = (progress.low_ns, progress.median_ns, progress.high_ns)
-            said = interval_text(*ends, lambda ns: figure(ns / 1e6), " ms")
-            state += f" {said}" if said else ""
+            interval = interval_text(*ends, lambda ns: figure(ns / 1e6), " ms")
+            state += f" {interval}" if interval else ""
         self._draw(state)
 
     def case_finished(self, row: Mapping[str, Any]) -> None:

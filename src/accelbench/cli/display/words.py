@@ -42,8 +42,8 @@ def other_machines(names: Sequence[str]) -> Iterable[str]:
     """The sentence that names the machines that were not asked about, where there are any."""
     if names:
         more = len(names) - _MACHINES
-        said = "; ".join([*names[:_MACHINES], *([f"and {more} more"] if more > 0 else [])])
-        yield f"Other machines, by --machine: {said}."
+        listing = "; ".join([*names[:_MACHINES], *([f"and {more} more"] if more > 0 else [])])
+        yield f"Other machines, by --machine: {listing}."
 
 
 def duration(seconds: float) -> str:
@@ -71,16 +71,16 @@ def shapes(row: Mapping[str, Any]) -> str:
 
     A size that has no place in this order is said behind it.
     """
-    said = {
+    sizes = {
         axis.field: axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)
     }
-    audio, text, image, steps = (said.pop(n, "") for n in ("audio", "sequence", "image", "steps"))
+    audio, text, image, steps = (sizes.pop(n, "") for n in ("audio", "sequence", "image", "steps"))
     if image and steps:
         image = f"{image} × {row['denoising_steps']}"
     first = audio or text or image
     if row.get("new_tokens"):
         first = f"{audio or row.get('prompt_tokens')}+{row['new_tokens']} tok"
-    return " ".join(filter(None, (first, *said.values())))
+    return " ".join(filter(None, (first, *sizes.values())))
 
 
 def where(row: Mapping[str, Any]) -> str:
@@ -93,14 +93,14 @@ def where(row: Mapping[str, Any]) -> str:
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
     options = row.get("options") or {}
-    said = [" simulated"] if simulation_of(row) is not None else []  # nobody measured them
+    words = [" simulated"] if simulation_of(row) is not None else []  # nobody measured them
     arm = row.get("arm") or THIS_ARM
-    said += [] if arm == THIS_ARM else [f" {visible(str(arm))}"]  # of the two, the other
-    said += [" emulated"] if row.get("emulated") else []  # its times are no device's
-    said += [" train"] if row.get("mode") == "training" else []
-    said += [" compiled"] if options.get("compile") else []
-    said += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
-    return "".join(said)
+    words += [] if arm == THIS_ARM else [f" {visible(str(arm))}"]  # of the two, the other
+    words += [" emulated"] if row.get("emulated") else []  # its times are no device's
+    words += [" train"] if row.get("mode") == "training" else []
+    words += [" compiled"] if options.get("compile") else []
+    words += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    return "".join(words)
 
 
 def case_name(row: Mapping[str, Any]) -> str:
@@ -114,11 +114,11 @@ def parts(row: Mapping[str, Any]) -> list[str]:
     if row.get("mode") == "training":
         names = ("forward", "loss", "backward", "optimizer")
     elif row.get("new_tokens"):
-        found = [f"first token {figure(row.get('ttft_ms'))} ms"]
+        times = [f"first token {figure(row.get('ttft_ms'))} ms"]
         if row.get("tpot_ms") is not None:
-            found.append(f"each further {figure(row['tpot_ms'])} ms")
+            times.append(f"each further {figure(row['tpot_ms'])} ms")
         names = ("embed", "retrieve", "generate")
-        return found + _times(row, names)
+        return times + _times(row, names)
     return _times(row, names)
 
 

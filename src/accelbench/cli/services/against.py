@@ -105,18 +105,18 @@ def held(
     return checked_arms(rows, threshold), about
 
 
-def say(found: tuple[Check, dict[str, Any]], stream: IO[str] | None = None) -> None:
+def say(verdicts: tuple[Check, dict[str, Any]], stream: IO[str] | None = None) -> None:
     """The table of verdicts."""
     from accelbench.cli.display.check import show
 
-    show(*found, stream=stream or sys.stdout)
+    show(*verdicts, stream=stream or sys.stdout)
 
 
-def document_of(found: tuple[Check, dict[str, Any]]) -> dict[str, Any]:
+def document_of(verdicts: tuple[Check, dict[str, Any]]) -> dict[str, Any]:
     """The same in plain JSON."""
     from accelbench.report.check import document
 
-    return document(*found)
+    return document(*verdicts)
 
 
 def exit_code(check: Check) -> int:

@@ -35,13 +35,13 @@ def drawn_into(
     from accelbench.report.charts.chart import picture
 
     written, empty = [], []
-    for name, one in charts.items():
-        found = picture(one, subject)
-        if found is None:
+    for name, chart in charts.items():
+        drawing = picture(chart, subject)
+        if drawing is None:
             empty.append(name)
             continue
         for form in forms:
-            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(found, form)
+            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(drawing, form)
             if name_of_file is None:
                 write_over(path, data)
             else:

@@ -36,10 +36,10 @@ def show_plan(request: Request, how: RunOptions, stream: IO[str], as_json: bool)
         return
     for note in notes:
         print_line(f"Note: {note}", stream)
-    for number, one in enumerate(planned.plan.cases, 1):
-        why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
-        why = why or (": simulated, not measured" if one.roofline else "")
-        print_line(f"{number:4d}  {one.case}{why}", stream)
+    for number, entry in enumerate(planned.plan.cases, 1):
+        why = f": {entry.refusal.status.value} — {entry.refusal.message}" if entry.refusal else ""
+        why = why or (": simulated, not measured" if entry.roofline else "")
+        print_line(f"{number:4d}  {entry.case}{why}", stream)
     times = f" × {launches} launches" if launches > 1 else ""
     times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"

@@ -33,9 +33,9 @@ def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
 
 def step(row: Row) -> tuple[float, Statistic] | None:
     """The time of a step as an answer has it: the mean, or else the median."""
-    for one in (Statistic.MEAN, Statistic.MEDIAN):
-        if (known := step_of(row, one)) is not None:
-            return known, one
+    for statistic in (Statistic.MEAN, Statistic.MEDIAN):
+        if (known := step_of(row, statistic)) is not None:
+            return known, statistic
     return None
 
 
@@ -48,21 +48,21 @@ def why_no_time(row: Row) -> str:
 
 def why_failed(row: Row) -> str:
     """What became of what has no figure."""
-    said = row.get("message") or row.get("reason") or row.get("status")
-    return str(said).rstrip(".") if row.get("status") != "ok" else "its outputs are wrong"
+    message = row.get("message") or row.get("reason") or row.get("status")
+    return str(message).rstrip(".") if row.get("status") != "ok" else "its outputs are wrong"
 
 
-def told(rows: Iterable[Row], found: Sequence[Words]) -> list[dict[str, Any]]:
+def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
     """Each thing that was measured, and why it is not in the answer, where it is not.
 
     Args:
         rows: results of the runs that were made for it.
-        found: the answers that came after them.
+        answers: the answers that came after them.
     """
     ways: dict[tuple[Any, ...], list[Row]] = {}
     for row in of_whole_runs(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
-    figures = [one for answer in found for one in _figures(answer)]
+    figures = [figure for answer in answers for figure in _figures(answer)]
     return [_told(way, launches, figures) for way, launches in ways.items()]
 
 
@@ -71,23 +71,23 @@ def _told(
 ) -> dict[str, Any]:
     good = [row for row in launches if answered(row)]
     steps = [known for row in counting_launches(good) if (known := step(row))]
-    alike = [ms for ms, one in steps if one is steps[0][1]]
+    alike = [ms for ms, kind in steps if kind is steps[0][1]]
     runs = {row["run_id"] for row in launches}
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size")
-    found = dict(zip(names, way, strict=True))
-    asked = {**found, "model": _model(found["model"])}
+    case = dict(zip(names, way, strict=True))
+    question = {**case, "model": _model(case["model"])}
     return {
-        **found,
+        **case,
         "run_id": max(runs),
         "launches": len(launches),
         "latency": typical(alike) if alike else None,
         "figure": str(steps[0][1]) if alike else None,
-        "outcome": _outcome(asked, runs, launches, good, figures),
+        "outcome": _outcome(question, runs, launches, good, figures),
     }
 
 
 def _outcome(
-    found: Words,
+    case: Words,
     runs: set[str],
     launches: Sequence[Row],
     good: Sequence[Row],
@@ -99,23 +99,23 @@ def _outcome(
         return f"its times are not usable, {why_unusable(good)}"
     names = ("model", "device", "runtime", "precision", "batch_size")
     if any(
-        words["run_id"] in runs and all(words[n] == found[n] for n in names) for words in figures
+        words["run_id"] in runs and all(words[n] == case[n] for n in names) for words in figures
     ):
         return IN_THE_ANSWER
     same = [
         words
         for words in figures
-        if words["platform"] == found["hardware"]
-        and all(words[name] == found[name] for name in ("model", "batch_size"))
+        if words["platform"] == case["hardware"]
+        and all(words[name] == case[name] for name in ("model", "batch_size"))
     ]
-    for one in same:
-        if one["why"] and all(one[name] == found[name] for name in ("runtime", "precision")):
-            return str(one["why"])
+    for figure in same:
+        if figure["why"] and all(figure[name] == case[name] for name in ("runtime", "precision")):
+            return str(figure["why"])
     if same and same[0]["latency"] is not None:
-        one = same[0]
-        where = " ".join(str(one[n]) for n in ("device", "runtime", "precision") if one[n])
-        time = f"{rounded(one['latency'])} ms"
-        return f"{found['hardware']} stands there by {where}, {time}, faster or better known"
+        figure = same[0]
+        where = " ".join(str(figure[n]) for n in ("device", "runtime", "precision") if figure[n])
+        time = f"{rounded(figure['latency'])} ms"
+        return f"{case['hardware']} stands there by {where}, {time}, faster or better known"
     return "nothing of the question that is asked"
 
 
@@ -129,24 +129,24 @@ def _figures(answer: Words) -> Iterable[dict[str, Any]]:
     if "all_scores" in answer:
         question = answer["question"]
         about = {"model": _model(question["model"]), "batch_size": question["batch_size"]}
-        for name, one in answer["all_scores"].items():
-            if one["basis"] == "measured":
-                yield _figure(name, one, one["predictions"]["latency"], about)
-        for one in answer["left_out"]:
-            yield _figure(one["hardware"], one, None, {**about, "why": one["reason"]})
+        for name, score in answer["all_scores"].items():
+            if score["basis"] == "measured":
+                yield _figure(name, score, score["predictions"]["latency"], about)
+        for entry in answer["left_out"]:
+            yield _figure(entry["hardware"], entry, None, {**about, "why": entry["reason"]})
         return
-    for one in (*answer["fits"], *answer["does_not_fit"]):
-        if one["basis"] == "measured":
-            about = {"model": _model(answer["model"]), "batch_size": one["batch_size"]}
-            yield _figure(one["hardware"], one, one["latency_ms"], about)
+    for option in (*answer["fits"], *answer["does_not_fit"]):
+        if option["basis"] == "measured":
+            about = {"model": _model(answer["model"]), "batch_size": option["batch_size"]}
+            yield _figure(option["hardware"], option, option["latency_ms"], about)
 
 
-def _figure(name: str, one: Words, latency: float | None, about: Words) -> dict[str, Any]:
+def _figure(name: str, entry: Words, latency: float | None, about: Words) -> dict[str, Any]:
     names = ("device", "runtime", "precision", "run_id")
     return {
         "platform": name.partition(":")[0],
         "latency": latency,
         "why": "",
-        **{each: one.get(each) for each in names},
+        **{each: entry.get(each) for each in names},
         **about,
     }

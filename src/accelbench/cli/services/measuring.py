@@ -22,8 +22,8 @@ def measured(database: Database, planner: Planner) -> list[str]:
     """Run what is planned, shown on standard error; the runs' ids, results being stored."""
     shown = cache(lambda: watch_for(sys.stderr, quiet=False))  # one for all of them
 
-    def observe(spec: RunSpec, found: Found, here: Mapping[str, Any]) -> Observer:
-        del found, here
+    def observe(spec: RunSpec, hardware: Found, here: Mapping[str, Any]) -> Observer:
+        del hardware, here
         plan, settings = spec.plan, spec.settings
         watch, total = shown(), plan.measurements(settings.launches)
         watch.started(settings.run_id, total, estimates.seconds(plan, settings))

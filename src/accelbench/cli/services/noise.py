@@ -36,68 +36,72 @@ if TYPE_CHECKING:
 _DEFAULT_MODEL = "bert-tiny"
 
 
-def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool) -> int:
+def noise_floor(database: Database, filters: Filters, launches: int, as_json: bool) -> int:
     """Measure the same so many times a side, say what it differs by, and return the exit code.
 
     Args:
         database: where the results go: later checks of the same know its noise from them.
-        asked: which models, on what; a small one on the CPU where nothing is named.
+        filters: which models, on what; a small one on the CPU where nothing is named.
         launches: a side.
         as_json: one document instead of a table.
     """
     if launches < FEWEST_LAUNCHES:
         raise UsageError(f"{launches} launches a side say little.", "Take five or more.")
-    run = _measured(database, asked, 2 * launches)
-    found = floors(rows_of_runs(database, [run]))
-    if not found:
+    run = _measured(database, filters, 2 * launches)
+    noise_floors = floors(rows_of_runs(database, [run]))
+    if not noise_floors:
         raise NothingMeasuredError(f"No launch of run {run} came to a figure.")
     if as_json:
-        document = {"run_id": run, "launches": launches, "floors": [_told(one) for one in found]}
+        document = {
+            "run_id": run,
+            "launches": launches,
+            "floors": [_told(floor) for floor in noise_floors],
+        }
         print_document(document)
     else:
         from accelbench.cli.display.noise import show
 
-        show(found)
-    steady = all(one.against_itself.answer is Judgement.STEADY for one in found)
+        show(noise_floors)
+    steady = all(floor.against_itself.answer is Judgement.STEADY for floor in noise_floors)
     return EXIT_OK if steady else EXIT_CANNOT_TELL
 
 
-def _measured(database: Database, asked: Filters, launches: int) -> str:
+def _measured(database: Database, filters: Filters, launches: int) -> str:
     """The run that measured it."""
     request = Request(
-        models=tuple(find(name) for name in _models(asked)),
-        hardware=platforms(asked.get("hardware", ("cpu",))),
-        runtimes=runtimes_named(asked.get("runtime", ())),
-        precisions=precisions(tuple(by_word("precision", asked.get("precision", ())))),
-        batch_sizes=asked.get("batch_size", (1,)),
-        modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
+        models=tuple(find(name) for name in _models(filters)),
+        hardware=platforms(filters.get("hardware", ("cpu",))),
+        runtimes=runtimes_named(filters.get("runtime", ())),
+        precisions=precisions(tuple(by_word("precision", filters.get("precision", ())))),
+        batch_sizes=filters.get("batch_size", (1,)),
+        modes=tuple(Mode(mode) for mode in filters.get("mode", (Mode.INFERENCE,))),
     )
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
 
-    def planner(found: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-        plan = planning.plan_for(request, found, runtimes)
+    def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plan = planning.plan_for(request, hardware, runtimes)
         return [RunSpec(plan, settings, runtimes, about)]
 
     (run,) = measured(database, planner)
     return run
 
 
-def _models(asked: Filters) -> Sequence[str]:
+def _models(filters: Filters) -> Sequence[str]:
     """Named ones by the catalogue's names: beside each stands the word that was typed."""
-    return tuple(dict.fromkeys(find(name).id for name in asked.get("model", (_DEFAULT_MODEL,))))
+    return tuple(dict.fromkeys(find(name).id for name in filters.get("model", (_DEFAULT_MODEL,))))
 
 
-def _told(one: NoiseFloor) -> dict[str, Any]:
+def _told(floor: NoiseFloor) -> dict[str, Any]:
     return {
-        "what": title(one.row),
-        "metric": one.metric.name,
-        "noise": one.noise,
-        "values": list(one.values),
-        "against_itself": one.against_itself.answer.value,
-        "launches_for_the_least_change": one.launches_for_the_least,
+        "what": title(floor.row),
+        "metric": floor.metric.name,
+        "noise": floor.noise,
+        "values": list(floor.values),
+        "against_itself": floor.against_itself.answer.value,
+        "launches_for_the_least_change": floor.launches_for_the_least,
         "finds": [
             {"launches": k, "has_to_exceed": least, "found": shown}
-            for k, least, shown in one.finds()
+            for k, least, shown in floor.finds()
         ],
     }

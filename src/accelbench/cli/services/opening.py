@@ -18,10 +18,10 @@ def filled(path: Path | None) -> Database:
     return stored_results.filled(path, complain)
 
 
-def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Database:
+def filled_if_any(path: Path | None, filters: Mapping[str, Sequence[Any]]) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
 
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
     """
-    return stored_results.filled_if_any(path, asked, complain)
+    return stored_results.filled_if_any(path, filters, complain)

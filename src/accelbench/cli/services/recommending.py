@@ -93,14 +93,14 @@ class Recommender:
     @cached_property
     def question(self) -> dict[str, Any]:
         """As the selector takes it."""
-        asked = dict(self._question)
-        hardware = asked.get("available_hardware", ())
+        options = dict(self._question)
+        hardware = options.get("available_hardware", ())
         if [name.lower() for name in hardware] == ["all"]:
-            asked["available_hardware"] = self.selector.hardware_types
+            options["available_hardware"] = self.selector.hardware_types
         elif HERE in [name.lower() for name in hardware]:
             others = [name for name in hardware if name.lower() != HERE]
-            asked["available_hardware"] = [*self._here(), *others]
-        return asked
+            options["available_hardware"] = [*self._here(), *others]
+        return options
 
     def selection_map(self) -> dict[str, Any]:
         """Of all families, sizes, batches and modes."""
@@ -109,29 +109,31 @@ class Recommender:
     def answers(self, named: Sequence[str], verify: bool) -> Recommendations:
         """What to take for each model at each batch."""
         models, runs = self._meant(named), list[str]()
-        found = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
+        replies = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
         if verify:
             from accelbench.cli.services.verification_runs import measured_again
 
-            runs = measured_again(self.database, found)
+            runs = measured_again(self.database, replies)
             if runs:
                 self._look_again()
-                found = [self._answer(n, batch) for n in models for batch in self._batches or (1,)]
-        now = self._measured_now(runs, found)
-        firsts = [one["primary_recommendation"] for one in found]
+                replies = [
+                    self._answer(n, batch) for n in models for batch in self._batches or (1,)
+                ]
+        now = self._measured_now(runs, replies)
+        firsts = [reply["primary_recommendation"] for reply in replies]
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.measured_now import show_measured
             from accelbench.cli.display.recommend import show_answer, show_answers
 
-            if len(found) == 1 or explain:
-                for one in found:
-                    show_answer(one, explain)
+            if len(replies) == 1 or explain:
+                for reply in replies:
+                    show_answer(reply, explain)
             else:
-                show_answers(found)
+                show_answers(replies)
             show_measured(now)
 
-        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
+        document = {"recommendations": replies, **({"measured_now": now} if verify else {})}
         return Recommendations(document, EXIT_NO if None in firsts else EXIT_OK, show)
 
     def ranking(self, task: str) -> Recommendations:
@@ -148,8 +150,8 @@ class Recommender:
 
             show_ranking(ranked, task, batch, explain, unknown)
 
-        found = {**about, "ranking": ranked, "of_no_known_family": unknown}
-        return Recommendations(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+        document = {**about, "ranking": ranked, "of_no_known_family": unknown}
+        return Recommendations(document, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
 
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
@@ -166,30 +168,32 @@ class Recommender:
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
         models = self._meant(named)
-        found = [self._under(name, limits) for name in models]
+        answers = [self._under(name, limits) for name in models]
         now: list[dict[str, Any]] = []
         if verify:
-            searched, runs = self._searched(found, limits, budget)
+            searched, runs = self._searched(answers, limits, budget)
             self._look_again()
-            found = [self._under(name, limits) for name in models]
-            found = [{**one, "searched": ways} for one, ways in zip(found, searched, strict=True)]
-            now = self._measured_now(runs, found)
+            answers = [self._under(name, limits) for name in models]
+            answers = [
+                {**answer, "searched": ways} for answer, ways in zip(answers, searched, strict=True)
+            ]
+            now = self._measured_now(runs, answers)
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.limits import show_under
             from accelbench.cli.display.measured_now import show_measured
 
-            for one in found:
-                show_under(one, explain)
+            for answer in answers:
+                show_under(answer, explain)
             # What a search found of each batch is said with its way.
-            if explain or not any(one.get("searched") for one in found):
+            if explain or not any(model_answer.get("searched") for model_answer in answers):
                 show_measured(now)
 
-        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
-        return Recommendations(document, _said_of(found), show)
+        document = {"recommendations": answers, **({"measured_now": now} if verify else {})}
+        return Recommendations(document, _said_of(answers), show)
 
     def _searched(
-        self, found: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
+        self, answers: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
     ) -> tuple[list[list[dict[str, Any]]], list[str]]:
         """Measure for each answer: the ways that were searched; none where cases were verified.
 
@@ -200,34 +204,34 @@ class Recommender:
         from accelbench.query.suggestions import NothingMeasuredError
 
         shapes = self.question.get("shapes") or {}
-        for why in (why for one in found for why in one["unfillable"]):
+        for why in (why for answer in answers for why in answer["unfillable"]):
             raise NothingMeasuredError(
                 f"No measurement can show that it is kept: {why}.", "Leave that limit out."
             )
-        if not any(one["to_search"] for one in found):
-            return [[] for _ in found], measured_options(self.database, found, shapes)
+        if not any(answer["to_search"] for answer in answers):
+            return [[] for _ in answers], measured_options(self.database, answers, shapes)
         search = BatchSearch(self.database, limits, self._batches, budget or USUAL_SECONDS)
         if "available_hardware" in self.question:
-            return [search.through(one["to_search"], shapes) for one in found], search.runs
+            return [search.through(answer["to_search"], shapes) for answer in answers], search.runs
         here = {word.partition(":")[0] for word in self._here()}
         ways = [
             search.through(
-                [way for way in one["to_search"] if way["hardware"].partition(":")[0] in here],
+                [way for way in answer["to_search"] if way["hardware"].partition(":")[0] in here],
                 shapes,
             )
-            for one in found
+            for answer in answers
         ]
         return ways, search.runs
 
     def _measured_now(
-        self, runs: Sequence[str], found: Sequence[Mapping[str, Any]]
+        self, runs: Sequence[str], answers: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         """What was measured for answers, and whether they rest on it."""
         if not runs:
             return []
         from accelbench.cli.services.just_measured import rows_of, told
 
-        return told(rows_of(self.database, runs), found)
+        return told(rows_of(self.database, runs), answers)
 
     @property
     def database(self) -> Database:
@@ -251,34 +255,34 @@ class Recommender:
         )
 
     def _answer(self, name: str, batch: int) -> dict[str, Any]:
-        found = self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
-        return {**found, "measurable_here": self._measurable(found)}
+        answer = self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
+        return {**answer, "measurable_here": self._measurable(answer)}
 
     def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
         """What of an answer's gaps, and of what it cannot tell apart, can be measured here."""
         is_here, scores = self.selector.is_here, answer["all_scores"]
         unclear = answer["no_clear_winner_between"]
         # Another device of the platform would not tell which of these is faster.
-        there = [name for name in unclear if is_here(name, scores[name]["device"])]
-        gaps = [one["hardware"] for one in answer["missing"] if one["hardware"] not in unclear]
-        return [*there, *filter(is_here, gaps)]
+        ties = [name for name in unclear if is_here(name, scores[name]["device"])]
+        gaps = [gap["hardware"] for gap in answer["missing"] if gap["hardware"] not in unclear]
+        return [*ties, *filter(is_here, gaps)]
 
     def _under(self, name: str, limits: Limits) -> dict[str, Any]:
-        asked = dict(self.question)
-        task = asked.pop("task_type", None)
+        question = dict(self.question)
+        task = question.pop("task_type", None)
         if task is not None:
             from accelbench.select.query.task import task_named
 
-            asked["mode"] = task_named(task).mode
-        found = self.selector.best_under(
-            limits, model_name=name, batch_sizes=self._batches, **asked
+            question["mode"] = task_named(task).mode
+        answer = self.selector.best_under(
+            limits, model_name=name, batch_sizes=self._batches, **question
         )
         is_here = self.selector.is_here
         cases = [
-            {**one, "measurable_here": is_here(one["hardware"], one["device"])}
-            for one in found["to_verify"]
+            {**case, "measurable_here": is_here(case["hardware"], case["device"])}
+            for case in answer["to_verify"]
         ]
-        return {**found, "to_verify": cases}
+        return {**answer, "to_verify": cases}
 
     def _meant(self, named: Sequence[str]) -> list[str]:
         """The models that are named, each seen to be known; else all that have results."""
@@ -322,14 +326,14 @@ class Recommender:
 
         database = self.selector.database
         family = self._question.get("model_family")
-        asked = {} if family is None else {"family": (family_named(family),)}
+        filters = {} if family is None else {"family": (family_named(family),)}
         if database is None:
             if self._db is None:
-                filled_if_any(None, asked)  # says that there is none
-            raise nothing(f"{self._db} has no results", asked)
-        names = _models_in(database, *asked.get("family", ()))
+                filled_if_any(None, filters)  # says that there is none
+            raise nothing(f"{self._db} has no results", filters)
+        names = _models_in(database, *filters.get("family", ()))
         if not names:
-            raise none_found(database, asked)
+            raise none_found(database, filters)
         return names
 
     def _only_batch(self, what: str) -> int:
@@ -348,17 +352,17 @@ class Recommender:
         )
 
 
-def _said_of(found: Sequence[Mapping[str, Any]]) -> int:
+def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
     """No where something keeps no limit, can't tell where nobody knows whether it does."""
-    without = [one for one in found if not one["best"]]
+    without = [answer for answer in answers if not answer["best"]]
     if not without:
         return EXIT_OK
     return EXIT_CANNOT_TELL if all(map(_nobody_knows, without)) else EXIT_NO
 
 
-def _nobody_knows(one: Mapping[str, Any]) -> bool:
+def _nobody_knows(answer: Mapping[str, Any]) -> bool:
     """Whether nothing is measured, or something may fit for all that is known of it."""
-    options = one["does_not_fit"]
+    options = answer["does_not_fit"]
     return not options or any(all(_is_gap(why) for why in each["why"]) for each in options)
 
 

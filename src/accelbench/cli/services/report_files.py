@@ -25,12 +25,12 @@ def write(path: Path, report: Report, form: str) -> list[Path]:
 
     beside = path.with_name(f"{path.stem}-charts")
     figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]
-    names = {one.chart.name: f"{beside.name}/{one.chart.name}.png" for one in figures}
+    names = {figure.chart.name: f"{beside.name}/{figure.chart.name}.png" for figure in figures}
     text = markdown(report, names)
     write_exactly(path, lambda place: _put(place, text))
     for figure in figures:
         write_over(beside / f"{figure.chart.name}.png", draw.png(figure.spec))
-    return [path, *(beside / f"{one.chart.name}.png" for one in figures)]
+    return [path, *(beside / f"{figure.chart.name}.png" for figure in figures)]
 
 
 def _put(place: Path, text: str) -> None:

@@ -30,7 +30,7 @@ _SUSPECT = (*BAD, Outcome.CANNOT_TELL)
 
 
 def rerun_of(
-    database: Database, check: Check, found: Baseline, threshold: float | None
+    database: Database, check: Check, baseline: Baseline, threshold: float | None
 ) -> tuple[Check, Baseline]:
     """Measure suspects again, and judge those by what that gives; the rest stays as it was."""
     suspects = [
@@ -39,9 +39,9 @@ def rerun_of(
         if question.outcome in _SUSPECT and _may_help(question)
     ]
     if not suspects:
-        return check, found
+        return check, baseline
     runs = _measured(database, suspects, _launches(suspects))
-    again = replace(found, now=rows_of_runs(database, runs)).check(threshold)
+    again = replace(baseline, now=rows_of_runs(database, runs)).check(threshold)
     second = {
         str(question.row["case_id"]): question for question in again.questions if question.figures
     }
@@ -49,15 +49,15 @@ def rerun_of(
         second.get(str(question.row["case_id"]), question) if question in suspects else question
         for question in check.questions
     )
-    return replace(check, questions=questions), replace(found, runs=(*found.runs, *runs))
+    return replace(check, questions=questions), replace(baseline, runs=(*baseline.runs, *runs))
 
 
-def _may_help(one: CheckedQuestion) -> bool:
+def _may_help(question: CheckedQuestion) -> bool:
     """Whether more launches of now could decide it: not where the baseline has too few."""
-    if one.before is None:
+    if question.before is None:
         return False
-    return one.outcome is not Outcome.CANNOT_TELL or any(
-        figure.required is not None for figure in one.figures
+    return question.outcome is not Outcome.CANNOT_TELL or any(
+        figure.required is not None for figure in question.figures
     )
 
 
@@ -75,13 +75,13 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
     command = shlex.join(["accelbench", *sys.argv[1:]])
     return measured(
         database,
-        lambda found, _: (
+        lambda hardware, _: (
             lifecycle.again(
                 _begun(database, run),
                 cases,
                 launches,
                 {"command": command, "label": f"{RERUN_OF}{run}"},
-                found,
+                hardware,
             )
             for run, cases in by_run.items()
         ),

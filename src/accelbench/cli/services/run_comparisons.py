@@ -29,23 +29,23 @@ def comparisons(
     return along_every_axis([row for row in priced if comparable(row)])
 
 
-def document_of_comparisons(found: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
+def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
     """The same in plain JSON."""
     from accelbench.analysis.questions import AXES
     from accelbench.report.comparison import document
 
-    return {name: document(lines, AXES[name], prices) for name, lines in found.items()}
+    return {name: document(lines, AXES[name], prices) for name, lines in by_axis.items()}
 
 
-def print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
+def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
     """The tables."""
     from accelbench.analysis.questions import AXES
     from accelbench.cli.display.compare import show
 
-    if not found:
+    if not by_axis:
         print_lines(
             ("", "Nothing to compare: nothing was measured at two values of one axis."), stream
         )
-    for name, lines in found.items():
+    for name, lines in by_axis.items():
         print_line(stream=stream)
         show(lines, AXES[name], stream=stream, prices=prices)

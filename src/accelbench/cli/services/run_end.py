@@ -42,7 +42,7 @@ def finish(
         raise typer.Exit(EXIT_INTERRUPTED)
     nothing = nothing_measured(ended.rows)
     if not nothing or ended.tally.all_fine:  # else every line above says that it failed
-        for line in [str(one) for one in lacks] or ([nothing] if nothing else []):
+        for line in [str(target) for target in lacks] or ([nothing] if nothing else []):
             complain(line)
     for text in passed_over:
         complain(f"Not measured: {text}")

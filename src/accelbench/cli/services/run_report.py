@@ -51,7 +51,7 @@ def report_of_run(
     known = _known(run, bodies, database, prices)
     path = (folder or Path()) / f"report-{run['run_id']}.html"
     title = f"accelbench run {run.get('label') or run['run_id']}"
-    written = [("Report", one) for one in write(path.absolute(), report(known, title), "html")]
+    written = [("Report", file) for file in write(path.absolute(), report(known, title), "html")]
     if folder is not None:
         charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
         written += [("Chart", chart) for chart in charts]

@@ -124,14 +124,14 @@ def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
 
         database = places.open_database()
         # The usual one may well be missing, and nobody has named it.
-        there = database is not None and (database.there or places.database is not None)
-        return HardwareSelector(database_path=database.name if database and there else None)
+        usable = database is not None and (database.there or places.database is not None)
+        return HardwareSelector(database_path=database.name if database and usable else None)
 
     return selector
 
 
 def prepare(
-    request: Request, how: RunOptions, found: Found, runtimes: Mapping[str, Runtime]
+    request: Request, how: RunOptions, hardware: Found, runtimes: Mapping[str, Runtime]
 ) -> RunSpec:
     """Plan on what is here: everything decided before the first case."""
 
@@ -139,10 +139,10 @@ def prepare(
         if how.selector is not None and is_automatic(request):
             from accelbench.select.answer.local_selector import LocalSelector
 
-            here = LocalSelector(how.selector(), found, how.selector().database)
+            here = LocalSelector(how.selector(), hardware, how.selector().database)
             plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         else:
-            plan = planning.plan_for(request, found, runtimes)
+            plan = planning.plan_for(request, hardware, runtimes)
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
         left_out = len(plan.cases) - how.limit
@@ -155,7 +155,7 @@ def prepare(
         "command": _typed(),
         "label": how.label,
         "names": dict(how.names),
-        NAMED: named(request, how.precisions_named, found, runtimes),
+        NAMED: named(request, how.precisions_named, hardware, runtimes),
     }
     return RunSpec(plan, settings, runtimes, about, simulated, other)
 
@@ -166,10 +166,10 @@ def new_run(
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
 
-        def observe(spec: RunSpec, found: Found, here: Mapping[str, Any]) -> Observer:
+        def observe(spec: RunSpec, hardware: Found, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
-            watch.devices(_concerned(request, spec.plan, found))
+            watch.devices(_concerned(request, spec.plan, hardware))
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
@@ -180,8 +180,8 @@ def new_run(
             watch.started(run_id, total, rough)
             return watch
 
-        asked = RunRequest(lambda *here: [prepare(request, how, *here)], places)
-        (made,) = execute(asked, observe)
+        run_request = RunRequest(lambda *here: [prepare(request, how, *here)], places)
+        (made,) = execute(run_request, observe)
         return made.result
 
 
@@ -232,7 +232,7 @@ def deliver(
         written += _result_files(ended, places, journal)
     written += places.profiles
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
-    found = comparisons(rows, places.prices, started_of(journal)) if compare else {}
+    by_axis = comparisons(rows, places.prices, started_of(journal)) if compare else {}
     arms = held(ended.rows, started_of(journal), threshold)
     if as_json:
         document = {
@@ -246,7 +246,7 @@ def deliver(
                 else {}
             ),
             **({"profiles": ended.profiles} if ended.profiles else {}),
-            **({"comparisons": document_of_comparisons(found, places.prices)} if compare else {}),
+            **({"comparisons": document_of_comparisons(by_axis, places.prices)} if compare else {}),
             **({"against": document_of(arms)} if arms else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
@@ -265,7 +265,7 @@ def deliver(
             print_lines(("", line), stream)
         print_profiles(ended.profiles, stream)
         if compare:
-            print_comparisons(found, places.prices, stream)
+            print_comparisons(by_axis, places.prices, stream)
         if arms:
             print_line(stream=stream)
             say(arms, stream)
@@ -280,15 +280,15 @@ def deliver(
 def _stored(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path | str]]:
     """Where the results are, and what to attach to a report where something failed."""
     database, log = places.open_database(), journal.with_suffix(LOG)
-    found: list[tuple[str, Path | str]] = [] if database is None else [("Database", database.name)]
+    paths: list[tuple[str, Path | str]] = [] if database is None else [("Database", database.name)]
     failed = not ended.tally.all_fine and log.is_file()
-    return [*found, ("Journal", journal), *([("Log", log)] if failed else [])]
+    return [*paths, ("Journal", journal), *([("Log", log)] if failed else [])]
 
 
 def started_of(journal: Path) -> Mapping[str, Any]:
     """What the run said of itself when it began."""
-    found: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
-    return found
+    body: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+    return body
 
 
 def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path]]:
@@ -329,14 +329,14 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
 
 
 def _concerned(
-    request: Request, plan: Plan, found: Mapping[str, Sequence[Device | Absent]]
+    request: Request, plan: Plan, hardware: Mapping[str, Sequence[Device | Absent]]
 ) -> list[Device | Absent]:
     """The devices of this run: those used, and those named but absent."""
     used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
     absent = [
         entry
         for name in request.hardware
-        for entry in found.get(name.partition(":")[0], ())
+        for entry in hardware.get(name.partition(":")[0], ())
         if isinstance(entry, Absent)
     ]
     return [*used.values(), *absent]

@@ -179,7 +179,7 @@ class BatchSearch:
     def _round(self, ways: Sequence[SearchedConfiguration]) -> bool:
         """Measure what is next of each way; whether there was anything."""
         plans: dict[Any, list[Plan]] = {}
-        asked: dict[Key, tuple[SearchedConfiguration, int]] = {}
+        batches: dict[Key, tuple[SearchedConfiguration, int]] = {}
         for way in ways:
             batch = None if way.ended else next_batch(way.tried, way.first, self._among)
             if batch is None or batch in way.tried:
@@ -195,10 +195,10 @@ class BatchSearch:
             planned = plan.cases[0].case
             way.engine = planned.target.runtime
             key = _key(way.engine, planned.target.hardware, planned.precision, planned.options)
-            if key in asked:
+            if key in batches:
                 way.ended = _ALIAS
                 continue
-            asked[key] = way, batch
+            batches[key] = way, batch
             plans.setdefault(case.settings, []).append(Plan(plan.cases[:1], plan.notes))
         if not plans:
             return False
@@ -214,18 +214,18 @@ class BatchSearch:
             )
             for settings, several in plans.items()
         ]
-        self._judge(measured(self._database, lambda *_: journeys), asked)
+        self._judge(measured(self._database, lambda *_: journeys), batches)
         return True
 
     def _judge(
-        self, runs: Sequence[str], asked: Mapping[Key, tuple[SearchedConfiguration, int]]
+        self, runs: Sequence[str], batches: Mapping[Key, tuple[SearchedConfiguration, int]]
     ) -> None:
         """What became of each batch that was asked for."""
         self.runs += runs
         rows = rows_of(self._database, runs)
         names = ("runtime", "hardware", "precision", "options")
         by_key = {_key(*(row[name] for name in names)): row for row in rows}
-        for key, (way, batch) in asked.items():
+        for key, (way, batch) in batches.items():
             row = by_key.get(key)
             if row is None:
                 way.ended = "it was not measured"

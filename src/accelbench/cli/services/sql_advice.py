@@ -41,28 +41,28 @@ def refuse_but_one(query: str) -> None:
 
 def advised(error: UsageError, query: str, database: Database) -> UsageError:
     """The error with the names that may have been meant, of a column or of a table."""
-    said = str(error.__cause__ or "")
-    wrong = _COLUMN.search(said)
+    cause = str(error.__cause__ or "")
+    wrong = _COLUMN.search(cause)
     if wrong is None:
-        meant = _MEANT.search(said)
+        meant = _MEANT.search(cause)
         message = error.message.replace("!.", ".")
         return UsageError(message, f"{meant[0]} {error.advice}" if meant else error.advice)
-    asked = [view for view in VIEWS if re.search(rf"\b{view}\b", query, re.IGNORECASE)]
-    where = " or ".join(asked) or "what is asked"
-    likely = _likely(wrong[1], _columns(database, asked), said)
+    views = [view for view in VIEWS if re.search(rf"\b{view}\b", query, re.IGNORECASE)]
+    where = " or ".join(views) or "what is asked"
+    likely = _likely(wrong[1], _columns(database, views), cause)
     advice = f"Did you mean {', '.join(likely)}?" if likely else ""
-    listing = [f"`accelbench db sql 'DESCRIBE {view}'`" for view in asked]
+    listing = [f"`accelbench db sql 'DESCRIBE {view}'`" for view in views]
     if listing:
         advice += f" {' and '.join(listing)} {'lists' if len(listing) == 1 else 'list'} all."
     return UsageError(f"There is no column {in_quotes(wrong[1])} in {where}.", advice.strip())
 
 
-def _likely(wrong: str, columns: list[str], said: str) -> list[str]:
+def _likely(wrong: str, columns: list[str], cause: str) -> list[str]:
     """Columns that hold the word, those that are spelled like it, and those that DuckDB names."""
     low = wrong.lower()
     held = [name for name in columns if low in name.lower()]
     alike = get_close_matches(low, columns, n=_MOST, cutoff=_ALIKE)
-    named = _CANDIDATES.search(said)
+    named = _CANDIDATES.search(cause)
     candidates = re.findall(r'"([^"]+)"', named[1]) if named else []
     # DuckDB knows columns that the query makes itself, and names some that are not alike at all.
     own = [name for name in candidates if name not in columns]

@@ -64,7 +64,7 @@ class VerificationCase:
     weights: str = "random"
     data: str | None = None
 
-    def request(self, found: Found, installed: Iterable[str]) -> Request:
+    def request(self, hardware: Found, installed: Iterable[str]) -> Request:
         """As plans are made of it.
 
         Raises:
@@ -81,7 +81,7 @@ class VerificationCase:
         trains = {n: v for n, v in self.options.items() if n not in (*own, *_OF_ALL)}
         return Request(
             models=(find(self.model),),
-            hardware=(self._place(found),),
+            hardware=(self._place(hardware),),
             # What was imported may be of an engine that nobody has here.
             runtimes=(str(self.runtime),) if named else (),
             batch_sizes=(self.batch_size,),
@@ -100,15 +100,17 @@ class VerificationCase:
         job = JobSettings(weights=self.weights, data=self.data, threads=threads)
         return RunSettings(job=job, launches=self.launches)
 
-    def _place(self, found: Found) -> str:
+    def _place(self, hardware: Found) -> str:
         """The platform, and of several devices which: a name would make another series of it."""
         platform, _, word = self.hardware.partition(":")
         meant = (self.device or word).lower()
-        devices = [one for one in found.get(platform.lower(), ()) if isinstance(one, Device)]
-        for number, one in enumerate(devices):
-            if meant in (one.name.lower(), one.unit, str(one.ordinal)):
+        devices = [
+            entry for entry in hardware.get(platform.lower(), ()) if isinstance(entry, Device)
+        ]
+        for number, device in enumerate(devices):
+            if meant in (device.name.lower(), device.unit, str(device.ordinal)):
                 first = not number or not meant
-                return platform.lower() if first else f"{platform}:{one.unit or one.ordinal}"
+                return platform.lower() if first else f"{platform}:{device.unit or device.ordinal}"
         return f"{platform}:{meant}".lower() if meant else platform.lower()
 
     def _has(self, column: str) -> bool:
@@ -125,32 +127,32 @@ def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
     return _measure(database, [case for words in answers for case in _named_by(words)])
 
 
-def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> list[str]:
+def measured_options(database: Database, answers: Sequence[Words], shapes: Words) -> list[str]:
     """Measure what searches under limits think worth it: the runs.
 
     Args:
         database: Where it is stored.
-        found: Their answers.
+        answers: Their answers.
         shapes: Sizes that were asked for, by any of their names.
     """
-    asked = shapes_named(shapes)
+    sizes = shapes_named(shapes)
     return _measure(
-        database, [case_of(words, asked) for one in found for words in one["to_verify"]]
+        database, [case_of(words, sizes) for answer in answers for words in answer["to_verify"]]
     )
 
 
-def case_of(words: Words, asked: Words) -> VerificationCase:
+def case_of(words: Words, sizes: Words) -> VerificationCase:
     """What a search thinks worth measuring.
 
     Args:
         words: of the case, as the search has them.
-        asked: sizes that were asked for, by the store's columns.
+        sizes: sizes that were asked for, by the store's columns.
     """
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
     more = ("options", "weights", "data")
     return VerificationCase(
         **{name: words[name] for name in (*names, *more)},
-        shapes={**asked, **words["shapes"]},
+        shapes={**sizes, **words["shapes"]},
         exact=True,
     )
 
@@ -183,19 +185,19 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
     Raises:
         SurroundingsError: It can run none of them.
     """
-    made = measured(database, lambda found, runtimes: _planned(cases, found, runtimes))
+    made = measured(database, lambda hardware, runtimes: _planned(cases, hardware, runtimes))
     _refuse_nothing(database, made)
     return made
 
 
 def _planned(
-    cases: Sequence[VerificationCase], found: Found, runtimes: Mapping[str, Runtime]
+    cases: Sequence[VerificationCase], hardware: Found, runtimes: Mapping[str, Runtime]
 ) -> list[RunSpec]:
     """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
-        plan, reasons = planned_here(case, found, runtimes)
+        plan, reasons = planned_here(case, hardware, runtimes)
         cannot |= dict.fromkeys(reasons)
         if plan is not None:
             plans.setdefault(case.settings, []).append(plan)
@@ -207,7 +209,9 @@ def _planned(
     if not plans:
         raise SurroundingsError(
             "Nothing of the answer can be measured on this machine.",
-            "Add --hardware here to choose among what is here." if _is_absent(cases, found) else "",
+            "Add --hardware here to choose among what is here."
+            if _is_absent(cases, hardware)
+            else "",
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
     return [
@@ -221,20 +225,20 @@ def _planned(
     ]
 
 
-def _is_absent(cases: Iterable[VerificationCase], found: Found) -> bool:
+def _is_absent(cases: Iterable[VerificationCase], hardware: Found) -> bool:
     """Whether the platform of some case is not here, and not the model what is the matter."""
     platforms = {case.hardware.partition(":")[0].lower() for case in cases}
     return any(
-        not any(isinstance(one, Device) for one in found.get(name, ())) for name in platforms
+        not any(isinstance(entry, Device) for entry in hardware.get(name, ())) for name in platforms
     )
 
 
 def planned_here(
-    case: VerificationCase, found: Found, runtimes: Mapping[str, Runtime]
+    case: VerificationCase, hardware: Found, runtimes: Mapping[str, Runtime]
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = planning.plan_for(case.request(found, runtimes), found, runtimes)
+        plan = planning.plan_for(case.request(hardware, runtimes), hardware, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]

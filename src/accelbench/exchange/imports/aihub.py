@@ -53,78 +53,78 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
                 continue
             name = f"{model['model']}/{component}" if several else model["model"]
             for device, runtimes in _parts(part.of("performance_metrics")):
-                for runtime, one in _parts(runtimes):
-                    asked = {"precision": precision, "device_name": device, "runtime": runtime}
-                    columns = {**model, "model": name, **asked, **_figures(one)}
-                    yield imported(source, columns, _conditions(one), at=one)
+                for runtime, job in _parts(runtimes):
+                    target = {"precision": precision, "device_name": device, "runtime": runtime}
+                    columns = {**model, "model": name, **target, **_figures(job)}
+                    yield imported(source, columns, _conditions(job), at=job)
 
 
-def _figures(one: Record) -> dict[str, Any]:
-    unit = one.text("primary_compute_unit") if one.has("primary_compute_unit") else "NPU"
+def _figures(job: Record) -> dict[str, Any]:
+    unit = job.text("primary_compute_unit") if job.has("primary_compute_unit") else "NPU"
     if unit not in _HARDWARE:
-        one.wrong("primary_compute_unit", f"no unit is called {in_quotes(unit)}")
-    found: dict[str, Any] = {"hardware": _HARDWARE[unit], "batch_size": 1}
-    status = one.text("job_status")
+        job.wrong("primary_compute_unit", f"no unit is called {in_quotes(unit)}")
+    row: dict[str, Any] = {"hardware": _HARDWARE[unit], "batch_size": 1}
+    status = job.text("job_status")
     if status != _PASSED:
-        return {**found, **_FAILED, "message": f"its job ended as {status}"}
+        return {**row, **_FAILED, "message": f"its job ended as {status}"}
     for name in _WHOLE_JOB:  # a file may end anywhere, and what is left be YAML all the same
-        if not one.values.get(name):
-            one.wrong(name, "it is missing: a job that has passed has it, the file may be cut off")
-    ms = one.number("inference_time_milliseconds", above=0)
-    found |= {
+        if not job.values.get(name):
+            job.wrong(name, "it is missing: a job that has passed has it, the file may be cut off")
+    ms = job.number("inference_time_milliseconds", above=0)
+    row |= {
         "latency_mean_ms": ms,
         "throughput": 1e3 / ms,
         "throughput_unit": "inferences/s",
     }
-    memory = one.of("estimated_peak_memory_range_mb")
+    memory = job.of("estimated_peak_memory_range_mb")
     least, most = (memory.number(end, within=MEMORY_MB) for end in ("min", "max"))
     if least > most:
         memory.wrong("max", f"{most:g} is below min, {least:g}")
     if most > 0:  # 0 is written where none was seen
-        found["memory_peak_mb"] = most
-        found["memory_source"] = "the upper end of AI Hub's estimate"
-    counts = one.of("layer_counts")
-    found["evidence"] = {"layers": {name: counts.whole(name, -1, COUNT) for name in counts.values}}
-    return found
+        row["memory_peak_mb"] = most
+        row["memory_source"] = "the upper end of AI Hub's estimate"
+    counts = job.of("layer_counts")
+    row["evidence"] = {"layers": {name: counts.whole(name, -1, COUNT) for name in counts.values}}
+    return row
 
 
-def _conditions(one: Record) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    if one.has("job_id"):
-        said["job_id"] = one.text("job_id")
-    if one.has("tool_versions"):
-        versions = one.of("tool_versions")
-        said |= {name: versions.text(name) for name in versions.values}
-    return said
+def _conditions(job: Record) -> dict[str, Any]:
+    conditions: dict[str, Any] = {}
+    if job.has("job_id"):
+        conditions["job_id"] = job.text("job_id")
+    if job.has("tool_versions"):
+        versions = job.of("tool_versions")
+        conditions |= {name: versions.text(name) for name in versions.values}
+    return conditions
 
 
 def _described(file: Path) -> dict[str, Any]:
     """What `info.yaml` says of the model; its folder's name where there is none."""
     beside = file.with_name(_BESIDE)
-    found: dict[str, Any] = {"model": file.resolve().parent.name}
+    description: dict[str, Any] = {"model": file.resolve().parent.name}
     if not beside.is_file():
-        return found
+        return description
     info = yaml_of(beside)
     if info.has("id"):
-        found["model"] = info.text("id")
+        description["model"] = info.text("id")
     if info.has("domain"):
         family = _FAMILIES.get(info.text("domain"))
-        found["family"] = None if family is None else family.value
+        description["family"] = None if family is None else family.value
     if info.has("technical_details"):
         details = info.of("technical_details")
-        found |= _details({name: str(value) for name, value in details.values.items()})
-    return found
+        description |= _details({name: str(value) for name, value in details.values.items()})
+    return description
 
 
-def _details(said: Mapping[str, str]) -> dict[str, Any]:
-    size = _SQUARE.fullmatch(said.get("Input resolution", ""))
-    count = _PARAMETERS.fullmatch(said.get("Number of parameters", ""))
+def _details(details: Mapping[str, str]) -> dict[str, Any]:
+    size = _SQUARE.fullmatch(details.get("Input resolution", ""))
+    count = _PARAMETERS.fullmatch(details.get("Number of parameters", ""))
     return {
         "image_size": int(size[1]) if size else None,
         "parameters": round(float(count[1]) * _SCALE[count[2]]) if count else None,
     }
 
 
-def _parts(one: Record) -> Iterator[tuple[str, Record]]:
-    for name in one.values:
-        yield str(name), one.of(name)
+def _parts(record: Record) -> Iterator[tuple[str, Record]]:
+    for name in record.values:
+        yield str(name), record.of(name)

@@ -39,9 +39,9 @@ def _asked(whole: Record, setup: Record) -> dict[str, Any]:
     path = _path(whole)
     device = setup.text("target device")
     precision = setup.text("precision") if setup.has("precision") else _UNSAID
-    asked: dict[str, Any] = {"api": setup.text("API").lower()}
+    options: dict[str, Any] = {"api": setup.text("API").lower()}
     if setup.has("number of parallel infer requests"):
-        asked["requests"] = setup.whole("number of parallel infer requests")
+        options["requests"] = setup.whole("number of parallel infer requests")
     return {
         "model": setup.text("topology") if path is None else PurePath(path).stem,
         "hardware": "openvino",
@@ -51,8 +51,8 @@ def _asked(whole: Record, setup: Record) -> dict[str, Any]:
         "precision": None if precision == _UNSAID else precision.lower(),
         "batch_size": setup.whole("batch size"),
         # Requests beside each other fill the device, and wait for each other.
-        "scenario": "single_stream" if asked["api"] == "sync" else "offline",
-        "options": asked,
+        "scenario": "single_stream" if options["api"] == "sync" else "offline",
+        "options": options,
     }
 
 
@@ -65,7 +65,7 @@ def _path(whole: Record) -> str | None:
 
 
 def _figures(results: Record) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         column: results.number(name, above=0 if column in ABOVE_ZERO else None)
         for name, column in _COLUMNS.items()
         if results.has(name)
@@ -74,14 +74,14 @@ def _figures(results: Record) -> dict[str, Any]:
         match = _LATENCY.fullmatch(name)
         column = match and _PERCENTILES.get(int(match[1] or 50))
         if column:
-            found[column] = results.number(name, above=0)
+            figures[column] = results.number(name, above=0)
     if results.has("total number of iterations"):
-        found["sample_count"] = results.whole("total number of iterations")
-    found |= {"throughput": results.number("throughput", above=0), "throughput_unit": "items/s"}
-    return found
+        figures["sample_count"] = results.whole("total number of iterations")
+    figures |= {"throughput": results.number("throughput", above=0), "throughput_unit": "items/s"}
+    return figures
 
 
 def _conditions(setup: Record) -> dict[str, Any]:
     streams = re.compile(r"number of (\w+) streams")
-    found = ((streams.fullmatch(name), name) for name in setup.values)
-    return {f"{match[1].lower()}_streams": setup.text(name) for match, name in found if match}
+    matches = ((streams.fullmatch(name), name) for name in setup.values)
+    return {f"{match[1].lower()}_streams": setup.text(name) for match, name in matches if match}

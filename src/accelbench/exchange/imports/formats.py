@@ -49,8 +49,8 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
         Kind(CSV, "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
         Kind("parquet", "our exports as Parquet", parquet.PATTERN, table=tables.ours),
@@ -111,16 +111,16 @@ def files_of(kind: Kind, path: Path) -> list[Path]:
             raise UsageError(f"There is no {path}.")
         if not path.is_dir():
             raise UsageError(f"{path} is neither a file nor a folder.")
-        found = sorted(
-            one
-            for one in path.rglob(kind.pattern)
-            if one.is_file() and not _DERIVED.intersection(one.relative_to(path).parent.parts)
+        files = sorted(
+            file
+            for file in path.rglob(kind.pattern)
+            if file.is_file() and not _DERIVED.intersection(file.relative_to(path).parent.parts)
         )
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if not found:
+    if not files:
         raise UsageError(f"There is no {kind.pattern} in {path}.")
-    return found
+    return files
 
 
 def digest_of(files: Sequence[Path]) -> str:

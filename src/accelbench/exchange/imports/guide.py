@@ -39,7 +39,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _asked(line: Record) -> dict[str, Any]:
     device = line.text("device")
     kind = line.text("device_type") if line.has("device_type") else device.partition(":")[0]
-    found: dict[str, Any] = {
+    case: dict[str, Any] = {
         "model": line.text("model_id" if line.has("model_id") else "model"),
         "runtime": line.text("framework").lower(),
         "hardware": kind.lower(),
@@ -48,16 +48,16 @@ def _asked(line: Record) -> dict[str, Any]:
         "precision": _precision(line),
         "image_size": _image(line),
     }
-    found |= {name: line.whole(name, above=-1) for name in _COUNTS if line.has(name)}
+    case |= {name: line.whole(name, above=-1) for name in _COUNTS if line.has(name)}
     # A size of 0 is one that the model does not have.
     sizes = {name: line.whole(name, above=-1) for name in _SIZES if line.has(name)}
-    found |= {name: size for name, size in sizes.items() if size}
-    found |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
+    case |= {name: size for name, size in sizes.items() if size}
+    case |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
     truths = (name for name in _TRUTHS if line.has(name))
-    found |= {name: line.truth(name) for name in truths}
+    case |= {name: line.truth(name) for name in truths}
     if line.has("timestamp"):
-        found["started_at"] = line.time("timestamp")
-    return found
+        case["started_at"] = line.time("timestamp")
+    return case
 
 
 def _word(line: Record, name: str) -> str:
@@ -76,17 +76,17 @@ def _precision(line: Record) -> str:
 
 
 def _figures(line: Record) -> dict[str, float]:
-    found = {
+    figures = {
         column: line.number(name, above=0 if column in ABOVE_ZERO else None)
         for name, column in FIGURES.items()
         if line.has(name)
     }
     for name, column in FIGURES.items():
-        if column in found and (why := impossible(column, found[column])):
+        if column in figures and (why := impossible(column, figures[column])):
             line.wrong(name, why)
-    if not found and not line.has("status"):
+    if not figures and not line.has("status"):
         line.wrong("latency_mean_ms", "it is missing, and no other figure is there")
-    return found
+    return figures
 
 
 def _image(line: Record) -> int | None:

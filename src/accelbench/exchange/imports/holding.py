@@ -16,11 +16,11 @@ from accelbench.store.fit import MisfitError, as_kind
 _MOST_NS = int(TIME_MS.most * 1e6)
 
 
-def hold(one: Record, body: Mapping[str, Any], rates: float | None) -> None:
+def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
     """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts.
 
     Args:
-        one: where it stands.
+        record: where it stands.
         body: by our columns; what is beside them is not looked at.
         rates: how many times off a rate may be; None where it need not follow from the latency.
     """
@@ -33,11 +33,11 @@ def hold(one: Record, body: Mapping[str, Any], rates: float | None) -> None:
             # JSON it is, having been read as such.
             held[name] = value if kind == "json" else as_kind(kind, value)
         except MisfitError as misfit:
-            one.wrong(name, str(misfit))
+            record.wrong(name, str(misfit))
         if why := impossible(name, held[name]):
-            one.wrong(name, why)
-    if found := contradiction(held, rates):
-        one.wrong(*found)
+            record.wrong(name, why)
+    if conflict := contradiction(held, rates):
+        record.wrong(*conflict)
 
 
 def rates_of(body: Mapping[str, Any]) -> float | None:
@@ -48,12 +48,12 @@ def rates_of(body: Mapping[str, Any]) -> float | None:
     return None if body.get("provenance") == Provenance.IMPORTED else OURS
 
 
-def hold_samples(one: Record, body: Mapping[str, Any]) -> None:
+def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
     """Refuse samples that cannot be what they are said to be, and what is said of them."""
     if "samples" in body and (why := wrong_samples(body["samples"], body.get("sample_count"))):
-        one.wrong("samples", why)
+        record.wrong("samples", why)
     if "sampling" in body and (why := wrong_sampling(body["sampling"], body.get("samples") or {})):
-        one.wrong("sampling", why)
+        record.wrong("sampling", why)
 
 
 def wrong_samples(samples: Any, count: int | None) -> str:
@@ -81,11 +81,11 @@ def wrong_samples(samples: Any, count: int | None) -> str:
 def wrong_sampling(sampling: Any, samples: Mapping[str, Any]) -> str:
     """Why it cannot be what is said of how samples were taken; empty where it can."""
     if not isinstance(sampling, Mapping) or not all(
-        isinstance(said, Mapping) for said in sampling.values()
+        isinstance(details, Mapping) for details in sampling.values()
     ):
         return "phases with objects were expected"
-    for phase, said in sampling.items():
-        timing, steps = said.get("timing"), said.get("steps")
+    for phase, details in sampling.items():
+        timing, steps = details.get("timing"), details.get("steps")
         if timing is not None and timing not in set(Timing):
             return f"the timing of {in_quotes(phase)} is none of {', '.join(Timing)}"
         if steps is None:

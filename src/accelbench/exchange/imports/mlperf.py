@@ -57,53 +57,53 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         yield imported(source, {**_asked(record), **_figures(record)}, conditions, at=record)
 
 
-def _asked(one: Record) -> dict[str, Any]:
-    scenario = one.text("Scenario")
+def _asked(record: Record) -> dict[str, Any]:
+    scenario = record.text("Scenario")
     if scenario not in _SCENARIOS:
-        one.wrong("Scenario", f"no scenario is called {in_quotes(scenario)}")
-    accelerator = one.text("Accelerator") if one.has("Accelerator") else ""
-    per_node = one.whole("a#") if accelerator and one.has("a#") else 1
-    count = per_node * (one.whole("Nodes") if one.has("Nodes") else 1)
-    name = accelerator or one.text("Processor")
-    kind = one.text("weight_data_types").lower() if one.has("weight_data_types") else ""
+        record.wrong("Scenario", f"no scenario is called {in_quotes(scenario)}")
+    accelerator = record.text("Accelerator") if record.has("Accelerator") else ""
+    per_node = record.whole("a#") if accelerator and record.has("a#") else 1
+    count = per_node * (record.whole("Nodes") if record.has("Nodes") else 1)
+    name = accelerator or record.text("Processor")
+    kind = record.text("weight_data_types").lower() if record.has("weight_data_types") else ""
     return {
-        "model": _model(one),
+        "model": _model(record),
         "hardware": _hardware(accelerator),
         "device_name": f"{count}x {name}" if count > 1 else name,
-        "runtime": _engine(one.text("Software") if one.has("Software") else ""),
+        "runtime": _engine(record.text("Software") if record.has("Software") else ""),
         "precision": kind if kind in _TYPES else None,
         "scenario": _SCENARIOS[scenario],
         "world_size": count,
     }
 
 
-def _model(one: Record) -> str:
+def _model(record: Record) -> str:
     """In the open division the network may be another than the one that it is named after."""
-    name = one.text("Model")
-    if not (one.has("Category") and one.text("Category") == "open"):
+    name = record.text("Model")
+    if not (record.has("Category") and record.text("Category") == "open"):
         return name
-    used = one.text("UsedModel") if one.has("UsedModel") else name
+    used = record.text("UsedModel") if record.has("UsedModel") else name
     return f"{name}-open" if used == name else f"{name}-open/{used}"
 
 
-def _figures(one: Record) -> Mapping[str, Any]:
-    value = one.number("Performance_Result", above=0)
-    unit = one.text("Performance_Units")
-    found: dict[str, Any] = {}
-    if one.has("Power_Result"):
-        found["extra"] = {"mlperf_power": one.number("Power_Result", within=OPERATIONS)}
+def _figures(record: Record) -> Mapping[str, Any]:
+    value = record.number("Performance_Result", above=0)
+    unit = record.text("Performance_Units")
+    figures: dict[str, Any] = {}
+    if record.has("Power_Result"):
+        figures["extra"] = {"mlperf_power": record.number("Power_Result", within=OPERATIONS)}
     if unit != _LATENCY:
         if not unit.endswith("/s"):
-            one.wrong(
+            record.wrong(
                 "Performance_Units",
                 f"{in_quotes(unit)} is neither {in_quotes(_LATENCY)} nor so many a second",
             )
-        return {**found, "throughput": value, "throughput_unit": unit.lower()}
-    scenario = one.text("Scenario")
+        return {**figures, "throughput": value, "throughput_unit": unit.lower()}
+    scenario = record.text("Scenario")
     if scenario not in _LATENCIES:
-        one.wrong("Performance_Units", f"no latency is the result of {scenario}")
+        record.wrong("Performance_Units", f"no latency is the result of {scenario}")
     column, batch = _LATENCIES[scenario]
-    return {**found, column: value, "batch_size": batch}
+    return {**figures, column: value, "batch_size": batch}
 
 
 def _hardware(accelerator: str) -> str:

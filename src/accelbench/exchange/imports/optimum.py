@@ -60,8 +60,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         if not generated:
             report.wrong("forward", f"there is none of {', '.join(_STEPS)}, prefill with decode")
     columns, samples = _figures(parts, step)
-    asked = _asked(config, "training" if step == "train" else "inference")
-    yield imported(source, {**asked, **columns}, _versions(config), samples, at=report)
+    case = _asked(config, "training" if step == "train" else "inference")
+    yield imported(source, {**case, **columns}, _versions(config), samples, at=report)
 
 
 def _asked(config: Record, mode: str) -> dict[str, Any]:
@@ -131,54 +131,54 @@ def _device_name(hardware: str, environment: Record | None) -> str | None:
 
 
 def _versions(config: Record) -> dict[str, Any]:
-    said = {}
+    versions = {}
     backend = config.of("backend")
     if backend.has("version"):
-        said[backend.text("name")] = backend.text("version")
+        versions[backend.text("name")] = backend.text("version")
     if config.has("environment"):
-        there = config.of("environment")
-        said |= {
-            name.removesuffix("_version"): there.text(name)
-            for name in there.values
-            if name.endswith("_version") and there.has(name)
+        environment = config.of("environment")
+        versions |= {
+            name.removesuffix("_version"): environment.text(name)
+            for name in environment.values
+            if name.endswith("_version") and environment.has(name)
         }
-    return said
+    return versions
 
 
 def _figures(
     parts: Mapping[str, Record], step: str | None
 ) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     samples: dict[str, list[float]] = {}
     for name, part in parts.items():
         if not part.has("latency"):
             continue
         latency = part.of("latency")
         if name == step:
-            found |= _statistics(latency)
-            samples["step"] = [one * _scale(latency) for one in latency.numbers("values")]
+            figures |= _statistics(latency)
+            samples["step"] = [value * _scale(latency) for value in latency.numbers("values")]
         for column in _MEANS.get(name, ()):
-            found[column] = latency.number("mean") * _scale(latency)
-    if step is None and {"prefill_ms", "decode_ms"} <= found.keys():
-        found["latency_mean_ms"] = found["prefill_ms"] + found["decode_ms"]
+            figures[column] = latency.number("mean") * _scale(latency)
+    if step is None and {"prefill_ms", "decode_ms"} <= figures.keys():
+        figures["latency_mean_ms"] = figures["prefill_ms"] + figures["decode_ms"]
     head = parts.get(step or "decode")
     if head is not None and head.has("throughput"):
-        found |= _rate(head.of("throughput"))
+        figures |= _rate(head.of("throughput"))
     if head is not None and head.has("memory"):
-        found |= _memory(head.of("memory"))
-    return found, samples
+        figures |= _memory(head.of("memory"))
+    return figures, samples
 
 
 def _statistics(latency: Record) -> dict[str, Any]:
     scale = _scale(latency)
-    found: dict[str, Any] = {
+    statistics: dict[str, Any] = {
         column: latency.number(word, above=0 if column in ABOVE_ZERO else None) * scale
         for word, column in _STATISTICS.items()
         if latency.has(word)
     }
     if latency.has("count"):
-        found["sample_count"] = latency.whole("count")
-    return found
+        statistics["sample_count"] = latency.whole("count")
+    return statistics
 
 
 def _rate(throughput: Record) -> dict[str, Any]:
@@ -190,19 +190,19 @@ def _rate(throughput: Record) -> dict[str, Any]:
 
 def _memory(memory: Record) -> dict[str, Any]:
     """The allocator's peak where there is one, else the process's; theirs are MB of 10^6."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for field, column in (
         ("max_ram", "host_memory_peak_mb"),
         ("max_allocated", "device_memory_peak_mb"),
         ("max_reserved", "device_memory_reserved_mb"),
     ):
         if memory.has(field):
-            found[column] = memory.number(field) * 1e6 / 2**20
-    peak = found.get("device_memory_peak_mb", found.get("host_memory_peak_mb"))
+            figures[column] = memory.number(field) * 1e6 / 2**20
+    peak = figures.get("device_memory_peak_mb", figures.get("host_memory_peak_mb"))
     if peak is not None:
-        found["memory_peak_mb"] = peak
-        found["memory_source"] = "optimum-benchmark"
-    return found
+        figures["memory_peak_mb"] = peak
+        figures["memory_source"] = "optimum-benchmark"
+    return figures
 
 
 def _scale(latency: Record) -> float:

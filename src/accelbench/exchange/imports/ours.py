@@ -53,12 +53,12 @@ def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
     refuse_another(whole)
     runs = runs_told(whole)
-    for one, body in told_as_json(whole):
-        if one.has("samples"):
-            body["samples"] = dict(one.of("samples").values)
-        if one.has("sampling"):
-            body["sampling"] = dict(one.of("sampling").values)
-        hold_samples(one, body)
+    for record, body in told_as_json(whole):
+        if record.has("samples"):
+            body["samples"] = dict(record.of("samples").values)
+        if record.has("sampling"):
+            body["sampling"] = dict(record.of("sampling").values)
+        hold_samples(record, body)
         yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
 
 
@@ -73,11 +73,11 @@ def refuse_another(whole: Record) -> None:
 
     One that says nothing is looked at.
     """
-    said = whole.values.get("schema")
-    if said is None or said == SCHEMA_ID:
+    schema = whole.values.get("schema")
+    if schema is None or schema == SCHEMA_ID:
         return
-    kind, _, version = str(said).removeprefix("urn:accelbench:").rpartition(":")
-    why, advice = f"it is {in_quotes(said)} where {in_quotes(SCHEMA_ID)} is expected", ""
+    kind, _, version = str(schema).removeprefix("urn:accelbench:").rpartition(":")
+    why, advice = f"it is {in_quotes(schema)} where {in_quotes(SCHEMA_ID)} is expected", ""
     if kind == "aggregate":
         why = "it is what all result files of a folder say together, and holds no results"
         advice = "Name a file of raw_results, which is beside its folder."
@@ -125,10 +125,10 @@ def columns_of(line: Record) -> dict[str, Any]:
     return {name: _cell(line, name) for name in BY_NAME if line.values.get(name)}
 
 
-def _hold(one: Record, body: Mapping[str, Any]) -> None:
+def _hold(record: Record, body: Mapping[str, Any]) -> None:
     for name in NEEDED:
-        one.text(name)
-    hold(one, body, rates_of(body))
+        record.text(name)
+    hold(record, body, rates_of(body))
 
 
 def run_of(line: Record) -> Any:

@@ -48,7 +48,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
             hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
         _hold_all(con, file, known)
     measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
-    said = quoted(canonical({"source": source.to_dict()}))
+    patch = quoted(canonical({"source": source.to_dict()}))
     columns = {name: f'"{name}"' for name in known}
     if run_id:
         theirs = "run_id" if "run_id" in types else "NULL"
@@ -56,7 +56,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
     columns["provenance"] = f"CASE provenance WHEN {measured} THEN {imported} ELSE provenance END"
     given = "coalesce(conditions, '{}')" if "conditions" in types else "'{}'"
     columns["conditions"] = (
-        f"CASE provenance WHEN {imported} THEN {given} ELSE json_merge_patch({given}, {said}) END"
+        f"CASE provenance WHEN {imported} THEN {given} ELSE json_merge_patch({given}, {patch}) END"
     )
     return query_of(file, columns)
 
@@ -103,15 +103,15 @@ def looking_at(file: Path) -> Iterator[DuckDBPyConnection]:
             what = "what is in it cannot be read"
             yield con
         except duckdb.Error as error:
-            said = str(error).splitlines()[0]
-            raise MalformedError(file, None, None, f"{what} ({said})") from error
+            message = str(error).splitlines()[0]
+            raise MalformedError(file, None, None, f"{what} ({message})") from error
 
 
 def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
     """The columns of a file with what DuckDB calls their types."""
     query = f"DESCRIBE SELECT * FROM {read(file)}"  # noqa: S608 — a quoted path
-    found = con.execute(query).fetchall()
-    return {str(name): str(kind) for name, kind, *_ in found if name != "file_row_number"}
+    columns = con.execute(query).fetchall()
+    return {str(name): str(kind) for name, kind, *_ in columns if name != "file_row_number"}
 
 
 def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:

@@ -17,13 +17,13 @@ from accelbench.store.duck import quoted
 def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Exception:
     """The conflict with file, line and field; as it is where no file says that figure."""
     for file in files:
-        told = list(_told(kind, file, conflict.result_id, conflict.column))
-        said, known = (_first(told, value) for value in (conflict.said, conflict.known))
-        if said is None:
+        lines = list(_told(kind, file, conflict.result_id, conflict.column))
+        claim_line, known = (_first(lines, value) for value in (conflict.said, conflict.known))
+        if claim_line is None:
             continue
         # Of two lines of one file the later is the one that says something else.
-        line, value, other = said, conflict.said, conflict.known
-        if known is not None and known > said:
+        line, value, other = claim_line, conflict.said, conflict.known
+        if known is not None and known > claim_line:
             line, value, other = known, other, value
         name = tidy.FIGURES.get(conflict.column) if kind == TIDY else None
         why = f"it is {value}, where the result {conflict.result_id} has {other}"
@@ -31,17 +31,17 @@ def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Excepti
     return conflict
 
 
-def _first(told: Sequence[tuple[int, Any]], value: Any) -> int | None:
+def _first(lines: Sequence[tuple[int, Any]], value: Any) -> int | None:
     """The first line that says a value."""
-    return next((line for line, said in told if said == value), None)
+    return next((line for line, figure in lines if figure == value), None)
 
 
 def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[int, Any]]:
     """What a file says of that column of the result: the line, and the value."""
     if kind == "json":
-        for one, body in told_as_json(object_of(file)):
+        for record, body in told_as_json(object_of(file)):
             if body["result_id"] == result_id:
-                yield (one.lines or {}).get(column, one.line), body.get(column)
+                yield (record.lines or {}).get(column, record.line), body.get(column)
     elif kind == "csv":
         for line, body in told_as_csv(file):
             if body["result_id"] == result_id:

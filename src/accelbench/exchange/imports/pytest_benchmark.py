@@ -33,33 +33,33 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     conditions = _conditions(whole, machine)
     for record in objects_in(file, whole.list("benchmarks"), "benchmark"):
         columns, samples = _figures(record.of("stats"))
-        told = {**common, **_asked(record), **columns}
-        yield imported(source, told, conditions, samples, at=record, rates=OTHERS)
+        row = {**common, **_asked(record), **columns}
+        yield imported(source, row, conditions, samples, at=record, rates=OTHERS)
 
 
-def _asked(one: Record) -> dict[str, Any]:
-    found: dict[str, Any] = {"model": one.text("fullname"), "options": {}}
+def _asked(record: Record) -> dict[str, Any]:
+    case: dict[str, Any] = {"model": record.text("fullname"), "options": {}}
     for place in ("params", "extra_info"):
-        if not one.has(place):
+        if not record.has(place):
             continue
-        said = one.of(place)
-        found |= {name: said.text(name) for name in _TEXTS if said.has(name)}
-        found |= {name: said.whole(name) for name in _WHOLES if said.has(name)}
-        rest = set(said.values) - {*_TEXTS, *_WHOLES}
-        found["options"] |= {name: str(said.values[name]) for name in sorted(rest)}
-    return found
+        fields = record.of(place)
+        case |= {name: fields.text(name) for name in _TEXTS if fields.has(name)}
+        case |= {name: fields.whole(name) for name in _WHOLES if fields.has(name)}
+        rest = set(fields.values) - {*_TEXTS, *_WHOLES}
+        case["options"] |= {name: str(fields.values[name]) for name in sorted(rest)}
+    return case
 
 
 def _figures(stats: Record) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         column: stats.number(name) * _MS for name, column in _STATISTICS.items()
     }
-    found["sample_count"] = stats.whole("rounds")
-    found |= {"throughput": stats.number("ops", above=0), "throughput_unit": "calls/s"}
+    figures["sample_count"] = stats.whole("rounds")
+    figures |= {"throughput": stats.number("ops", above=0), "throughput_unit": "calls/s"}
     samples = {}
     if stats.has("data"):
         samples["step"] = [value * _MS for value in stats.numbers("data")]
-    return found, samples
+    return figures, samples
 
 
 def _machine(machine: Record) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def _machine(machine: Record) -> dict[str, Any]:
 
 
 def _conditions(whole: Record, machine: Record) -> dict[str, Any]:
-    said = {name: machine.text(name) for name in ("python_version", "system") if machine.has(name)}
+    info = {name: machine.text(name) for name in ("python_version", "system") if machine.has(name)}
     if whole.has("commit_info"):
         commit = whole.of("commit_info")
-        said |= {f"commit_{n}": commit.text(n) for n in ("id", "branch") if commit.has(n)}
-    return said
+        info |= {f"commit_{n}": commit.text(n) for n in ("id", "branch") if commit.has(n)}
+    return info

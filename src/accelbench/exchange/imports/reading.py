@@ -85,12 +85,12 @@ def read_import(
 def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> ImportedResults:
     if form.table:
         read = [form.table(file, whose, own) for file in files]
-        runs = once([*(run for one in read for run in one.runs), own])
-        rows, theirs = sum(one.rows for one in read), sum(one.theirs for one in read)
-        queries = [one.query for one in read]
+        runs = once([*(run for table in read for run in table.runs), own])
+        rows, theirs = sum(table.rows for table in read), sum(table.theirs for table in read)
+        queries = [table.query for table in read]
         kept = theirs if whose.named else 0
-        left = [file for file, one in zip(files, read, strict=True) if one.samples]
-        empty = sum(one.empty for one in read)
+        left = [file for file, table in zip(files, read, strict=True) if table.samples]
+        empty = sum(table.empty for table in read)
         return ImportedResults(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
     lines = [body for file in files for body in form.rows(file, whose)] if form.rows else []
     bodies = [body for body in lines if body is not None]
@@ -103,14 +103,14 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Importe
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:
     """The runs that results say they are of; what is known of them is taken out of the results."""
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for body in bodies:
         about = body.pop(RUN, None)
         if not about or not body.get("run_id"):
             continue
         run = Run(str(body["run_id"]), about)
-        found[run.id] = min(found.get(run.id, run), run, key=_began)
-    return list(found.values())
+        runs[run.id] = min(runs.get(run.id, run), run, key=_began)
+    return list(runs.values())
 
 
 def _began(run: Run) -> str:
@@ -145,9 +145,9 @@ def _moment(text: str) -> str:
     if not text:
         return ""
     try:
-        found = str(as_kind("time", text))
+        moment = str(as_kind("time", text))
     except MisfitError as error:
         raise UsageError(f"{in_quotes(text)} is no date.", "Write it as 2026-08-08.") from error
-    if found > spell_time(latest()):
+    if moment > spell_time(latest()):
         raise UsageError(f"{text} is in the future.", "Say when it was measured.")
-    return found
+    return moment

@@ -220,7 +220,7 @@ def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:
             if len(cells) != len(header):
                 why = f"{len(cells)} fields where the header has {len(header)}"
                 raise MalformedError(file, lines.line_num, None, why)
-            said = map(from_csv_cell, cells)
-            yield Record(file, lines.line_num, dict(zip(header, said, strict=True)))
+            values = map(from_csv_cell, cells)
+            yield Record(file, lines.line_num, dict(zip(header, values, strict=True)))
     except csv.Error as error:
         raise MalformedError(file, lines.line_num, None, str(error)) from error

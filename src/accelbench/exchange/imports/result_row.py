@@ -43,8 +43,8 @@ class Source:
     named: bool = False  # by who imports it
 
     def to_dict(self) -> dict[str, str]:
-        said = {"name": self.name, "commit": self.commit, "licence": self.licence}
-        return {key: value for key, value in said.items() if value}
+        fields = {"name": self.name, "commit": self.commit, "licence": self.licence}
+        return {key: value for key, value in fields.items() if value}
 
 
 def imported(
@@ -89,11 +89,11 @@ def imported(
         "verification": "not_done",
         "self_check": "not_done",
     }
-    said = dict(conditions or {})
-    body |= _identities(source, body, said)
+    details = dict(conditions or {})
+    body |= _identities(source, body, details)
     if source.measured_at:
         body.setdefault("started_at", source.measured_at)
-    body["conditions"] = {**said, "source": source.to_dict()}
+    body["conditions"] = {**details, "source": source.to_dict()}
     if samples_ms:
         times = [ms for values in samples_ms.values() for ms in values]
         if wrong := next(filter(None, map(TIME_MS.wrong, times)), ""):
@@ -114,9 +114,9 @@ def _identities(
     Nor is the commit of its source in them, so that a later one brings what is new in it; nor a
     moment that who imports it gives, so that it may be given afterwards and doubles nothing.
     """
-    asked = {name: body.get(name) for name in _ASKED}
-    asked |= {name: body[name] for name in _LATER if body.get(name) is not None}
-    case = digest({"v": IDENTITY_VERSION, "imported": asked})
+    question = {name: body.get(name) for name in _ASKED}
+    question |= {name: body[name] for name in _LATER if body.get(name) is not None}
+    case = digest({"v": IDENTITY_VERSION, "imported": question})
     where = {"hardware": body.get("hardware"), "device": body.get("device_name")}
     device = digest({"v": IDENTITY_VERSION, "imported": where})
     series = {"case": case, "device": device, "threads": body.get("threads"), "of": source.name}

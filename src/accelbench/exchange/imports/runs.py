@@ -46,13 +46,13 @@ class Table:
     empty: int = 0  # lines without a figure: what did not run
 
 
-def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
+def about_ours(run: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """What is known of a run of ours by what its file says and by one of its rows.
 
     Its machine is the one that it was made on. A source that who imports has named is that
     machine's name, and so is the kind's where the file says nothing of a machine.
     """
-    about = told(said) if isinstance(said, Mapping) else {}
+    about = told(run) if isinstance(run, Mapping) else {}
     about.setdefault("started_at", row.get("started_at"))
     machine = dict(about.get("environment") or {})
     if row.get("provenance") == Provenance.IMPORTED:
@@ -75,7 +75,7 @@ def _theirs(conditions: Any) -> Any:
 
 def once(runs: Iterable[Run]) -> list[Run]:
     """Each run once, as it is told first."""
-    found: dict[str, Run] = {}
+    by_id: dict[str, Run] = {}
     for run in runs:
-        found.setdefault(run.id, run)
-    return list(found.values())
+        by_id.setdefault(run.id, run)
+    return list(by_id.values())

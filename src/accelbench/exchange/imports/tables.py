@@ -63,42 +63,42 @@ def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:
     return int(count)
 
 
-def _theirs(con: DuckDBPyConnection, file: Path, there: set[str]) -> int:
+def _theirs(con: DuckDBPyConnection, file: Path, names: set[str]) -> int:
     """How many of our results were somebody else's already."""
-    if "conditions" not in there:
+    if "conditions" not in names:
         return 0
     imported = quoted(Provenance.IMPORTED.value)
-    said = "json_extract(conditions, '$.source') IS NOT NULL"
-    return _count(con, file, f"provenance = {imported} AND {said}")
+    has_source = "json_extract(conditions, '$.source') IS NOT NULL"
+    return _count(con, file, f"provenance = {imported} AND {has_source}")
 
 
-def _runs(con: DuckDBPyConnection, file: Path, source: Source, there: set[str]) -> list[Run]:
+def _runs(con: DuckDBPyConnection, file: Path, source: Source, names: set[str]) -> list[Run]:
     types = {"run_id": "VARCHAR", "started_at": "TIMESTAMP", RUN: "VARCHAR", "conditions": "JSON"}
     columns = {
-        name: f'"{name}"' if name in there else f"NULL::{kind}" for name, kind in types.items()
+        name: f'"{name}"' if name in names else f"NULL::{kind}" for name, kind in types.items()
     }
-    found = con.execute(_RUNS.format(**columns, read=parquet.read(file))).fetchall()
+    groups = con.execute(_RUNS.format(**columns, read=parquet.read(file))).fetchall()
     runs = []
-    for run_id, moment, one in found:
+    for run_id, moment, result in groups:
         row = {
-            "provenance": one["provenance"],
-            "conditions": _read(file, "conditions", one["conditions"] or "{}"),
+            "provenance": result["provenance"],
+            "conditions": _read(file, "conditions", result["conditions"] or "{}"),
             "started_at": None if moment is None else _spelled(moment),
         }
-        runs.append(Run(str(run_id), about_ours(_said(file, one["run"]), row, source)))
+        runs.append(Run(str(run_id), about_ours(_said(file, result["run"]), row, source)))
     return runs
 
 
 def _sources(con: DuckDBPyConnection, file: Path, source: Source, own: Run) -> list[Run]:
-    there = parquet.types_of(con, file)
+    types = parquet.types_of(con, file)
     columns = {
-        "commit": "source_commit" if "source_commit" in there else "NULL",
-        "licence": "license" if "license" in there else "NULL",
+        "commit": "source_commit" if "source_commit" in types else "NULL",
+        "licence": "license" if "license" in types else "NULL",
     }
     query = _SOURCES.format(**columns, read=parquet.read(file), run=tidy_lines.run_of(own.id))
     runs = []
-    for name, run_id, *told in con.execute(query).fetchall():
-        commit, licence = _alike(*told[:2]), _alike(*told[2:])
+    for name, run_id, *bounds in con.execute(query).fetchall():
+        commit, licence = _alike(*bounds[:2]), _alike(*bounds[2:])
         whose = Source(str(name), source.commit or commit, source.licence or licence)
         environment = {**own.about["environment"], "source": whose.to_dict()}
         about = {**own.about, "label": whose.name, "environment": environment}
@@ -112,8 +112,8 @@ def _alike(least: Any, most: Any) -> str:
 
 
 def _said(file: Path, text: Any) -> Mapping[str, Any] | None:
-    found = None if text is None else _read(file, RUN, text)
-    return found if isinstance(found, Mapping) else None
+    run = None if text is None else _read(file, RUN, text)
+    return run if isinstance(run, Mapping) else None
 
 
 def _read(file: Path, name: str, text: Any) -> Any:

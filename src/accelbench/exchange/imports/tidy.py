@@ -96,11 +96,11 @@ def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
         columns = _columns(set(types), Source(""))
         chosen = {name: columns[name] for name in ("result_id", column)}
         lines = query_of(file, {"line": "file_row_number + 1", **chosen}, _names(types))
-        found: list[tuple[int, Any]] = con.execute(
+        matches: list[tuple[int, Any]] = con.execute(
             f'SELECT line, "{column}" FROM ({lines} WHERE {figures(types)})'  # noqa: S608 — ours
             f" WHERE result_id = {quoted(result_id)} ORDER BY line"
         ).fetchall()
-    return found
+    return matches
 
 
 def _names(types: Mapping[str, str]) -> list[str]:
@@ -149,9 +149,9 @@ def _hold_extra(con: DuckDBPyConnection, file: Path) -> None:
         hold(con, file, "extra", f"coalesce({holds}, true)", f"its mean_ms: {why}")
 
 
-def _hold_figures(con: DuckDBPyConnection, file: Path, there: set[str]) -> None:
+def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
     """The figures of a line beside each other."""
-    scenario = f"coalesce({_scenario(there)}, '')"
+    scenario = f"coalesce({_scenario(names)}, '')"
     none = f"latency_ms IS NULL OR {scenario} NOT IN {_RATED}"
     hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
     # Queries beside each other: their rate is another count.
@@ -161,20 +161,20 @@ def _hold_figures(con: DuckDBPyConnection, file: Path, there: set[str]) -> None:
     hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
 
 
-def figures(there: Container[str]) -> str:
+def figures(names: Container[str]) -> str:
     """SQL: whether a line has a figure that was measured; one that has none did not run."""
-    derived = f"coalesce(lower({_extra('latency_is_derived', there)}) = 'true', false)"
+    derived = f"coalesce(lower({_extra('latency_is_derived', names)}) = 'true', false)"
     return f"(throughput IS NOT NULL OR (latency_ms IS NOT NULL AND NOT {derived}))"
 
 
-def _extra(key: str, there: Container[str]) -> str:
+def _extra(key: str, names: Container[str]) -> str:
     """SQL for what `extra` says under a key."""
-    return f"(extra->>{quoted(key)})" if "extra" in there else "NULL::VARCHAR"
+    return f"(extra->>{quoted(key)})" if "extra" in names else "NULL::VARCHAR"
 
 
-def _scenario(there: set[str]) -> str:
+def _scenario(names: set[str]) -> str:
     """SQL for MLPerf's scenario of a line, in small letters."""
-    return "lower(extra->>'Scenario')" if "extra" in there else "NULL::VARCHAR"
+    return "lower(extra->>'Scenario')" if "extra" in names else "NULL::VARCHAR"
 
 
 def run_of(run_id: str) -> str:
@@ -182,27 +182,27 @@ def run_of(run_id: str) -> str:
     return f"{quoted(run_id + '-')} || substr(md5(source), 1, 8)"
 
 
-def _columns(there: set[str], source: Source) -> dict[str, str]:
+def _columns(names: set[str], source: Source) -> dict[str, str]:
     """SQL for our columns over a tidy table's; what is no column's stands in the conditions."""
 
     def given(name: str, otherwise: str = "NULL") -> str:
-        return name if name in there else otherwise
+        return name if name in names else otherwise
 
     def extra(name: str) -> str:
-        return _extra(name, there)
+        return _extra(name, names)
 
     # As we spell them; a query of MultiStream has eight samples, by MLPerf's rules. Who derives a
     # latency from a rate has timed no single request: accelerators that are fed without a pause.
-    said = _scenario(there)
+    mlperf = _scenario(names)
     derived = f"coalesce(lower({extra('latency_is_derived')}) = 'true', false)"
     scenario = (
-        f"CASE {said} WHEN 'singlestream' THEN {quoted(SINGLE_STREAM)}"
+        f"CASE {mlperf} WHEN 'singlestream' THEN {quoted(SINGLE_STREAM)}"
         " WHEN 'multistream' THEN 'multi_stream' ELSE"
-        f" coalesce({said}, CASE WHEN {derived} THEN 'offline' ELSE {quoted(SINGLE_STREAM)} END)"
+        f" coalesce({mlperf}, CASE WHEN {derived} THEN 'offline' ELSE {quoted(SINGLE_STREAM)} END)"
         " END"
     )
     latency = (
-        f"CASE WHEN {derived} THEN 'derived' ELSE CASE {said} "
+        f"CASE WHEN {derived} THEN 'derived' ELSE CASE {mlperf} "
         + " ".join(f"WHEN {quoted(n)} THEN {quoted(c)}" for n, c in _PERCENTILES.items())
         + f" ELSE CASE WHEN {extra('mean_ms')} IS NOT NULL THEN 'latency_p50_ms' END END END"
     )
@@ -220,7 +220,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         f"'layout', {extra('layout')}, 'powersave', {extra('powersave')},"
         f" 'gpu', {extra('gpu_device')})), '{{}}')"
     )
-    asked = {
+    question = {
         "model": _model(extra),
         "hardware": (
             "CASE hardware_kind WHEN 'qualcomm-npu' THEN 'qnn' WHEN 'qualcomm-cpu' THEN 'cpu'"
@@ -230,7 +230,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         "runtime": "CASE framework WHEN 'qai-hub' THEN runtime ELSE framework END",
         "precision": "CASE precision WHEN 'amp' THEN 'amp-fp16' ELSE precision END",
         "batch_size": (
-            f"CASE {said} WHEN 'multistream' THEN 8 WHEN 'singlestream' THEN 1"
+            f"CASE {mlperf} WHEN 'multistream' THEN 8 WHEN 'singlestream' THEN 1"
             " ELSE batch_size::BIGINT END"
         ),
         "image_size": f"{given('img_size')}::BIGINT",
@@ -241,7 +241,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         "world_size": f"coalesce(try_cast({extra('n_gpus')} AS BIGINT), {_across(extra)}, 1)",
         "options": options,
     }
-    packed = ", ".join(f"{name} := {sql}" for name, sql in asked.items())
+    packed = ", ".join(f"{name} := {sql}" for name, sql in question.items())
     case = f"md5(to_json(struct_pack({packed})) || {quoted(f'case{IDENTITY_VERSION}')})"
     # A table names the accelerators of one node, and a rate is that of all of them.
     each = "regexp_replace(hardware_name, '^[0-9]+x ', '')"
@@ -254,7 +254,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         f"concat_ws('|', {series}, runtime, latency_ms, throughput, {given('extra')}, {latency})"
     )
     millions = given("params_m")
-    told = {
+    notes = {
         "engine": "runtime",
         "kin": given("family"),
         "source": (
@@ -264,10 +264,10 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         "said": f"CAST({given('extra')} AS JSON)",
     }
     submission = ", ".join(f"{quoted(name)}, {extra(name)}" for name in _SUBMISSION)
-    conditions = ", ".join(f"{quoted(name)}, {sql}" for name, sql in told.items())
+    conditions = ", ".join(f"{quoted(name)}, {sql}" for name, sql in notes.items())
     moment = quoted(source.measured_at) if source.measured_at else extra("date")
     return {
-        **asked,
+        **question,
         "result_id": f"substr(md5('result|' || {figures}), 1, 24)",
         "case_id": f"substr({case}, 1, 16)",
         "device_fingerprint": f"substr({device}, 1, 16)",
@@ -326,5 +326,5 @@ def _model(extra: Callable[[str], str]) -> str:
     )
 
 
-def _or(said: str, otherwise: str) -> str:
-    return quoted(said) if said else otherwise
+def _or(text: str, otherwise: str) -> str:
+    return quoted(text) if text else otherwise

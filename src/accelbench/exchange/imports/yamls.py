@@ -57,7 +57,7 @@ def _value(file: Path, node: Any) -> Any:
     if isinstance(node.value, str):
         return None if node.tag == _NULL else node.value
     if node.id == "sequence":
-        return [_value(file, one) for one in node.value]
+        return [_value(file, child) for child in node.value]
     made = Object(node.start_mark.line + 1)
     for key, value in node.value:
         line = key.start_mark.line + 1

@@ -30,10 +30,10 @@ def _platform(name: str, first: object, count: int) -> Finding:
         # detect.ask() words it so where the detector itself, not the machine, is the trouble.
         ill = first.reason.startswith("its detector")
         return Finding(name, Health.BROKEN if ill else Health.MISSING, first.reason, first.remedy)
-    said = str(getattr(first, "name", first)) + (f" and {count - 1} more" if count > 1 else "")
+    text = str(getattr(first, "name", first)) + (f" and {count - 1} more" if count > 1 else "")
     if getattr(first, "emulated", False):
-        said += " (emulated: right, its times mean nothing)"
-    return Finding(name, Health.OK, said)
+        text += " (emulated: right, its times mean nothing)"
+    return Finding(name, Health.OK, text)
 
 
 def browser(world: World) -> list[Finding]:
@@ -55,14 +55,14 @@ def browser(world: World) -> list[Finding]:
 def _pages_run_in(world: World) -> Finding:
     if vain := world.programs.named_in_vain():
         return Finding("browser", Health.BROKEN, vain, NAME_ANOTHER)
-    found = world.programs.find()
-    fit = [one for one in found if one.engine == _CHROMIUM]
+    programs = world.programs.find()
+    fit = [program for program in programs if program.engine == _CHROMIUM]
     if fit:
         return Finding("browser", Health.OK, f"{fit[0].name} at {fit[0].path}")
-    others = ", ".join(one.name for one in found)
-    said = "no browser of Chromium's kind found" + (f", only {others}" if others else "")
+    others = ", ".join(program.name for program in programs)
+    text = "no browser of Chromium's kind found" + (f", only {others}" if others else "")
     remedy = world.browser_remedy or "Install Chrome, Edge or Chromium."
-    return Finding("browser", Health.MISSING, said, remedy)
+    return Finding("browser", Health.MISSING, text, remedy)
 
 
 #: The order is that of the page. Runtimes have a check each and come after these two groups.
@@ -92,14 +92,14 @@ def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
     # The clock and the load are looked at before imports disturb them.
     quiet = [check for check in checks if check.group == "machine"]
     rest = [*(c for c in checks if c.group != "machine"), *engine_checks(world)]
-    found = [(check.group, one) for check in quiet for one in _asked(check, world)]
+    pairs = [(check.group, entry) for check in quiet for entry in _asked(check, world)]
     most = max(2, min(_MOST_AT_ONCE, os.cpu_count() or 1))
     with ThreadPoolExecutor(most) as pool:
         # Engines first: they take longest.
         order = sorted(rest, key=lambda check: check.group != "runtimes")
         answers = list(pool.map(lambda check: _asked(check, world), order))
-    found += [(c.group, one) for c, ones in zip(order, answers, strict=True) for one in ones]
-    return sorted(found, key=lambda pair: GROUPS.index(pair[0]))
+    pairs += [(c.group, entry) for c, ones in zip(order, answers, strict=True) for entry in ones]
+    return sorted(pairs, key=lambda pair: GROUPS.index(pair[0]))
 
 
 def _asked(check: DoctorCheck, world: World) -> list[Finding]:
@@ -108,11 +108,11 @@ def _asked(check: DoctorCheck, world: World) -> list[Finding]:
         return check.ask(world)
     except Exception as error:
         log.debug("check of %s failed", check.name, exc_info=error)
-        said = f"looking at it failed: {type(error).__name__}: {error}"
+        text = f"looking at it failed: {type(error).__name__}: {error}"
         remedy = "Run again with --debug and report what it shows."
-        return [Finding(check.name, Health.BROKEN, said, remedy)]
+        return [Finding(check.name, Health.BROKEN, text, remedy)]
 
 
-def well(found: Examined) -> bool:
+def well(pairs: Examined) -> bool:
     """Nothing that is installed is broken or clashes."""
-    return not any(one.health in ILL for _, one in found)
+    return not any(finding.health in ILL for _, finding in pairs)

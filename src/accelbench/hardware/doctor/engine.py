@@ -30,7 +30,7 @@ def answer(name: str) -> dict[str, Any]:
     return {
         "version": str(getattr(module, "__version__", "")),
         "import_seconds": round(imported, 2),
-        "devices": [f"{one.hardware} ({one.name})" for one in seen if isinstance(one, Device)],
+        "devices": [f"{unit.hardware} ({unit.name})" for unit in seen if isinstance(unit, Device)],
     }
 
 

@@ -32,32 +32,32 @@ def engine_checks(world: World) -> list[DoctorCheck]:
 def engine(world: World, name: str, runtime: Any) -> Finding:
     """How it stands with one runtime."""
     if not isinstance(runtime, Runtime):
-        said = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
-        return Finding(name, Health.BROKEN, said, "Reinstall or update the package it comes from.")
+        note = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
+        return Finding(name, Health.BROKEN, note, "Reinstall or update the package it comes from.")
     info = runtime.info
     install = setting_up(info.extra) if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
-    if isinstance(runtime, SetUp) and not (there := runtime.ready()).ok:
-        return Finding(name, Health.MISSING, there.message, there.advice)
+    if isinstance(runtime, SetUp) and not (state := runtime.ready()).ok:
+        return Finding(name, Health.MISSING, state.message, state.advice)
     try:
         text = world.command([sys.executable, "-P", "-m", _MODULE, name], world.engine_seconds)
-        found = json.loads(text.strip().splitlines()[-1])
+        answer = json.loads(text.strip().splitlines()[-1])
     except ProbeTimeoutError:
-        said = f"{info.package or name} did not answer within {world.engine_seconds:g} s"
-        return Finding(name, Health.BROKEN, said, _PATIENCE)
+        note = f"{info.package or name} did not answer within {world.engine_seconds:g} s"
+        return Finding(name, Health.BROKEN, note, _PATIENCE)
     except HardwareError as error:
-        said = f"{info.package or name} is installed and does not work: {error.message}"
-        return Finding(name, Health.BROKEN, said, _mend(install))
+        note = f"{info.package or name} is installed and does not work: {error.message}"
+        return Finding(name, Health.BROKEN, note, _mend(install))
     except (IndexError, ValueError):
-        said = f"{info.package or name} was imported and gave no answer"
-        return Finding(name, Health.BROKEN, said, _mend(install))
-    where = ", ".join(found["devices"]) or "no device"
-    said = f"{info.package} {found['version']}".strip()
-    said += f", imported in {found['import_seconds']:.1f} s; sees {where}"
-    if not found["devices"]:
-        return Finding(name, Health.HINT, said, "accelbench hardware says why.", found)
-    return Finding(name, Health.OK, said, details=found)
+        note = f"{info.package or name} was imported and gave no answer"
+        return Finding(name, Health.BROKEN, note, _mend(install))
+    where = ", ".join(answer["devices"]) or "no device"
+    note = f"{info.package} {answer['version']}".strip()
+    note += f", imported in {answer['import_seconds']:.1f} s; sees {where}"
+    if not answer["devices"]:
+        return Finding(name, Health.HINT, note, "accelbench hardware says why.", answer)
+    return Finding(name, Health.OK, note, details=answer)
 
 
 def _alone(package: str) -> str:

@@ -31,28 +31,28 @@ _DUCK_AT = 8
 
 def python(world: World) -> list[Finding]:
     """The interpreter."""
-    said = f"Python {'.'.join(map(str, world.python))} at {sys.executable}"
+    text = f"Python {'.'.join(map(str, world.python))} at {sys.executable}"
     if world.python[:2] < _OLDEST:
         wanted = ".".join(map(str, _OLDEST))
         remedy = f"Make an environment with Python {wanted} or newer: python{wanted} -m venv .venv"
-        return [Finding("Python", Health.BROKEN, f"{said} is too old", remedy)]
-    return [Finding("Python", Health.OK, said)]
+        return [Finding("Python", Health.BROKEN, f"{text} is too old", remedy)]
+    return [Finding("Python", Health.OK, text)]
 
 
 def isolation(world: World) -> list[Finding]:
     """Whether workers are forked from a warm template or started anew."""
     try:
         text = world.command([sys.executable, "-P", "-c", _FORKING], _FORKING_SECONDS)
-        found = json.loads(text.strip().splitlines()[-1])
+        answer = json.loads(text.strip().splitlines()[-1])
     except (HardwareError, IndexError, ValueError) as error:
-        said = f"a throw-away process could not fork and kill a child: {error}"
+        note = f"a throw-away process could not fork and kill a child: {error}"
         remedy = "Look at the limits of this container: ulimit -u, and its seccomp profile."
-        return [Finding("workers", Health.BROKEN, said, remedy)]
-    if not found["fork"]:
-        said = "this system does not fork: each worker is started anew, which takes seconds more"
-        return [Finding("workers", Health.HINT, said, "Nothing to mend.", found)]
-    how = "killed through a pidfd" if found["pidfd"] else "killed by number: no pidfd here"
-    return [Finding("workers", Health.OK, f"forked from a warm template, {how}", details=found)]
+        return [Finding("workers", Health.BROKEN, note, remedy)]
+    if not answer["fork"]:
+        note = "this system does not fork: each worker is started anew, which takes seconds more"
+        return [Finding("workers", Health.HINT, note, "Nothing to mend.", answer)]
+    how = "killed through a pidfd" if answer["pidfd"] else "killed by number: no pidfd here"
+    return [Finding("workers", Health.OK, f"forked from a warm template, {how}", details=answer)]
 
 
 def clock(world: World) -> list[Finding]:
@@ -63,13 +63,13 @@ def clock(world: World) -> list[Finding]:
     source = world.files.text(
         "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     ) or ("not told")
-    said = f"{tick} ns between readings; clock source {source}"
+    text = f"{tick} ns between readings; clock source {source}"
     details = {"tick_ns": tick, "source": source}
     if tick > _COARSE_NS or tick == 0:
-        said = f"{said}: steps below {tick / 1e3:.0f} ms can only be timed in blocks"
+        text = f"{text}: steps below {tick / 1e3:.0f} ms can only be timed in blocks"
         remedy = "Boot with a steady TSC (clocksource=tsc), or measure larger batches."
-        return [Finding("clock", Health.HINT, said, remedy, details)]
-    return [Finding("clock", Health.OK, said, details=details)]
+        return [Finding("clock", Health.HINT, text, remedy, details)]
+    return [Finding("clock", Health.OK, text, details=details)]
 
 
 def limits(world: World) -> list[Finding]:
@@ -79,38 +79,38 @@ def limits(world: World) -> list[Finding]:
     memory = now.limits.memory_limit_bytes
     parts = [f"{cpus:g} of {now.cpus} CPUs"]
     parts.append("all memory" if memory is None else f"{memory / 2**30:.1f} GiB of memory")
-    said = f"{', '.join(parts)} may be used"
+    text = f"{', '.join(parts)} may be used"
     if now.limits.cpu_quota is not None and now.limits.cpu_quota != int(now.limits.cpu_quota):
         remedy = f"Give whole CPUs (docker run --cpus {int(now.limits.cpu_quota) or 1})."
-        said += "; a quota of part of a CPU stops the process within steps"
-        return [Finding("limits", Health.HINT, said, remedy)]
-    return [Finding("limits", Health.OK, said)]
+        text += "; a quota of part of a CPU stops the process within steps"
+        return [Finding("limits", Health.HINT, text, remedy)]
+    return [Finding("limits", Health.OK, text)]
 
 
 def noise(world: World) -> list[Finding]:
     """What would make figures scatter."""
     now = world.look()
-    found = []
+    findings = []
     if (busy := busy_warning(now)) is not None:
-        found.append(Finding("load", Health.HINT, busy, "Wait, or close what is at work."))
+        findings.append(Finding("load", Health.HINT, busy, "Wait, or close what is at work."))
     governor = now.governor
     if isinstance(governor, str) and set(governor.split(", ")) - STEADY_GOVERNORS:
-        said = f"the frequency governor is {governor}: clocks follow the load"
+        text = f"the frequency governor is {governor}: clocks follow the load"
         remedy = "sudo cpupower frequency-set -g performance"
-        found.append(Finding("governor", Health.HINT, said, remedy))
+        findings.append(Finding("governor", Health.HINT, text, remedy))
     turbo = number(world.files.text("/sys/devices/system/cpu/intel_pstate/no_turbo"))
     if turbo is None:
         boost = number(world.files.text("/sys/devices/system/cpu/cpufreq/boost"))
         turbo = None if boost is None else int(not boost)
     if turbo == 0:
-        said = "turbo is on: clocks depend on how many cores work and how warm they are"
+        text = "turbo is on: clocks depend on how many cores work and how warm they are"
         remedy = "For comparisons switch it off, or use --launches; for absolute figures leave it."
-        found.append(Finding("turbo", Health.HINT, said, remedy))
-    if found:
-        return found
+        findings.append(Finding("turbo", Health.HINT, text, remedy))
+    if findings:
+        return findings
     load = "load not told" if now.load is None else f"load {now.load[0]:.1f} on {now.cpus} CPUs"
-    told = "governor not told" if isinstance(governor, NotAvailable) else f"governor {governor}"
-    return [Finding("noise", Health.OK, f"quiet: {load}, {told}")]
+    clocks = "governor not told" if isinstance(governor, NotAvailable) else f"governor {governor}"
+    return [Finding("noise", Health.OK, f"quiet: {load}, {clocks}")]
 
 
 def cache(world: World) -> list[Finding]:
@@ -121,41 +121,41 @@ def cache(world: World) -> list[Finding]:
         remedy = place.remedy or f"Name another folder, or: mkdir -p {place.path}"
         return [Finding(place.name, Health.BROKEN, trouble, remedy)]
     size, free = _size(place.path), world.free_bytes(_existing(place.path))
-    said = f"{place.path}: {size / 2**30:.2f} GiB"
+    text = f"{place.path}: {size / 2**30:.2f} GiB"
     if place.cap_bytes is not None:
-        said += f" of at most {place.cap_bytes / 2**30:.0f}"
-    said += f", {free / 2**30:.1f} GiB free on its disk"
+        text += f" of at most {place.cap_bytes / 2**30:.0f}"
+    text += f", {free / 2**30:.1f} GiB free on its disk"
     details = {"bytes": size, "cap_bytes": place.cap_bytes, "free_bytes": free}
     if place.cap_bytes is not None and free < place.cap_bytes - size:
-        said += ": the disk is full before the cap is reached"
-        return [Finding(place.name, Health.HINT, said, place.remedy, details)]
-    return [Finding(place.name, Health.OK, said, details=details)]
+        text += ": the disk is full before the cap is reached"
+        return [Finding(place.name, Health.HINT, text, place.remedy, details)]
+    return [Finding(place.name, Health.OK, text, details=details)]
 
 
 def store(world: World) -> list[Finding]:
     """The database that results go to."""
     path = world.store
     if path.is_dir():
-        said = f"{path} is a folder, not a database"
-        return [Finding("store", Health.BROKEN, said, "Name a file: export ACCELBENCH_DB=FILE")]
+        fault = f"{path} is a folder, not a database"
+        return [Finding("store", Health.BROKEN, fault, "Name a file: export ACCELBENCH_DB=FILE")]
     if (trouble := unwritable(path.parent)) is not None:
         remedy = "Name a place that can be written: export ACCELBENCH_DB=FILE"
         return [Finding("store", Health.BROKEN, trouble, remedy)]
     if not path.exists():
         return [Finding("store", Health.OK, f"{path} will be made by the first run")]
-    said = ""
+    fault = ""
     try:
         with path.open("rb") as file:
             head = file.read(_DUCK_AT + len(_DUCK))
         if not head.endswith(_DUCK):
-            said = f"{path} is not a DuckDB file"
+            fault = f"{path} is not a DuckDB file"
         elif not os.access(path, os.W_OK):
-            said = f"{path} cannot be written"
+            fault = f"{path} cannot be written"
     except OSError as error:
-        said = f"{path} cannot be read: {error.strerror}"
-    if said:
+        fault = f"{path} cannot be read: {error.strerror}"
+    if fault:
         remedy = "Name another one: export ACCELBENCH_DB=FILE, or `accelbench db init --db FILE`"
-        return [Finding("store", Health.BROKEN, said, remedy)]
+        return [Finding("store", Health.BROKEN, fault, remedy)]
     return [Finding("store", Health.OK, f"{path}, {path.stat().st_size / 2**20:.1f} MB")]
 
 
@@ -173,7 +173,7 @@ def unwritable(folder: Path) -> str | None:
 
 def _existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
-    return next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
+    return next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
 
 
 def _size(folder: Path) -> int:

@@ -45,8 +45,8 @@ CLASHES: tuple[Clash, ...] = (
         "one onnxruntime",
         ORT_BUILDS,
         "each carries the module onnxruntime, and the one installed last has overwritten the rest",
-        lambda found: (
-            f"pip uninstall -y {' '.join(found)}; pip install {found[-1]}"
+        lambda names: (
+            f"pip uninstall -y {' '.join(names)}; pip install {names[-1]}"
             "  # another of them goes into another environment"
         ),
     ),
@@ -61,31 +61,31 @@ CLASHES: tuple[Clash, ...] = (
 
 def extras(world: World) -> list[Finding]:
     """Each extra: whole, absent, in part, or in versions that it was not made for."""
-    asked: dict[str, list[Requirement]] = {}
+    by_extra: dict[str, list[Requirement]] = {}
     for text in world.requires_of(_OURS):
-        one = parse(text)
-        if one and one.name != _OURS and not one.conditional and one.extra not in _NOT_ASKED:
-            asked.setdefault(one.extra, []).append(one)
-    shared = {one.name for one in asked.get(_SHARED, ())}
+        need = parse(text)
+        if need and need.name != _OURS and not need.conditional and need.extra not in _NOT_ASKED:
+            by_extra.setdefault(need.extra, []).append(need)
+    shared = {requirement.name for requirement in by_extra.get(_SHARED, ())}
     return [
-        _extra(world, name, asked[name], frozenset() if name == _SHARED else frozenset(shared))
-        for name in sorted(asked)
+        _extra(world, name, by_extra[name], frozenset() if name == _SHARED else frozenset(shared))
+        for name in sorted(by_extra)
     ]
 
 
-def _extra(world: World, extra: str, asked: list[Requirement], shared: frozenset[str]) -> Finding:
+def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset[str]) -> Finding:
     name = f"extra {extra}" if extra else "accelbench itself"
-    have = {requirement.name: world.version_of(requirement.name) for requirement in asked}
+    have = {requirement.name: world.version_of(requirement.name) for requirement in needs}
     unfit = [
         requirement
-        for requirement in asked
+        for requirement in needs
         if (v := have[requirement.name]) and meets(v, requirement.spec) is False
     ]
     gone = [package for package, version in have.items() if version is None]
     # What accelbench itself needs is no extra: its packages are named.
     needed = (
         f"'{requirement.name}{requirement.spec}'"
-        for requirement in asked
+        for requirement in needs
         if requirement in unfit or requirement.name in gone
     )
     install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
@@ -111,34 +111,34 @@ def _extra(world: World, extra: str, asked: list[Requirement], shared: frozenset
 def metadata(world: World) -> list[Finding]:
     """What installed packages ask of each other, by their own metadata."""
     ours = [parse(text) for text in world.requires_of(_OURS)]
-    names = dict.fromkeys([*(normal(one.name) for one in ours if one), *_BESIDE])
+    names = dict.fromkeys([*(normal(need.name) for need in ours if need), *_BESIDE])
     installed = [name for name in names if world.version_of(name) is not None]
-    found = [
+    findings = [
         finding
         for package in installed
         if package != _OURS
         for text in world.requires_of(package)
         if (finding := _asked(world, package, parse(text))) is not None
     ]
-    if found:
-        return found
-    said = f"{len(installed)} packages get what they ask of each other"
-    return [Finding("packages among themselves", Health.OK, said)]
+    if findings:
+        return findings
+    note = f"{len(installed)} packages get what they ask of each other"
+    return [Finding("packages among themselves", Health.OK, note)]
 
 
-def _asked(world: World, package: str, one: Requirement | None) -> Finding | None:
-    if one is None or one.extra or one.conditional:
+def _asked(world: World, package: str, need: Requirement | None) -> Finding | None:
+    if need is None or need.extra or need.conditional:
         return None
-    have = world.version_of(one.name)
-    wanted = f"{one.name}{one.spec}"
+    have = world.version_of(need.name)
+    wanted = f"{need.name}{need.spec}"
     who = f"{package} {world.version_of(package)}"
     if have is None:
-        said = f"{who} needs {wanted}, which is not installed"
-        return Finding(package, Health.BROKEN, said, f"pip install '{wanted}'")
-    if meets(have, one.spec) is False:
-        said = f"{who} needs {wanted}; {one.name} {have} is installed"
+        text = f"{who} needs {wanted}, which is not installed"
+        return Finding(package, Health.BROKEN, text, f"pip install '{wanted}'")
+    if meets(have, need.spec) is False:
+        text = f"{who} needs {wanted}; {need.name} {have} is installed"
         remedy = f"pip install '{wanted}'  # or another {package}: pip install -U {package}"
-        return Finding(package, Health.CLASH, said, remedy)
+        return Finding(package, Health.CLASH, text, remedy)
     return None
 
 
@@ -146,10 +146,10 @@ def clashes(world: World) -> list[Finding]:
     """Packages known not to get along."""
     findings = []
     for clash in CLASHES:
-        found = [name for name in clash.packages if world.version_of(name) is not None]
-        if len(found) >= clash.least:
-            said = f"{' and '.join(found)} are installed: {clash.said}"
-            findings.append(Finding(clash.name, Health.CLASH, said, clash.remedy(found)))
+        names = [name for name in clash.packages if world.version_of(name) is not None]
+        if len(names) >= clash.least:
+            text = f"{' and '.join(names)} are installed: {clash.said}"
+            findings.append(Finding(clash.name, Health.CLASH, text, clash.remedy(names)))
     return findings or [Finding("known clashes", Health.OK, f"none of {len(CLASHES)} is here")]
 
 
@@ -165,10 +165,10 @@ def torch_build(world: World) -> list[Finding]:
     for_cuda = not for_cpu and ("+cu" in version or any(map(world.version_of, brought)))
     cpu = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"
     if for_cuda and not driver and world.system == "linux":
-        said = f"torch {version} is built for CUDA, and no NVIDIA driver is loaded: it runs on the"
-        said += " CPU, and takes gigabytes for nothing unless a driver comes"
-        return [Finding("torch build", Health.HINT, said, f"Install a driver, or: {cpu}")]
+        text = f"torch {version} is built for CUDA, and no NVIDIA driver is loaded: it runs on the"
+        text += " CPU, and takes gigabytes for nothing unless a driver comes"
+        return [Finding("torch build", Health.HINT, text, f"Install a driver, or: {cpu}")]
     if driver and for_cpu:
-        said = f"an NVIDIA driver is loaded, but torch {version} is built for the CPU alone"
-        return [Finding("torch build", Health.HINT, said, "pip install --force-reinstall torch")]
+        text = f"an NVIDIA driver is loaded, but torch {version} is built for the CPU alone"
+        return [Finding("torch build", Health.HINT, text, "pip install --force-reinstall torch")]
     return [Finding("torch build", Health.OK, f"torch {version} fits what is here")]

@@ -27,10 +27,10 @@ class Requirement:
 
 def parse(text: str) -> Requirement | None:
     """A line of Requires-Dist; None where it cannot be read."""
-    found = _NAME.match(text)
-    if found is None:
+    match = _NAME.match(text)
+    if match is None:
         return None
-    name, spec, marker = found.group(1), found.group(2).strip(), (found.group(3) or "").strip()
+    name, spec, marker = match.group(1), match.group(2).strip(), (match.group(3) or "").strip()
     extra = _EXTRA.match(marker)
     named = normal(name)
     return Requirement(named, spec, extra.group(1) if extra else "", bool(marker) and not extra)
@@ -57,24 +57,24 @@ Key = tuple[tuple[int, ...], bool]
 
 def _key(version: str) -> Key | None:
     """The release and whether it is a final one: 2.0rc1 comes before 2.0. Local parts are out."""
-    found = _RELEASE.match(version.strip())
-    if found is None or "!" in version:
+    match = _RELEASE.match(version.strip())
+    if match is None or "!" in version:
         return None
-    parts = tuple(int(part) for part in found.group(1).split("."))
+    parts = tuple(int(part) for part in match.group(1).split("."))
     while len(parts) > 1 and parts[-1] == 0:
         parts = parts[:-1]
-    return parts, not found.group(2)
+    return parts, not match.group(2)
 
 
 def _meets(have: Key, clause: str) -> bool | None:
-    found = _CLAUSE.match(clause)
-    want = _key(found.group(2)) if found else None
-    if found is None or want is None:
+    match = _CLAUSE.match(clause)
+    want = _key(match.group(2)) if match else None
+    if match is None or want is None:
         return None
-    sign = found.group(1)
-    if sign == "~=" or (found.group(3) and sign in ("==", "!=")):
-        return _family(have, found.group(2), sign)
-    if found.group(3) or sign == "===":
+    sign = match.group(1)
+    if sign == "~=" or (match.group(3) and sign in ("==", "!=")):
+        return _family(have, match.group(2), sign)
+    if match.group(3) or sign == "===":
         return None
     return {
         "==": have == want,

@@ -65,18 +65,18 @@ class AmdTelemetry:
         )
 
     def energy_millijoules(self) -> float | NotAvailable:
-        said = self._asked("amdsmi_get_energy_count")
-        if isinstance(said, NotAvailable):
-            return said
+        energy = self._asked("amdsmi_get_energy_count")
+        if isinstance(energy, NotAvailable):
+            return energy
         # The accumulator counts steps of `counter_resolution` microjoules.
-        return float(said["energy_accumulator"]) * float(said["counter_resolution"]) / 1000
+        return float(energy["energy_accumulator"]) * float(energy["counter_resolution"]) / 1000
 
     def power_watts(self) -> float | NotAvailable:
-        said = self._asked("amdsmi_get_power_info")
-        if isinstance(said, NotAvailable):
-            return said
+        power = self._asked("amdsmi_get_power_info")
+        if isinstance(power, NotAvailable):
+            return power
         for key in ("current_socket_power", "average_socket_power"):
-            if (watts := _told(said.get(key))) is not None:
+            if (watts := _told(power.get(key))) is not None:
                 return watts
         return NotAvailable("amdsmi: this card tells no power")
 
@@ -90,10 +90,10 @@ class AmdTelemetry:
         return answer
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
-        said = self._asked("amdsmi_get_gpu_metrics_info")
-        if isinstance(said, NotAvailable):
-            return said
-        status = said.get("throttle_status")
+        metrics = self._asked("amdsmi_get_gpu_metrics_info")
+        if isinstance(metrics, NotAvailable):
+            return metrics
+        status = metrics.get("throttle_status")
         if not isinstance(status, (bool, int)):
             return NotAvailable("amdsmi: this card tells no throttle status")
         return ("throttled; amdsmi does not say why",) if status else ()

@@ -114,12 +114,12 @@ def asked(
     try:
         return question()
     except errors as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return NotAvailable(f"{what}: {said}")
+        message = " ".join(str(error).split()) or type(error).__name__
+        return NotAvailable(f"{what}: {message}")
 
 
-def not_ours(found: list[ForeignProcess], own: Collection[int]) -> tuple[ForeignProcess, ...]:
+def not_ours(processes: list[ForeignProcess], own: Collection[int]) -> tuple[ForeignProcess, ...]:
     """The processes that are neither this one nor among `own`, each once."""
     ours = {os.getpid(), *own}
-    by_pid = {process.pid: process for process in found if process.pid not in ours}
+    by_pid = {process.pid: process for process in processes if process.pid not in ours}
     return tuple(by_pid.values())

@@ -100,7 +100,7 @@ class NvidiaTelemetry:
     def foreign_processes(
         self, own: Collection[int] = ()
     ) -> tuple[ForeignProcess, ...] | NotAvailable:
-        found: list[ForeignProcess] = []
+        processes: list[ForeignProcess] = []
         for name in (
             "nvmlDeviceGetComputeRunningProcesses",
             "nvmlDeviceGetGraphicsRunningProcesses",
@@ -108,11 +108,11 @@ class NvidiaTelemetry:
             running = self._asked(name)
             if isinstance(running, NotAvailable):
                 return running
-            found += [
+            processes += [
                 ForeignProcess(p.pid, None if p.usedGpuMemory is None else int(p.usedGpuMemory))
                 for p in running
             ]
-        return not_ours(found, own)
+        return not_ours(processes, own)
 
     def close(self) -> None:
         # NVML counts its users: the last one to leave unloads it.

@@ -28,8 +28,8 @@ from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
 
 CHARTS: Mapping[str, Chart] = {
-    one.name: one
-    for one in (
+    chart.name: chart
+    for chart in (
         *(HARDWARE_LATENCY, HARDWARE_THROUGHPUT, HARDWARE_MEMORY),
         *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),

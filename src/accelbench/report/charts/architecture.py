@@ -33,13 +33,13 @@ _MOST_NAMED = 4
 
 def _best(points: Sequence[Point]) -> list[Point]:
     """Of each model, platform and mode the fastest way and batch, by the time of an item."""
-    found: dict[object, Point] = {}
+    best: dict[object, Point] = {}
     for point in points:
         row = point.row
         key = (point.machine, point.kind, *(row.get(n) for n in ("model", "hardware", "mode")))
-        if key not in found or _rank(point) < _rank(found[key]):
-            found[key] = point
-    return list(found.values())
+        if key not in best or _rank(point) < _rank(best[key]):
+            best[key] = point
+    return list(best.values())
 
 
 def _rank(point: Point) -> tuple[bool, bool, float]:
@@ -63,23 +63,25 @@ def _name(point: Point) -> str:
 def _drawn(subject: Subject) -> ChartBody | None:
     timed = [point for point in subject.points if point.timed and point.latency]
     best = _best(timed)
-    if len({_name(one) for one in best}) < 2:
+    if len({_name(point) for point in best}) < 2:
         return None
-    models = {one.row.get("model") for one in best}
-    records = [_record(one, len(models) <= _MOST_LINES) for one in best]
-    modes = sorted({one["mode"] for one in records})
+    models = {point.row.get("model") for point in best}
+    records = [_record(point, len(models) <= _MOST_LINES) for point in best]
+    modes = sorted({datum["mode"] for datum in records})
     scale = axis(_TITLE, ends(records))
     panels = []
     for mode in modes:
-        several = sorted((one for one in records if one["mode"] == mode), key=_order)
+        several = sorted((datum for datum in records if datum["mode"] == mode), key=_order)
         title = mode if len(modes) > 1 else ""
         panels.append(Panel(title, (), several, _layers(several, scale.of("value")), {"step": 22}))
     notes = ["Of each model and platform its fastest way and batch."]
-    precisions = Counter(str(one.row["precision"]) for one in best if one.row.get("precision"))
+    precisions = Counter(
+        str(point.row["precision"]) for point in best if point.row.get("precision")
+    )
     if len(precisions) > 1:
-        said = ", ".join(f"{safe(name)} {n}" for name, n in precisions.most_common(_MOST_NAMED))
+        listing = ", ".join(f"{safe(name)} {n}" for name, n in precisions.most_common(_MOST_NAMED))
         more = "" if len(precisions) <= _MOST_NAMED else " and others"
-        notes.append(f"Marks are of several precisions: {said}{more}.")
+        notes.append(f"Marks are of several precisions: {listing}{more}.")
     if len(models) > _MOST_LINES:
         notes.append("A mark is a model; a tick the median of its line.")
     notes += emulated(
@@ -99,12 +101,12 @@ def _record(point: Point, alone: bool) -> Record:
     return record(point, each, architecture=architecture, line=line)
 
 
-def _order(one: Record) -> tuple[str, str, float]:
-    return one["architecture"], one["line"], one["value"]
+def _order(datum: Record) -> tuple[str, str, float]:
+    return datum["architecture"], datum["line"], datum["value"]
 
 
 def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
-    names = list(dict.fromkeys(one["line"] for one in records))
+    names = list(dict.fromkeys(datum["line"] for datum in records))
     y = {
         "field": "line",
         "type": "nominal",
@@ -113,10 +115,12 @@ def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
         "axis": {"grid": True, "ticks": False, "domain": False},
     }
     marks = dots({"x": x, "y": y, "tooltip": tooltip(_TITLE, records)}, 70)
-    if all(one["line"] != one["architecture"] for one in records):
+    if all(datum["line"] != datum["architecture"] for datum in records):
         return [marks]
     known = {
-        name: [one["value"] for one in records if one["line"] == name and "quality" not in one]
+        name: [
+            datum["value"] for datum in records if datum["line"] == name and "quality" not in datum
+        ]
         for name in names
     }
     middles = [{"line": name, "middle": median(of)} for name, of in known.items() if of]

@@ -6,13 +6,16 @@ a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
 
 from accelbench.core.rates import ITEMS, unit_of_all
+from accelbench.core.rows import Row
 
+#: A specification of Vega-Lite, or a part of one: a tree of plain values that charts write down as
+#: literals and put together by their names; its form is Vega-Lite's, and no type of ours.
 Spec = dict[str, Any]
 
 #: 0.01, 100, 1,500: neither exponents nor thousandths called "m".
@@ -41,7 +44,7 @@ class ChartAxis:
     high: float
     log: bool = False
 
-    def of(self, field: str, **more: Any) -> Spec:
+    def of(self, field: str, **more: object) -> Spec:
         """The channel that shows a field on it."""
         scale: Spec = {"domain": [self.low, self.high], "nice": False}
         axis: Spec = {"format": "~s" if self.high >= 1e6 else NUMBER, "labelOverlap": True}
@@ -63,7 +66,7 @@ class ChartAxis:
         return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
 
 
-def in_their_unit(scale: ChartAxis, rows: Iterable[Mapping[str, Any]]) -> ChartAxis:
+def in_their_unit(scale: ChartAxis, rows: Iterable[Row]) -> ChartAxis:
     """An axis of rates with the unit that all of these have: tokens/s, images/s."""
     return replace(scale, title=scale.title.replace(ITEMS, unit_of_all(rows)))
 
@@ -115,12 +118,12 @@ def decades(low: float, high: float) -> list[float]:
     digits = (1, 2, 5) if wide <= _FINE else (1,)
     step = 2 if wide > _COARSE else 1
     first = floor(log10(low))
-    found = [
+    ticks = [
         float(f"{digit}e{power}")
         for power in range(first - first % step, ceil(log10(high)) + 1, step)
         for digit in digits
     ]
-    return [one for one in found if low <= one <= high] or [_round(low), _round(high)]
+    return [tick for tick in ticks if low <= tick <= high] or [_round(low), _round(high)]
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

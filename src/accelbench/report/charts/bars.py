@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
@@ -83,36 +84,40 @@ class _Beside:
 Questions = Mapping[object, Sequence[Point]]
 
 
-def beside_each_other(asked: Questions, axis: ComparisonAxis) -> list[Sequence[Point]]:
+def beside_each_other(questions: Questions, axis: ComparisonAxis) -> list[Sequence[Point]]:
     """Of each model and machine its most answered question, where two places answered it.
 
     Where a chart is of every batch, the same question at each of them.
     """
     best: dict[object, Sequence[Point]] = {}
-    for several in asked.values():
+    for several in questions.values():
         row = several[0].row
         mode = row.get("mode") if axis.name != "mode" else None
         model = (several[0].machine, row.get("model"), mode)
-        best[model] = max(best.get(model, []), several, key=lambda one: _places(one, axis))
-    found = [several for several in best.values() if _places(several, axis)[0] > 1]
+        best[model] = max(best.get(model, []), several, key=lambda group: _places(group, axis))
+    panels = [several for several in best.values() if _places(several, axis)[0] > 1]
     if axis.name in _AT_EVERY_BATCH:
-        several_places = [one for one in asked.values() if _places(one, axis)[0] > 1]
-        found = [_at_every_batch(one, several_places, axis) for one in found]
-    return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
+        several_places = [group for group in questions.values() if _places(group, axis)[0] > 1]
+        panels = [_at_every_batch(panel, several_places, axis) for panel in panels]
+    return sorted(
+        panels, key=lambda panel: (-_places(panel, axis)[0], str(panel[0].row.get("model")))
+    )
 
 
 def _by_question(points: Iterable[Point], beside: Comparison) -> Questions:
-    asked: dict[object, list[Point]] = {}
-    for point in alike_of_each(points, lambda one: _question(one, beside)):
-        asked.setdefault(_question(point, beside), []).append(point)
-    return asked
+    questions: dict[object, list[Point]] = {}
+    for point in alike_of_each(points, lambda point: _question(point, beside)):
+        questions.setdefault(_question(point, beside), []).append(point)
+    return questions
 
 
-def _not_among(found: Iterable[Sequence[Point]], asked: Questions, beside: Comparison) -> int:
+def _not_among(panels: Iterable[Sequence[Point]], questions: Questions, beside: Comparison) -> int:
     """How many more questions several places answered, of models of which one was chosen."""
-    drawn = {_question(one, beside) for several in found for one in several}
+    drawn = {_question(point, beside) for several in panels for point in several}
     return sum(
-        _places(several, beside.axis)[0] > 1 for key, several in asked.items() if key not in drawn
+        _places(several, beside.axis)[0] > 1
+        for key, several in questions.items()
+        if key not in drawn
     )
 
 
@@ -127,12 +132,12 @@ def _at_every_batch(
 ) -> list[Point]:
     """A question's points and those of the same one at other batches, the smallest batch first."""
 
-    def but_its_batch(one: Point) -> object:
-        return one.machine, axis.question({**one.row, "batch_size": None})
+    def but_its_batch(point: Point) -> object:
+        return point.machine, axis.question({**point.row, "batch_size": None})
 
     same = [several for several in others if but_its_batch(several[0]) == but_its_batch(points[0])]
     ordered = sorted(same, key=lambda several: _batch(several[0]))
-    return [one for several in ordered for one in several]
+    return [point for several in ordered for point in several]
 
 
 def _left_out(axis: ComparisonAxis) -> str:
@@ -140,7 +145,7 @@ def _left_out(axis: ComparisonAxis) -> str:
 
 
 def _batch(point: Point) -> int:
-    return int(point.row.get("batch_size") or 0)
+    return int(number(point.row, "batch_size") or 0)
 
 
 def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, int]:
@@ -151,80 +156,82 @@ def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, in
     return len(places), len(points), -_batch(points[0])
 
 
-def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
+def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
-    timed = [point for point in subject.points if point.timed and asked.figure(point)]
-    questions = _by_question(timed, asked)
-    found = beside_each_other(questions, asked.axis)
-    if not found:
+    timed = [point for point in subject.points if point.timed and comparison.figure(point)]
+    questions = _by_question(timed, comparison)
+    groups = beside_each_other(questions, comparison.axis)
+    if not groups:
         return None
-    shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
-    drawn = [point for one in shown for point in one.points]
+    shown = [_kept(several, comparison) for several in groups[:MOST_PANELS]]
+    drawn = [point for panel in shown for point in panel.points]
     devices = subject.devices
-    records = [_bars(one.points, asked, drawn, devices) for one in shown]
-    scales = _scales(asked.title, records)
+    records = [_bars(panel.points, comparison, drawn, devices) for panel in shown]
+    scales = _scales(comparison.title, records)
     named = [
-        axes.in_their_unit(scale, (point.row for point in one.points))
-        for scale, one in zip(scales, shown, strict=True)
+        axes.in_their_unit(scale, (point.row for point in panel.points))
+        for scale, panel in zip(scales, shown, strict=True)
     ]
-    titles = [safe(one.points[0].row.get("model"), 36) for one in shown]
+    titles = [safe(panel.points[0].row.get("model"), 36) for panel in shown]
     panels = [
         Panel(
             title,
-            [_of_all(one.points, asked, drawn, devices)],
+            [_of_all(panel.points, comparison, drawn, devices)],
             bars,
             _layers(bars, scale, scale.title),
             {"step": 21},
         )
-        for title, one, bars, scale in zip(titles, shown, records, named, strict=True)
+        for title, panel, bars, scale in zip(titles, shown, records, named, strict=True)
     ]
     notes = [
         *axes.own_axes(scales),
-        *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
-        *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
-        *left_out(sum(one.more for one in shown), _left_out(asked.axis)),
-        *left_out(_not_among(found, questions, asked), *_QUESTIONS),
-        *_emulated(subject.points, shown, asked),
+        *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
+        *left_out(len(groups) - len(shown), "panel", advice="name the models to see"),
+        *left_out(sum(panel.more for panel in shown), _left_out(comparison.axis)),
+        *left_out(_not_among(groups, questions, comparison), *_QUESTIONS),
+        *_emulated(subject.points, shown, comparison),
     ]
     everything = [bar for bars in records for bar in bars]
     return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
 
 
 def _of_all(
-    points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
+    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: Devices
 ) -> str:
     """What all bars of a panel have in common."""
-    return told(points, _TOLD, _always(asked.axis), among=drawn, devices=devices).together
+    return told(points, _TOLD, _always(comparison.axis), among=drawn, devices=devices).together
 
 
-def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparison) -> list[str]:
+def _emulated(
+    points: Iterable[Point], shown: Sequence[_Beside], comparison: Comparison
+) -> list[str]:
     """How many would stand beside those that are shown, had their times a meaning."""
 
-    def question(one: Point) -> object:
-        return _question(one, asked)
+    def question(point: Point) -> object:
+        return _question(point, comparison)
 
-    there = {question(one.points[0]) for one in shown}
-    found = [point for point in points if not point.timed and asked.figure(point)]
-    number = sum(question(point) in there for point in alike_of_each(found, question))
-    return emulated(number, OF_A_STAND_IN) if asked.of_memory else emulated(number)
+    questions = {question(panel.points[0]) for panel in shown}
+    stand_ins = [point for point in points if not point.timed and comparison.figure(point)]
+    number = sum(question(point) in questions for point in alike_of_each(stand_ins, question))
+    return emulated(number, OF_A_STAND_IN) if comparison.of_memory else emulated(number)
 
 
-def _kept(points: Sequence[Point], asked: Comparison) -> _Beside:
+def _kept(points: Sequence[Point], comparison: Comparison) -> _Beside:
     """The fastest where there are too many; those of a platform together, the best first."""
 
-    def place(one: Point) -> tuple[int, str, float]:
-        span = asked.figure(one)
+    def place(point: Point) -> tuple[int, str, float]:
+        span = comparison.figure(point)
         assert span is not None
-        value = -span.value if asked.more_is_better else span.value
+        value = -span.value if comparison.more_is_better else span.value
         # Inference before training, whatever is asked of them, batch by batch.
-        if asked.axis.name in _AT_EVERY_BATCH:
-            return _batch(one), str(one.row.get("mode")), value
-        return 0, str(one.row.get("hardware")), value
+        if comparison.axis.name in _AT_EVERY_BATCH:
+            return _batch(point), str(point.row.get("mode")), value
+        return 0, str(point.row.get("hardware")), value
 
-    if asked.axis.name in _AT_EVERY_BATCH:  # whole batches, so that each bar has its other one
+    if comparison.axis.name in _AT_EVERY_BATCH:  # whole batches, so that each bar has its other one
         kept = sorted(points, key=_batch)
         while len(kept) > _MOST_BARS and _batch(kept[0]) != _batch(kept[-1]):
-            kept = [one for one in kept if _batch(one) != _batch(kept[-1])]
+            kept = [point for point in kept if _batch(point) != _batch(kept[-1])]
     else:
         kept = sorted(points, key=_time)
     kept = kept[:_MOST_BARS]
@@ -241,20 +248,20 @@ def _always(axis: ComparisonAxis) -> tuple[str, ...]:
 
 
 def _bars(
-    points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
+    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: Devices
 ) -> list[Record]:
-    bad = [not point.usable and not asked.of_memory for point in points]
+    bad = [not point.usable and not comparison.of_memory for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
-    names = unique(told(points, _TOLD, _always(asked.axis), longest, drawn, devices).apart)
-    found = []
-    for one, name, useless in zip(points, names, bad, strict=True):
-        span = asked.figure(one)
+    names = unique(told(points, _TOLD, _always(comparison.axis), longest, drawn, devices).apart)
+    bars = []
+    for cell, name, useless in zip(points, names, bad, strict=True):
+        span = comparison.figure(cell)
         assert span is not None
-        said = f"{name}{_USELESS}".strip() if useless else name
-        timed = not asked.of_memory
-        more = {"bar": said, "said": figure(span.value)}
-        found.append(record(one, span, timed=timed, rate=asked.more_is_better, **more))
-    return found
+        label = f"{name}{_USELESS}".strip() if useless else name
+        timed = not comparison.of_memory
+        more = {"bar": label, "said": figure(span.value)}
+        bars.append(record(cell, span, timed=timed, rate=comparison.more_is_better, **more))
+    return bars
 
 
 def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
@@ -267,8 +274,8 @@ def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartA
 
 def _longest(bars: Sequence[Record]) -> float:
     """As long as all figures need, and intervals as far as they are not too long."""
-    value = float(max(one["value"] for one in bars))
-    high = max(one["high"] or 0.0 for one in bars)
+    value = float(max(bar["value"] for bar in bars))
+    high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))
 
 
@@ -277,7 +284,7 @@ def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> lis
         "field": "bar",
         "type": "nominal",
         "title": None,
-        "sort": [one["bar"] for one in records],
+        "sort": [bar["bar"] for bar in records],
         "axis": {"labelLimit": 270, "ticks": False, "domain": False},
     }
     place = {"y": y, "x": scale.of("value")}

@@ -42,7 +42,7 @@ Figure = Callable[[Point], FigureInterval | None]
 def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
     """A line for each way of running, along its batches; None where nothing has two."""
     known = [point for point in subject.points if point.row.get("batch_size") and figure(point)]
-    lines = lines_of([one for one in known if one.timed], subject.devices)
+    lines = lines_of([point for point in known if point.timed], subject.devices)
     if not lines:
         return None
     kept = most_common(lines)
@@ -53,44 +53,44 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
         panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
-    records = [_records(one, figure, title) for one in shown]
+    records = [_records(panel, figure, title) for panel in shown]
     axes = shared(title, [_reach(several) for several in records])
     notes = [
         *own_axes(axes),
-        *cut_off(beyond(*one) for one in zip(records, axes, strict=True)),
+        *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
         *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
         *left_out(len(lines) - len(kept), "line"),
         *_emulated(known, shown, title),
     ]
-    drawn = [point for one in shown for line in one for point in line.points]
-    everything = [one for several in records for one in several]
+    drawn = [point for panel in shown for line in panel for point in line.points]
+    everything = [datum for several in records for datum in several]
     return ChartBody(_body(shown, records, axes, subject.devices), drawn, notes, everything)
 
 
 def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
     """How many would be on lines of these panels, had their times a meaning."""
-    there = {line.panel for one in shown for line in one}
+    panels = {line.panel for panel in shown for line in panel}
     lines = lines_of([point for point in known if not point.timed])
-    number = sum(len(line.points) for line in lines if line.panel in there)
+    number = sum(len(line.points) for line in lines if line.panel in panels)
     return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 
 
 def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
     timed, rate = "memory" not in title, title.endswith(ITEMS)
-    found = []
+    records = []
     for line in lines:
         for point in line.points:
             span = figure(point)
             assert span is not None
-            found.append(record(point, span, timed=timed, rate=rate, line=line.way))
-    return found
+            records.append(record(point, span, timed=timed, rate=rate, line=line.way))
+    return records
 
 
 def _reach(records: Sequence[Record]) -> list[float | None]:
     """What an axis has to hold: figures, and of their intervals what is not too far from them."""
-    least = min(one["value"] for one in records) / _FURTHEST
-    most = max(one["value"] for one in records) * _FURTHEST
-    return [one and min(max(one, least), most) for one in ends(records)]
+    least = min(datum["value"] for datum in records) / _FURTHEST
+    most = max(datum["value"] for datum in records) * _FURTHEST
+    return [end and min(max(end, least), most) for end in ends(records)]
 
 
 def _body(
@@ -99,8 +99,8 @@ def _body(
     axes: Sequence[ChartAxis],
     devices: Devices,
 ) -> Spec:
-    everything = [one for several in records for one in several]
-    batches = sorted({one["batch"] for one in everything})
+    everything = [datum for several in records for datum in several]
+    batches = sorted({datum["batch"] for datum in everything})
     x = {
         "field": "at",
         "type": "quantitative",
@@ -114,11 +114,11 @@ def _body(
         "axis": {"values": batches, "format": "d", "labelOverlap": True, "grid": False},
     }
     way = way_of(everything)
-    names = [safe(one[0].points[0].row.get("model"), 36) for one in shown]
-    drawn = [p for one in shown for line in one for p in line.points]
+    names = [safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
+    drawn = [p for panel in shown for line in panel for p in line.points]
     abouts = [
-        told([p for line in one for p in line.points], among=drawn, devices=devices).together
-        for one in shown
+        told([p for line in panel for p in line.points], among=drawn, devices=devices).together
+        for panel in shown
     ]
     named = [
         in_their_unit(axis, (point.row for line in lines for point in line.points))
@@ -152,8 +152,8 @@ def _layers(
         "mark": {"type": "line"},
         "encoding": {**place, **way},
     }
-    banded = any(one["kind"] == "predicted" and one["low"] for one in records)
-    solid = [one for one in records if one["kind"] != "predicted"]
+    banded = any(datum["kind"] == "predicted" and datum["low"] for datum in records)
+    solid = [datum for datum in records if datum["kind"] != "predicted"]
     coloured = {**place, "color": COLOUR}
     marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 60)
     return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
@@ -174,7 +174,7 @@ LATENCY_BY_BATCH = _chart(
     "latency",
     "how long a step takes as its batch grows",
     "a model at two batch sizes",
-    lambda one: one.latency,
+    lambda point: point.latency,
     "mean latency of a batch, ms",
 )
 THROUGHPUT_BY_BATCH = _chart(
@@ -182,7 +182,7 @@ THROUGHPUT_BY_BATCH = _chart(
     "throughput",
     "how many items a second a larger batch brings",
     "a model at two batch sizes",
-    lambda one: one.throughput,
+    lambda point: point.throughput,
     "throughput, items/s",
 )
 MEMORY_BY_BATCH = _chart(
@@ -190,6 +190,6 @@ MEMORY_BY_BATCH = _chart(
     "memory",
     "how much memory a larger batch takes",
     "a model at two batch sizes, with its memory",
-    lambda one: one.memory,
+    lambda point: point.memory,
     "peak memory, MB (2^20)",
 )

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
-from accelbench.analysis.questions import Row
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed, why_unusable
 from accelbench.core.nouns import counted
+from accelbench.core.rows import Row
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
@@ -74,7 +73,7 @@ class ChartBody:
     body: Spec
     points: Sequence[Point] = ()
     notes: Sequence[str] = ()
-    records: Sequence[Mapping[str, Any]] = ()  # what is drawn, as a table
+    records: Sequence[Row] = ()  # what is drawn, as a table
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Picture:
     chart: Chart
     spec: Spec
     about: Sequence[str]
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Row]
 
 
 def picture(chart: Chart, subject: Subject) -> Picture | None:
@@ -112,7 +111,7 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
     if drawn is None:
         return None
     about = [*_about(drawn, subject.machine), *drawn.notes]
-    lines = [line for one in about for line in wrapped(one)]
+    lines = [line for sentence in about for line in wrapped(sentence)]
     title = {"text": chart.title, "subtitle": lines}
     spec = {
         "$schema": SCHEMA,
@@ -122,11 +121,11 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
         **drawn.body,
     }
     names = dict.fromkeys(name for record in drawn.records for name in _figures(record))
-    told = [{name: record.get(name, "") for name in names} for record in drawn.records]
-    return Picture(chart, spec, about, told)
+    records = [{name: record.get(name, "") for name in names} for record in drawn.records]
+    return Picture(chart, spec, about, records)
 
 
-def _figures(record: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(record: Row) -> Row:
     """A row of a table: without what is of the drawing alone."""
     return {name: value for name, value in record.items() if name not in _OF_DRAWING}
 
@@ -144,32 +143,34 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     launches = sum(len(point.rows) for point in points)
     # What was calculated has no samples to be counted.
     samples = [point.samples for point in points if point.kind not in _CALCULATED]
-    told = [
+    facts = [
         f"{counted(len(points), 'configuration')} from {counted(launches, 'launch', 'launches')}"
     ]
     if known := [n for n in samples if n is not None]:
-        told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
+        facts.append(
+            f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more")
+        )
     elif samples:
-        told.append("sample count not said")
+        facts.append("sample count not said")
     places = sorted({point.machine for point in points if point.machine}) or [machine]
-    told += [safe(listed(places, 2), 90), *days([point.row for point in points])]
+    facts += [safe(listed(places, 2), 90), *days([point.row for point in points])]
     medians = sum(point.latency_by is Statistic.MEDIAN for point in points)
     if 0 < medians < len(points):
-        told.append(f"{counted(medians, 'median')} where no mean is known")
-    told += newer_set_aside(points)
+        facts.append(f"{counted(medians, 'median')} where no mean is known")
+    facts += newer_set_aside(points)
     foreign = {point.kind for point in points} - {"measured"}
-    marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
+    marked = [f"{kind}: {meaning}" for kind, meaning in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in record for record in drawn.records):
         why = dict.fromkeys(why_unusable(point.rows) for point in points if not point.usable)
-        said = listed(list(why) or [WHY_UNUSABLE], 2)
-        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {said}")
+        reasons = listed(list(why) or [WHY_UNUSABLE], 2)
+        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {reasons}")
     lost = [point for point in points if point.usable and launches_failed(point.rows)]
     if lost:
-        why = dict.fromkeys(launches_failed(one.rows) for one in lost)
+        why = dict.fromkeys(launches_failed(point.rows) for point in lost)
         marked.append(
             f"{counted(len(lost), 'configuration')} of runs with failures: {listed(list(why), 2)}"
         )
-    return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
+    return [" · ".join(filter(None, facts)), *([" · ".join(marked)] if marked else [])]
 
 
 def newer_set_aside(points: Iterable[Point]) -> list[str]:

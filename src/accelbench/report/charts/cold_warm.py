@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.core.rows import number
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
@@ -38,20 +39,20 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for point in subject.points
         if point.latency and any(point.metric(name) for name in _PHASES)
     ]
-    known = [one for one in first if one.timed]
+    known = [point for point in first if point.timed]
     if not known:
         return None
     # The smallest batch of every model says more of beginnings than every batch of one model.
-    shown = sorted(known, key=lambda one: int(one.row.get("batch_size") or 0))[:_MOST]
+    shown = sorted(known, key=lambda point: int(number(point.row, "batch_size") or 0))[:_MOST]
     named = told(shown, EVERYTHING, ("model",), longest=72, devices=subject.devices)
     records: list[Record] = []
-    for one, name in zip(shown, unique(named.apart), strict=True):
-        assert one.latency is not None
-        phases = [(label, one.metric(column)) for column, (label, _) in _PHASES.items()]
-        for label, span in [*phases, (_WARM[0], one.latency)]:
+    for cell, name in zip(shown, unique(named.apart), strict=True):
+        assert cell.latency is not None
+        phases = [(label, cell.metric(column)) for column, (label, _) in _PHASES.items()]
+        for label, span in [*phases, (_WARM[0], cell.latency)]:
             if span is not None:
                 warm = label == _WARM[0]
-                about = record(one, span, cell=name, phase=label)
+                about = record(cell, span, cell=name, phase=label)
                 # Only the steady step is of no use where its interval is too wide.
                 records.append(about if warm else _without_quality(about) | {"paint": PAPER})
     notes = [
@@ -68,16 +69,16 @@ def _without_quality(about: Record) -> Record:
 
 
 def _body(records: Sequence[Record]) -> Spec:
-    there = {one["phase"] for one in records}
-    phases = [one for one in (*_PHASES.values(), _WARM) if one[0] in there]
+    labels = {datum["phase"] for datum in records}
+    phases = [phase for phase in (*_PHASES.values(), _WARM) if phase[0] in labels]
     y = {
         "field": "cell",
         "type": "nominal",
-        "sort": list(dict.fromkeys(one["cell"] for one in records)),
+        "sort": list(dict.fromkeys(datum["cell"] for datum in records)),
         "title": None,
         "axis": {"labelLimit": 430, "ticks": False, "domain": False, "grid": True},
     }
-    x = axis("time, ms", [one["value"] for one in records]).of("value")
+    x = axis("time, ms", [datum["value"] for datum in records]).of("value")
     warm = f"datum.phase === '{_WARM[0]}'"
     forms = {"domain": [name for name, _ in phases], "range": [form for _, form in phases]}
     legend = {"title": None, "symbolOpacity": 1, "columns": 3}

@@ -83,8 +83,8 @@ def _rated(point: Point) -> bool:
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
-    there = {record["level"] for record in records}
-    domain = [level for level in _LEVELS if level in there]
+    levels = {record["level"] for record in records}
+    domain = [level for level in _LEVELS if level in levels]
     place = {
         "x": {
             "field": "hardware",
@@ -104,10 +104,10 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     colour = {
         "field": "level",
         "type": "nominal",
-        "scale": {"domain": domain, "range": [_LEVELS[one] for one in domain]},
+        "scale": {"domain": domain, "range": [_LEVELS[level] for level in domain]},
         "legend": {"title": None, "symbolType": "square", "columns": 5},
     }
-    told = [{"field": name} for name in ("model", "hardware", "level", "precision", "why")]
+    tooltip = [{"field": name} for name in ("model", "hardware", "level", "precision", "why")]
     return {
         "data": {"values": list(records)},
         "width": {"step": 82},
@@ -116,7 +116,7 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
         "layer": [
             {
                 "mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
-                "encoding": {"fill": colour, "tooltip": told},
+                "encoding": {"fill": colour, "tooltip": tooltip},
             },
             {
                 "mark": {"type": "text", "fontSize": 11.5, "color": INK},

@@ -22,12 +22,12 @@ _STEPS = 1_000_000
 
 
 def _beside(subject: Subject) -> ChartBody | None:
-    asked = Comparison(AXES["hardware"], lambda one: one.cost, _title(subject))
-    return _told(subject, compared(subject, asked))
+    comparison = Comparison(AXES["hardware"], lambda point: point.cost, _title(subject))
+    return _told(subject, compared(subject, comparison))
 
 
 def _along_batches(subject: Subject) -> ChartBody | None:
-    return _told(subject, along_batches(subject, lambda one: one.cost, _title(subject)))
+    return _told(subject, along_batches(subject, lambda point: point.cost, _title(subject)))
 
 
 def _of_training(subject: Subject) -> ChartBody | None:
@@ -36,11 +36,11 @@ def _of_training(subject: Subject) -> ChartBody | None:
 
 
 def _steps(point: Point) -> FigureInterval | None:
-    one = point.step_cost
-    if one is None:
+    cost = point.step_cost
+    if cost is None:
         return None
-    low, high = (None if end is None else end * _STEPS for end in (one.low, one.high))
-    return FigureInterval(one.value * _STEPS, low, high)
+    low, high = (None if end is None else end * _STEPS for end in (cost.low, cost.high))
+    return FigureInterval(cost.value * _STEPS, low, high)
 
 
 def _title(subject: Subject) -> str:
@@ -56,7 +56,7 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
         return None
     shown = [row for point in drawn.points for row in point.rows]
     bare = [row for row in subject.rows if PRICE not in row]
-    notes = [safe(one, 300) for one in cost_notes([*shown, *bare], subject.prices)]
+    notes = [safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
     # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
     stand_ins = emulated(sum(not point.timed for point in subject.points))
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])

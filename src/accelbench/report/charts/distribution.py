@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 
 from accelbench.analysis.points import Point
-from accelbench.analysis.questions import Row
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
@@ -54,13 +54,13 @@ def _countable(point: Point) -> int:
     """Launches that have samples, whether or not they were asked for: measured ones do."""
     if not point.timed or point.kind != Provenance.MEASURED:
         return 0
-    counts = [row.get("sample_count") for row in point.rows]
+    counts = [number(row, "sample_count") for row in point.rows]
     return sum(n is None or n > 1 for n in counts)
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
     everything = _launches(subject)
-    known = [one for one in everything if one[0].timed]
+    known = [launch for launch in everything if launch[0].timed]
     if not known:
         return None
     shown = known[:MOST_LAUNCHES]
@@ -79,7 +79,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = [
         _LEGEND,
         *([f"All: {together}."] if together else []),
-        *([_THINNED] if any(len(one[2]) > _MOST_SAMPLES for one in shown) else []),
+        *([_THINNED] if any(len(launch[2]) > _MOST_SAMPLES for launch in shown) else []),
         *left_out(more, "launch", "launches", advice),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),
     ]
@@ -88,11 +88,11 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 def _parts(shown: Sequence[Launch]) -> list[Point]:
     """Of each cell the launches that are drawn, with as many samples as were."""
-    found: dict[int, tuple[str, list[Row]]] = {}
+    by_point: dict[int, tuple[str, list[Row]]] = {}
     for point, row, samples in shown:
-        _, rows = found.setdefault(id(point), (point.machine, []))
+        _, rows = by_point.setdefault(id(point), (point.machine, []))
         rows.append({**row, "sample_count": len(samples)})
-    return [Point(rows, machine) for machine, rows in found.values()]
+    return [Point(rows, machine) for machine, rows in by_point.values()]
 
 
 def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
@@ -127,14 +127,14 @@ def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
     cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
-        safe(f"{cell} · launch {int(row.get('launch') or 0) + 1}" if again else cell, 80)
+        safe(f"{cell} · launch {int(number(row, 'launch') or 0) + 1}" if again else cell, 80)
         for cell, (_, row, _) in zip(cells.apart, shown, strict=True)
     ]
     return unique(names), cells.together
 
 
 def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
-    names = [one["launch"] for one in summary]
+    names = [datum["launch"] for datum in summary]
     y: Spec = {
         "field": "launch",
         "type": "nominal",
@@ -142,7 +142,7 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
         "title": None,
         "axis": {"labelLimit": 470, "ticks": False, "domain": False},
     }
-    every = [one["ms"] for one in records]
+    every = [datum["ms"] for datum in records]
     x = axis(_TITLE, every, zero=False).of("ms")
     out = "datum.out"
     samples: Spec = {
@@ -173,8 +173,8 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
             "tooltip": [
                 *({"field": name, "type": "nominal"} for name in ("launch", "quality")),
                 *(
-                    {"field": name, "title": said, "type": "quantitative", "format": ",.4~r"}
-                    for name, said in _SAID.items()
+                    {"field": name, "title": title, "type": "quantitative", "format": ",.4~r"}
+                    for name, title in _SAID.items()
                 ),
             ],
         },

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
 
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.visible import visible
@@ -42,8 +42,8 @@ def png(spec: Spec) -> bytes:
     """As PNG, in the font that it was laid out with; what no font has is its code point."""
     engine = _engine()
     drawn = _drawn(spec, lambda text: drawable(visible(text), engine))
-    found: bytes = engine.svg_to_png(drawn, scale=_SCALE)
-    return found
+    image: bytes = engine.svg_to_png(drawn, scale=_SCALE)
+    return image
 
 
 def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
@@ -58,13 +58,13 @@ def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     return head + opened + rendered("definitions.svg", hatched=hatched) + rest
 
 
-def _shown(value: Any, spell: Callable[[str], str] = visible) -> Any:
+def _shown(value: object, spell: Callable[[str], str] = visible) -> object:
     """The specification with every name in it as text: labels and tooltips are some of them."""
     if isinstance(value, str):
         return spell(value)
     if isinstance(value, Mapping):
-        return {spell(name): _shown(one, spell) for name, one in value.items()}
-    return [_shown(one, spell) for one in value] if isinstance(value, list | tuple) else value
+        return {spell(name): _shown(member, spell) for name, member in value.items()}
+    return [_shown(member, spell) for member in value] if isinstance(value, list | tuple) else value
 
 
 def page(picture: Picture) -> str:
@@ -90,9 +90,10 @@ def _bundle() -> Drawn:
     return Drawn(text.replace("</script", "<\\/script"))
 
 
-def _engine() -> Any:
+def _engine() -> ModuleType:
     try:
         import vl_convert
     except ImportError as error:
         raise MissingExtraError("vl-convert-python", "charts", "Drawing charts") from error
-    return vl_convert
+    engine: ModuleType = vl_convert
+    return engine

@@ -39,9 +39,9 @@ def _widths(bold: bool) -> Mapping[str, float]:
 def width(text: str, size: float, *, bold: bool = False) -> float | None:
     """In pixels; None of letters that the table does not know: nobody guesses them."""
     known = _widths(bold)
-    found = [known.get(letter) for letter in text]
-    whole = [one for one in found if one is not None]
-    return sum(whole) * size if len(whole) == len(found) else None
+    advances = [known.get(letter) for letter in text]
+    whole = [advance for advance in advances if advance is not None]
+    return sum(whole) * size if len(whole) == len(advances) else None
 
 
 def fitted(svg: str) -> str:
@@ -49,18 +49,18 @@ def fitted(svg: str) -> str:
     return _TEXT.sub(_fitted, svg)
 
 
-def _fitted(found: re.Match[str]) -> str:
-    opening, inner = found.groups()
-    said = _SIZE.search(opening)
-    if said is None:
-        return found.group()
+def _fitted(text_match: re.Match[str]) -> str:
+    opening, inner = text_match.groups()
+    size_match = _SIZE.search(opening)
+    if size_match is None:
+        return text_match.group()
     weight = _WEIGHT.search(opening)
-    size, bold = float(said.group(1)), weight is not None and _is_bold(weight.group(1))
+    size, bold = float(size_match.group(1)), weight is not None and _is_bold(weight.group(1))
 
-    def line(one: re.Match[str]) -> str:
-        return f"{one.group(1)}{_length(one.group(2), size, bold)}>{one.group(2)}"
+    def line(match: re.Match[str]) -> str:
+        return f"{match.group(1)}{_length(match.group(2), size, bold)}>{match.group(2)}"
 
-    return f"{opening}>{_LINE.sub(line, inner)}" if "<" in inner else line(found)
+    return f"{opening}>{_LINE.sub(line, inner)}" if "<" in inner else line(text_match)
 
 
 def _is_bold(weight: str) -> bool:
@@ -68,7 +68,7 @@ def _is_bold(weight: str) -> bool:
 
 
 def _length(escaped: str, size: float, bold: bool) -> str:
-    text = _ENTITY.sub(lambda one: _ENTITIES[one.group()], escaped)
+    text = _ENTITY.sub(lambda entity: _ENTITIES[entity.group()], escaped)
     # One letter has nothing to be set closer.
     known = width(text, size, bold=bold) if len(text) > 1 else None
     return "" if known is None else f' textLength="{known:.1f}" lengthAdjust="spacingAndGlyphs"'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from accelbench.core.rows import Row
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
-
-Row = Mapping[str, Any]
 
 _PEAKS = """
 SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)
@@ -48,9 +47,9 @@ def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
     }
     if not devices:
         return []
-    _, said = database.query(_PEAKS)
-    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in said}
-    return [one for device in sorted(devices) for one in _roofs(*device, measured)]
+    _, peaks = database.query(_PEAKS)
+    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in peaks}
+    return [roof for device in sorted(devices) for roof in _roofs(*device, measured)]
 
 
 def _roofs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 from accelbench.report.charts.font_metrics import FONT
 from accelbench.report.pages.rendering import rendered
@@ -19,7 +19,7 @@ _KNOWN = re.compile("[\x00-\u052f]*")
 _NOBODYS = "\U000f0000"
 
 
-def drawable(text: str, engine: Any) -> str:
+def drawable(text: str, engine: ModuleType) -> str:
     """Text with the letters that would be boxes as their code points, `<U+1F600>`.
 
     Args:
@@ -29,22 +29,23 @@ def drawable(text: str, engine: Any) -> str:
     if _KNOWN.fullmatch(text):
         return text
     return "".join(
-        one if _KNOWN.fullmatch(one) or _has(one, engine) else f"<U+{ord(one):04X}>" for one in text
+        letter if _KNOWN.fullmatch(letter) or _has(letter, engine) else f"<U+{ord(letter):04X}>"
+        for letter in text
     )
 
 
 @cache
-def _has(letter: str, engine: Any) -> bool:
+def _has(letter: str, engine: ModuleType) -> bool:
     """Half a millisecond a letter, once."""
     return _drawn(letter, engine) != _box(engine)
 
 
 @cache
-def _box(engine: Any) -> bytes:
+def _box(engine: ModuleType) -> bytes:
     return _drawn(_NOBODYS, engine)
 
 
-def _drawn(letter: str, engine: Any) -> bytes:
+def _drawn(letter: str, engine: ModuleType) -> bytes:
     svg = rendered("letter.svg", font=FONT, code=ord(letter))
-    found: bytes = engine.svg_to_png(svg, scale=1.0)
-    return found
+    image: bytes = engine.svg_to_png(svg, scale=1.0)
+    return image

@@ -8,10 +8,10 @@ from accelbench.report.charts.chart import Chart
 
 
 def _chart(
-    name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, said: str
+    name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, axis_title: str
 ) -> Chart:
-    asked = Comparison(AXES[axis], figure, said)
-    return Chart(name, title, answers, needs, lambda subject: compared(subject, asked))
+    comparison = Comparison(AXES[axis], figure, axis_title)
+    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
 
 
 _LATENCY = "mean latency of a batch, ms"
@@ -22,7 +22,7 @@ HARDWARE_LATENCY = _chart(
     "how fast each platform is",
     "a model on two platforms",
     "hardware",
-    lambda one: one.latency,
+    lambda point: point.latency,
     _LATENCY,
 )
 HARDWARE_THROUGHPUT = _chart(
@@ -31,7 +31,7 @@ HARDWARE_THROUGHPUT = _chart(
     "how many items a second each platform brings",
     "a model on two platforms",
     "hardware",
-    lambda one: one.throughput,
+    lambda point: point.throughput,
     "throughput, items/s",
 )
 HARDWARE_MEMORY = _chart(
@@ -40,7 +40,7 @@ HARDWARE_MEMORY = _chart(
     "how much memory each platform takes",
     "a model on two platforms, with its memory",
     "hardware",
-    lambda one: one.memory,
+    lambda point: point.memory,
     "peak memory, MB (2^20)",
 )
 PRECISIONS = _chart(
@@ -49,7 +49,7 @@ PRECISIONS = _chart(
     "what a narrower precision brings",
     "a model in two precisions",
     "precision",
-    lambda one: one.latency,
+    lambda point: point.latency,
     _LATENCY,
 )
 FRAMEWORKS = _chart(
@@ -58,7 +58,7 @@ FRAMEWORKS = _chart(
     "which engine is fastest on the same platform",
     "a model by two engines on a platform",
     "runtime",
-    lambda one: one.latency,
+    lambda point: point.latency,
     _LATENCY,
 )
 MODES = _chart(
@@ -67,6 +67,6 @@ MODES = _chart(
     "how much longer a training step takes than an inference step",
     "a model in inference and in training",
     "mode",
-    lambda one: one.latency,
+    lambda point: point.latency,
     _LATENCY,
 )

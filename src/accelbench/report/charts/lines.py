@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import AXES, Key, values
+from accelbench.core.rows import number
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.marks import Record
@@ -42,12 +43,12 @@ def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Li
         points: what may be on lines.
         devices: all devices that there are, of which these may be of a few alone.
     """
-    found: dict[object, list[Point]] = {}
+    groups: dict[object, list[Point]] = {}
     for point in alike_of_each(points, _but_for_its_batch, only=True):
-        found.setdefault(_but_for_its_batch(point), []).append(point)
+        groups.setdefault(_but_for_its_batch(point), []).append(point)
     ordered = [
-        sorted(line, key=lambda one: int(one.row["batch_size"]))
-        for line in found.values()
+        sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
+        for line in groups.values()
         if len(line) > 1
     ]
     if not ordered:
@@ -107,7 +108,7 @@ def way_of(records: Sequence[Record]) -> dict[str, Spec]:
         "color": {**form, "scale": colours},
         "strokeDash": {
             **form,
-            "scale": {"domain": names, "range": [engine_dashes(one) for one in engines]},
+            "scale": {"domain": names, "range": [engine_dashes(engine) for engine in engines]},
         },
         "strokeWidth": {**form, "scale": {"type": "ordinal", "domain": names, "range": widths}},
     }

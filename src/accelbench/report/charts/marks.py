@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.devices import devices_beside, devices_of
 from accelbench.core.rates import unit_of
+from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec
@@ -22,6 +23,8 @@ from accelbench.report.charts.theme import (
     paint,
 )
 
+#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
+#: by names of its own, so no type knows them all.
 Record = dict[str, Any]
 
 #: Figures in a page's notes: four digits, no exponent.
@@ -34,7 +37,7 @@ DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0
 
 
 def record(
-    point: Point, figure: FigureInterval, *, timed: bool = True, rate: bool = False, **more: Any
+    point: Point, figure: FigureInterval, *, timed: bool = True, rate: bool = False, **more: object
 ) -> Record:
     """What a mark shows, as plain values.
 
@@ -74,9 +77,9 @@ def record(
     }
 
 
-def ends(records: Sequence[Mapping[str, Any]]) -> list[float | None]:
+def ends(records: Sequence[Row]) -> list[float | None]:
     """All that an axis has to hold: figures, and the ends of their intervals."""
-    return [one.get(name) for one in records for name in ("value", "low", "high")]
+    return [number(datum, name) for datum in records for name in ("value", "low", "high")]
 
 
 #: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
@@ -86,36 +89,36 @@ COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
 PAINT: Spec = {"field": "paint", "type": "nominal", "scale": None}
 
 
-def kinds(records: Sequence[Mapping[str, Any]]) -> set[str]:
+def kinds(records: Sequence[Row]) -> set[str]:
     """What their figures are: measured, imported and so on."""
-    return {str(one["kind"]) for one in records}
+    return {str(datum["kind"]) for datum in records}
 
 
-def kind_legend(records: Sequence[Mapping[str, Any]], *, bars: bool = False) -> list[Spec]:
+def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
     """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
 
     Nothing where all was measured here.
     """
-    there = kinds(records)
-    if there <= {"measured"}:
+    drawn_kinds = kinds(records)
+    if drawn_kinds <= {"measured"}:
         return []
     legend = {"title": None, "symbolOpacity": 1, "symbolStrokeWidth": 1.5, "symbolSize": 110}
     form = {"field": "kind", "type": "nominal", "legend": legend}
-    fill = kind_paint(there)
-    outline = {"domain": fill["domain"], "range": [INK] * len(there)}
+    fill = kind_paint(drawn_kinds)
+    outline = {"domain": fill["domain"], "range": [INK] * len(drawn_kinds)}
     channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
     if not bars:
-        channels["shape"] = {**form, "scale": kind_scale(there)}
+        channels["shape"] = {**form, "scale": kind_scale(drawn_kinds)}
     shape = {"shape": "square"} if bars else {}
     return [{"mark": {"type": "point", "opacity": 0, **shape}, "encoding": channels}]
 
 
-def hardware_legend(records: Sequence[Mapping[str, Any]]) -> list[Spec]:
+def hardware_legend(records: Sequence[Row]) -> list[Spec]:
     """Which colour is which platform's: unseen marks again.
 
     Nothing where there is one platform alone.
     """
-    names = {str(one["hardware"]) for one in records}
+    names = {str(datum["hardware"]) for datum in records}
     if len(names) < 2:
         return []
     legend = {"title": None, "symbolOpacity": 1, "symbolSize": 110}
@@ -130,18 +133,18 @@ _TOLD = (
 )
 
 
-def tooltip(title: str, records: Sequence[Mapping[str, Any]], field: str = "value") -> list[Spec]:
+def tooltip(title: str, records: Sequence[Row], field: str = "value") -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
-    there = {name for one in records for name, value in one.items() if value not in (None, "")}
+    fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     figures = [(field, title), ("low", "95 % from"), ("high", "95 % to")]
     return [
-        *({"field": name, "type": "nominal"} for name in _TOLD if name in there),
+        *({"field": name, "type": "nominal"} for name in _TOLD if name in fields),
         *(
-            {"field": name, "type": "quantitative", "title": said, "format": _FIGURE}
-            for name, said in figures
-            if name in there
+            {"field": name, "type": "quantitative", "title": label, "format": _FIGURE}
+            for name, label in figures
+            if name in fields
         ),
-        *({"field": n, "type": "quantitative"} for n in ("launches", "samples") if n in there),
+        *({"field": n, "type": "quantitative"} for n in ("launches", "samples") if n in fields),
     ]
 
 
@@ -160,7 +163,7 @@ def dots(encoding: Spec, size: int = 70) -> Spec:
 
 
 def whiskers(
-    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: ChartAxis, **more: Any
+    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, **more: object
 ) -> list[Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
@@ -178,7 +181,7 @@ def whiskers(
     line: Spec = {**usual, "strokeWidth": 1.4, "opacity": 0.7, **more}
     band: Spec = {**usual, "strokeWidth": 9, "opacity": 0.28}
     for other, mark in ((False, line), (True, band)):
-        if not any(one["low"] and (one["kind"] == "predicted") is other for one in records):
+        if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
         reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
@@ -186,30 +189,31 @@ def whiskers(
     return [*layers, *_arrows(records, along, encoding, scale, more)]
 
 
-def beyond(records: Sequence[Mapping[str, Any]], scale: ChartAxis) -> bool:
+def beyond(records: Sequence[Row], scale: ChartAxis) -> bool:
     """Whether an interval goes further than its axis."""
-    return any(_leaves(one, scale, high) for one in records for high in (True, False))
+    return any(_leaves(datum, scale, high) for datum in records for high in (True, False))
 
 
-def cut_off(found: Iterable[bool]) -> list[str]:
+def cut_off(flags: Iterable[bool]) -> list[str]:
     """What a triangle at the edge is, where there is one."""
-    return ["A triangle at the edge: the interval goes further."] if any(found) else []
+    return ["A triangle at the edge: the interval goes further."] if any(flags) else []
 
 
-def _leaves(one: Mapping[str, Any], scale: ChartAxis, high: bool) -> bool:
-    if not one["low"]:
+def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
+    least, most = number(datum, "low"), number(datum, "high")
+    if not least or most is None:
         return False
-    return bool(one["high"] > scale.high if high else one["low"] < scale.low)
+    return most > scale.high if high else least < scale.low
 
 
 def _arrows(
-    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: ChartAxis, more: Spec
+    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, more: Spec
 ) -> Iterable[Spec]:
     edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
     end, form, begin = edges[along]
     forms = {True: (end, form), False: (begin, form.replace("right", "left").replace("up", "down"))}
     for high, (place, shape) in forms.items():
-        gone = [one for one in records if _leaves(one, scale, high)]
+        gone = [datum for datum in records if _leaves(datum, scale, high)]
         if gone:
             mark = {"color": INK, **more, "type": "point", "filled": True, "opacity": 0.9}
             yield {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from accelbench.core.rows import Row
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.theme import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_WIDE, WIDE
 
@@ -31,7 +31,7 @@ class Panel:
 
     title: str
     about: Sequence[str]
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Row]
     layers: Sequence[Spec]
     height: int | Spec | None = None
 
@@ -47,7 +47,7 @@ def arranged(panels: Sequence[Panel], legends: Sequence[Spec] = ()) -> Spec:
     if len(panels) == 1 and not first.title:
         return _view(first, WIDE, HIGH)
     wide, high = (WIDE, HIGH) if len(panels) == 1 else (PANEL_WIDE, PANEL_HIGH)
-    views = [{"title": _title(one), **_view(one, wide, high)} for one in (first, *panels[1:])]
+    views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
     return {"concat": views, "columns": min(len(panels), _COLUMNS), "spacing": 26}
 
 

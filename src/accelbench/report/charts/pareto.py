@@ -41,51 +41,51 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     """Of each (latency, throughput) whether no other is as good in one and better in the other."""
     order = sorted(range(len(places)), key=lambda i: (places[i][0], -places[i][1]))
     best, last = 0.0, -1.0
-    found = [False] * len(places)
+    flags = [False] * len(places)
     for i in order:
         latency, rate = places[i]
-        found[i] = rate > best or (rate == best and latency == last)
+        flags[i] = rate > best or (rate == best and latency == last)
         if rate > best:
             best, last = rate, latency
-    return found
+    return flags
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
     known = [point for point in subject.points if point.latency and point.throughput]
-    timed = [one for one in known if one.timed]
-    asked: dict[Key, list[Point]] = {}
-    for one in timed:
-        asked.setdefault(_work(one), []).append(one)
-    several = [found for found in asked.values() if len(found) > 2]
+    timed = [point for point in known if point.timed]
+    by_work: dict[Key, list[Point]] = {}
+    for cell in timed:
+        by_work.setdefault(_work(cell), []).append(cell)
+    several = [panel for panel in by_work.values() if len(panel) > 2]
     if not several:
         return None
-    shown = sorted(several, key=lambda found: -len(found))[:MOST_PANELS]
-    groups = [_records(found) for found in shown]
-    across = shared(_LATENCY, [[one["ms"] for one in group] for group in groups])
-    up = shared(_THROUGHPUT, [[one["value"] for one in group] for group in groups])
-    there = {_work(found[0]) for found in shown}
-    titles = [safe(found[0].row.get("model"), 36) for found in shown]
-    drawn = [one for found in shown for one in found]
+    shown = sorted(several, key=lambda panel: -len(panel))[:MOST_PANELS]
+    groups = [_records(panel) for panel in shown]
+    across = shared(_LATENCY, [[datum["ms"] for datum in group] for group in groups])
+    up = shared(_THROUGHPUT, [[datum["value"] for datum in group] for group in groups])
+    jobs = {_work(panel[0]) for panel in shown}
+    titles = [safe(panel[0].row.get("model"), 36) for panel in shown]
+    drawn = [point for panel in shown for point in panel]
     named = [
-        in_their_unit(scale, (point.row for point in found))
-        for scale, found in zip(up, shown, strict=True)
+        in_their_unit(scale, (point.row for point in panel))
+        for scale, panel in zip(up, shown, strict=True)
     ]
     panels = [
         Panel(
             title,
-            _named(found, records, drawn, subject.devices),
+            _named(panel, records, drawn, subject.devices),
             records,
             _layers(records, x, y),
         )
-        for title, found, records, x, y in zip(titles, shown, groups, across, named, strict=True)
+        for title, panel, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
     notes = [
         "On the line, numbered: what no other one measured beats in both.",
         *(own_axes(across) or own_axes(up)),
         *left_out(len(several) - len(shown), "panel", advice="name the models to see"),
-        *emulated(sum(not one.timed and _work(one) in there for one in known)),
+        *emulated(sum(not point.timed and _work(point) in jobs for point in known)),
     ]
-    everything = [one for group in groups for one in group]
+    everything = [datum for group in groups for datum in group]
     legends = [*kind_legend(everything), *hardware_legend(everything)]
     return ChartBody(arranged(panels, legends), drawn, notes, everything)
 
@@ -95,34 +95,34 @@ def _work(point: Point) -> Key:
     return (point.machine, kind_of_unit(unit_of(point.row)), *values(point.row, ALIKE))
 
 
-def _records(found: Sequence[Point]) -> list[Record]:
+def _records(points: Sequence[Point]) -> list[Record]:
     """With the number of each that is on the front; what nobody measured, or nobody
     knows well enough, is on none."""
     records = []
-    for point in found:
+    for point in points:
         assert point.latency is not None
         assert point.throughput is not None
         more = {"ms": point.latency.value, "low": None, "high": None}
         records.append(record(point, point.throughput, rate=True) | more)
-    real = [i for i, one in enumerate(found) if one.kind in COMPARABLE and one.usable]
+    real = [i for i, point in enumerate(points) if point.kind in COMPARABLE and point.usable]
     best = front([(records[i]["ms"], records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]
     ranks = {i: n for n, i in enumerate(sorted(on_it, key=lambda i: records[i]["ms"]), 1)}
     return [
-        {**one, "front": i in ranks, "number": ranks.get(i, 0)} for i, one in enumerate(records)
+        {**datum, "front": i in ranks, "number": ranks.get(i, 0)} for i, datum in enumerate(records)
     ]
 
 
 def _named(
-    found: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point], devices: Devices
+    points: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point], devices: Devices
 ) -> list[str]:
     """What each number is: there is no room beside the marks."""
-    ways = varied(found, _WAYS)
-    together = told(found, _TOLD, ways, among=drawn, devices=devices).together
-    numbered = sorted((one["number"], i) for i, one in enumerate(records) if one["front"])
+    ways = varied(points, _WAYS)
+    together = told(points, _TOLD, ways, among=drawn, devices=devices).together
+    numbered = sorted((datum["number"], i) for i, datum in enumerate(records) if datum["front"])
     if not numbered:
         return [together]
-    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, drawn, devices).apart
+    names = told([points[i] for _, i in numbered], _TOLD, ways, 44, drawn, devices).apart
     lines = [f"{number}  {name}" for (number, _), name in zip(numbered, names, strict=True)]
     more = len(lines) - _MOST_NAMED
     rest = [f"and {more} more"] if more > 0 else []
@@ -147,17 +147,19 @@ def _numbers(
     records: Sequence[Record], place: Spec, across: ChartAxis, up: ChartAxis
 ) -> list[Spec]:
     """Above their marks, and below where the one before would be in the way."""
-    on_it = sorted((one for one in records if one["front"]), key=lambda one: one["number"])
+    on_it = sorted(
+        (datum for datum in records if datum["front"]), key=lambda datum: datum["number"]
+    )
     above: list[Record] = []
     below: list[Record] = []
     last = {"above": (-99.0, -99.0), "below": (-99.0, -99.0)}
-    for one in on_it[:_MOST_NAMED]:
-        at = (_pixel(one["ms"], across) * PANEL_WIDE, _pixel(one["value"], up) * PANEL_HIGH)
+    for label in on_it[:_MOST_NAMED]:
+        at = (_pixel(label["ms"], across) * PANEL_WIDE, _pixel(label["value"], up) * PANEL_HIGH)
         side = "above" if _apart(at, last["above"]) else "below"
         if not _apart(at, last[side]):
             continue
         last[side] = at
-        (above if side == "above" else below).append(one)
+        (above if side == "above" else below).append(label)
     mark: Spec = {"type": "text", "fontSize": 11.5, "fontWeight": 600, "color": INK}
     return [
         {
@@ -170,8 +172,8 @@ def _numbers(
     ]
 
 
-def _apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return abs(one[0] - other[0]) > _NEAR or abs(one[1] - other[1]) > _NEAR
+def _apart(place: tuple[float, float], other: tuple[float, float]) -> bool:
+    return abs(place[0] - other[0]) > _NEAR or abs(place[1] - other[1]) > _NEAR
 
 
 def _pixel(value: float, axis: ChartAxis) -> float:

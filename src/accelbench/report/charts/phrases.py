@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from accelbench.core.nouns import counted, digits
+from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 
 #: A name longer than this is cut in its middle: ends tell names apart.
 _LONGEST = 42
 
 
-def safe(text: Any, longest: int = _LONGEST) -> str:
+def safe(text: object, longest: int = _LONGEST) -> str:
     """A name as a picture has room for it, with what is invisible or would act as its code point.
 
     A picture is text of somebody's in an XML file: a zero byte would break it, and U+202E would
@@ -40,10 +40,10 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 _ALL = "accelbench report lists all"
 
 
-def left_out(number: int, one: str, many: str = "", advice: str = _ALL) -> list[str]:
+def left_out(number: int, noun: str, many: str = "", advice: str = _ALL) -> list[str]:
     """That there is more than is drawn, and how to see it; nothing where there is not."""
-    said = counted(number, f"more {one}", f"more {many or f'{one}s'}")
-    return [f"{said} not drawn: {advice}."] if number > 0 else []
+    count = counted(number, f"more {noun}", f"more {many or f'{noun}s'}")
+    return [f"{count} not drawn: {advice}."] if number > 0 else []
 
 
 def emulated(number: int, because: str = "such times mean nothing") -> list[str]:
@@ -55,7 +55,7 @@ def emulated(number: int, because: str = "such times mean nothing") -> list[str]
 OF_A_STAND_IN = "they ran on a stand-in for their device"
 
 
-def days(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def days(rows: Iterable[Row]) -> list[str]:
     """From which day to which they were measured; nothing where nobody knows."""
     known = sorted({str(row["started_at"])[:10] for row in rows if row.get("started_at")})
     if not known:

@@ -34,18 +34,18 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for point in subject.points
         if point.latency and point.metric("flops") and point.metric("bytes_moved")
     ]
-    timed = [one for one in known if one.timed]
+    timed = [point for point in known if point.timed]
     if not timed:
         return None
     shown = timed[:_MOST]
-    records = _numbered([_cell(one) for one in shown])
-    there = {one["hardware"] for one in records}
-    roofs = [roof for roof in subject.roofs if roof.hardware in there]
-    reach = [one["intensity"] for one in records]
+    records = _numbered([_cell(point) for point in shown])
+    hardware = {datum["hardware"] for datum in records}
+    roofs = [roof for roof in subject.roofs if roof.hardware in hardware]
+    reach = [datum["intensity"] for datum in records]
     lines = [line for roof in roofs for line in _roof(roof, reach)]
     notes = ["Operations and bytes are counted from the model, not measured."]
     notes += sorted({f"{safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
-    if bare := sorted(there - {roof.hardware for roof in roofs}):
+    if bare := sorted(hardware - {roof.hardware for roof in roofs}):
         notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
     notes += left_out(len(timed) - _MOST, "configuration")
     notes += emulated(len(known) - len(timed))
@@ -67,18 +67,18 @@ def _numbered(records: Sequence[Record]) -> list[Record]:
     """The same, each with its number: of most operations a second first."""
     order = sorted(range(len(records)), key=lambda i: -records[i]["value"])
     ranks = {i: number for number, i in enumerate(order, 1)}
-    return [{**one, "number": ranks[i]} for i, one in enumerate(records)]
+    return [{**datum, "number": ranks[i]} for i, datum in enumerate(records)]
 
 
 def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) -> list[str]:
     """What each number is: there is no room beside the marks."""
-    order = sorted(zip(records, shown, strict=True), key=lambda one: one[0]["number"])
+    order = sorted(zip(records, shown, strict=True), key=lambda pair: pair[0]["number"])
     named = [point for _, point in order]
-    found = told(named, EVERYTHING, ("model",), 72, devices=devices)
-    lines = [f"{number}  {name}" for number, name in enumerate(found.apart[:_MOST_NAMED], 1)]
+    names = told(named, EVERYTHING, ("model",), 72, devices=devices)
+    lines = [f"{number}  {name}" for number, name in enumerate(names.apart[:_MOST_NAMED], 1)]
     more = len(shown) - len(lines)
     rest = [f"and {more} more, in the table of figures"] if more else []
-    return [*([f"All: {found.together}."] if found.together else []), *lines, *rest]
+    return [*([f"All: {names.together}."] if names.together else []), *lines, *rest]
 
 
 def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
@@ -103,11 +103,11 @@ def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
 
 def _body(records: Sequence[Record], lines: Sequence[Record]) -> Spec:
     everything = [*records, *lines]
-    x = axis(_X, [one["intensity"] for one in everything], log=True).of("intensity")
-    heights = [one.get(name) for one in everything for name in ("value", "limit")]
+    x = axis(_X, [datum["intensity"] for datum in everything], log=True).of("intensity")
+    heights = [datum.get(name) for datum in everything for name in ("value", "limit")]
     up = axis(_Y, heights, log=True)
-    told = [*tooltip(_Y, records), {"field": "intensity", "title": _X, "format": ",.3~r"}]
-    marks = dots({"x": x, "y": up.of("value"), "tooltip": told}, 50)
+    fields = [*tooltip(_Y, records), {"field": "intensity", "title": _X, "format": ",.3~r"}]
+    marks = dots({"x": x, "y": up.of("value"), "tooltip": fields}, 50)
     marks["encoding"]["opacity"] = {"value": 0.85}
     numbers: Spec = {
         "transform": [{"filter": f"datum.number <= {_MOST_NAMED}"}],
@@ -123,7 +123,7 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
     """Each in its platform's colour, with its name on its flat: a legend would be far off."""
     if not lines:
         return []
-    names = list(dict.fromkeys(one["roof"] for one in lines))
+    names = list(dict.fromkeys(datum["roof"] for datum in lines))
     dash: Spec = {
         "field": "roof",
         "type": "nominal",
@@ -135,12 +135,12 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {"x": x, "y": y, "stroke": COLOUR, "strokeDash": dash},
     }
-    said: Spec = {
-        "data": {"values": [one for one in lines if one["end"]]},
+    label: Spec = {
+        "data": {"values": [datum for datum in lines if datum["end"]]},
         "mark": {"type": "text", "align": "right", "dy": -7, "fontSize": 11.5, "color": INK},
         "encoding": {"x": x, "y": y, "text": {"field": "roof"}},
     }
-    return [line, said]
+    return [line, label]
 
 
 ROOFLINE = Chart(

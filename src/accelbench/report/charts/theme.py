@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import Any
 from zlib import crc32
 
 from accelbench.analysis.points import KINDS
 from accelbench.core.cards import cards
+from accelbench.core.rows import Json
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.colours import colour_of
+from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.font_metrics import FONT
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -24,7 +25,7 @@ WIDE, HIGH = 520, 300
 PANEL_WIDE, PANEL_HIGH = 250, 170
 _LONGEST_LINE = 96
 
-CONFIG: Mapping[str, Any] = {
+CONFIG: Json = {
     "background": PAPER,
     "font": FONT,
     "padding": 14,
@@ -65,7 +66,7 @@ CONFIG: Mapping[str, Any] = {
 }
 
 #: Of panels; the picture's own is larger.
-PANEL_TITLE: Mapping[str, Any] = {
+PANEL_TITLE: Json = {
     "anchor": "start",
     "frame": "group",
     "fontSize": 13.5,
@@ -88,14 +89,14 @@ def wrapped(text: str) -> list[str]:
     return wrap(text, _LONGEST_LINE) or [""]
 
 
-def hardware_scale(names: Iterable[str]) -> dict[str, Any]:
+def hardware_scale(names: Iterable[str]) -> Spec:
     """Each platform in its own colour, in the design's order."""
     order = {name: place for place, name in enumerate(HARDWARE)}
     domain = sorted(set(names), key=lambda name: (order.get(name, len(order)), name))
     return {"domain": domain, "range": [colour_of(name) for name in domain]}
 
 
-def dash_scale(names: Sequence[str]) -> dict[str, Any]:
+def dash_scale(names: Sequence[str]) -> Spec:
     """Lines told apart without colour."""
     return {"domain": list(names), "range": [_DASHES[i % len(_DASHES)] for i in range(len(names))]}
 
@@ -107,16 +108,16 @@ def engine_dashes(engine: str) -> list[int]:
     return [*own] or _DASHES[crc32(engine.encode()) % len(_DASHES)]
 
 
-def kind_scale(kinds: Iterable[str]) -> dict[str, Any]:
+def kind_scale(kinds: Iterable[str]) -> Spec:
     """The forms of those kinds that are there."""
-    there = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": there, "range": [SHAPES[kind] for kind in there]}
+    domain = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": domain, "range": [SHAPES[kind] for kind in domain]}
 
 
-def kind_paint(kinds: Iterable[str]) -> dict[str, Any]:
+def kind_paint(kinds: Iterable[str]) -> Spec:
     """The fillings of those kinds, for a legend."""
-    there = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": there, "range": [_filled(INK, kind) for kind in there]}
+    domain = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": domain, "range": [_filled(INK, kind) for kind in domain]}
 
 
 def paint(hardware: str, kind: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from accelbench.report.charts.axes import Spec
 
 #: Distances of lines: seconds, then months.
 _SECONDS = (
@@ -41,32 +42,32 @@ def lines(first: datetime, last: datetime, most: int) -> list[tuple[datetime, li
     Below the first one, and wherever it is another, stands what the upper row leaves out: the day
     below hours, the year below days and months.
     """
-    found, upper, lower = _placed(first, last, most)
-    told = []
+    ticks, upper, lower = _placed(first, last, most)
+    labels = []
     before = ""
-    for one in found:
-        below = f"{one:{lower}}" if lower else ""
-        told.append((one, [f"{one:{upper}}", *([below] if below != before else [])]))
+    for tick in ticks:
+        below = f"{tick:{lower}}" if lower else ""
+        labels.append((tick, [f"{tick:{upper}}", *([below] if below != before else [])]))
         before = below
-    return told
+    return labels
 
 
-def axis(moments: Sequence[str], most: int) -> dict[str, Any]:
+def axis(moments: Sequence[str], most: int) -> Spec:
     """What an axis of these moments says; left to the program that draws where one is none."""
-    known = [found for moment in moments if (found := utc(moment)) is not None]
+    known = [instant for moment in moments if (instant := utc(moment)) is not None]
     if not known or len(known) < len(moments):
         return {"tickCount": most}
     ticks = lines(min(known), max(known), most)
     # Plain numbers would be turned into dates by a function that a page's interpreter has wrong.
-    places = {"expr": f"[{', '.join(str(_thousandths(one)) for one, _ in ticks)}]"}
+    places = {"expr": f"[{', '.join(str(_thousandths(tick)) for tick, _ in ticks)}]"}
     return {"values": places, "labelExpr": _words(ticks)}
 
 
 def _words(ticks: Sequence[tuple[datetime, list[str]]]) -> str:
     """An expression that says a line's words."""
     chosen = (
-        f"toNumber(datum.value) === {_thousandths(one)} ? [{', '.join(map(repr, rows))}] : "
-        for one, rows in ticks
+        f"toNumber(datum.value) === {_thousandths(tick)} ? [{', '.join(map(repr, rows))}] : "
+        for tick, rows in ticks
     )
     return f"{''.join(chosen)}''"
 
@@ -75,37 +76,37 @@ def _placed(first: datetime, last: datetime, most: int) -> tuple[list[datetime],
     """The places, and how the upper and the lower row are written."""
     for step in _SECONDS:
         if (last - first).total_seconds() / step < most + 1:
-            found = _every(step, first, last)
-            if len(found) <= most:
+            ticks = _every(step, first, last)
+            if len(ticks) <= most:
                 clock = "%H:%M:%S" if step < 60 else "%H:%M"
                 upper, lower = (clock, "%Y-%m-%d") if step < _DAY else ("%d %b", "%Y")
-                return found or [first], upper if found else "%Y-%m-%d", lower if found else ""
+                return ticks or [first], upper if ticks else "%Y-%m-%d", lower if ticks else ""
     for months in _MONTHS:
-        found = list(_monthly(months, first, last))
+        ticks = list(_monthly(months, first, last))
         # What comes before the first January is of a year too.
-        if not found or found[0] - first > _ROOM * (last - first):
-            found = [first, *found]
-        if len(found) <= most:
+        if not ticks or ticks[0] - first > _ROOM * (last - first):
+            ticks = [first, *ticks]
+        if len(ticks) <= most:
             break
-    return (found, "%b", "%Y") if months < 12 else (found, "%Y", "")
+    return (ticks, "%b", "%Y") if months < 12 else (ticks, "%Y", "")
 
 
 def _every(step: int, first: datetime, last: datetime) -> list[datetime]:
     begin = _MONDAY if step > _DAY else _EPOCH
     number = -(-int((first - begin).total_seconds()) // step)
-    found = []
-    while (one := begin + timedelta(seconds=number * step)) <= last:
-        if one >= first:
-            found.append(one)
+    ticks = []
+    while (tick := begin + timedelta(seconds=number * step)) <= last:
+        if tick >= first:
+            ticks.append(tick)
         number += 1
-    return found
+    return ticks
 
 
 def _monthly(months: int, first: datetime, last: datetime) -> Iterator[datetime]:
     number = (first.year * 12 + first.month - 1) // months * months
-    while (one := datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)) <= last:
-        if one >= first:
-            yield one
+    while (tick := datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)) <= last:
+        if tick >= first:
+            yield tick
         number += months
 
 

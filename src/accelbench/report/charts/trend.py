@@ -59,7 +59,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     abouts = told(rows, _TOLD, COMMON, 64, devices=subject.devices).apart
     moments = sorted(said(point.moment) for series_ in shown for point in series_.points)
     wide = WIDE if len(shown) == 1 else PANEL_WIDE
-    panels = [_panel(*one, moments, wide) for one in zip(shown, names, abouts, strict=True)]
+    panels = [_panel(*triple, moments, wide) for triple in zip(shown, names, abouts, strict=True)]
     records = [record for panel in panels for record in panel.records]
     notes = _about(shown)
     if any(series_.course and series_.course.steps for series_ in shown):
@@ -107,9 +107,9 @@ def _of_software(shown: Sequence[Series]) -> list[str]:
 def _answers(shown: Sequence[Series]) -> list[str]:
     """What cannot be read off the lines: whether they are judged, and what nobody can tell."""
     if len(shown) == 1:
-        (one,) = shown
-        seen = one.answer in (Judgement.WORSE, Judgement.BETTER)
-        return [] if seen else [f"{one.said[:1].upper()}{one.said[1:]}."]
+        (series,) = shown
+        seen = series.answer in (Judgement.WORSE, Judgement.BETTER)
+        return [] if seen else [f"{series.said[:1].upper()}{series.said[1:]}."]
     answers = Counter(
         NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in shown
     )
@@ -119,30 +119,30 @@ def _answers(shown: Sequence[Series]) -> list[str]:
     ]
 
 
-def _panel(one: Series, name: str, about: str, moments: Sequence[str], wide: int) -> Panel:
+def _panel(series: Series, name: str, about: str, moments: Sequence[str], wide: int) -> Panel:
     """One series: its points, the levels between its steps, and what happened."""
-    records = _points(one)
-    metric = one.metric
-    values = [point.value for point in one.points]
+    records = _points(series)
+    metric = series.metric
+    values = [point.value for point in series.points]
     unit = metric.header.removeprefix(metric.name).strip() or metric.header
-    steps = _steps(one, moments, wide)
+    steps = _steps(series, moments, wide)
     high = HIGH if wide == WIDE else PANEL_HIGH
     rows = max((step["row"] for step in steps), default=-1) + 1
     scale = axis(f"{metric.title}, {unit}", values, zero=False).with_room(rows * _ROW / high)
     x = _x(moments, wide)
-    return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(one, scale, x)])
+    return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(series, scale, x)])
 
 
-def _points(one: Series) -> list[Record]:
+def _points(series: Series) -> list[Record]:
     # Before the first point nothing is known, and after the last: neither came back.
-    spikes = {spike.at for spike in one.course.spikes} if one.course else set()
-    spikes -= {0, len(one.points) - 1}
-    kind = str(one.row.get("provenance") or "measured")
-    software = {at: safe(in_short(what), _LONGEST) for at, what in one.software_changes}
+    spikes = {spike.at for spike in series.course.spikes} if series.course else set()
+    spikes -= {0, len(series.points) - 1}
+    kind = str(series.row.get("provenance") or "measured")
+    software = {at: safe(in_short(what), _LONGEST) for at, what in series.software_changes}
     return [
         {
-            "model": safe(one.row.get("model")),
-            "hardware": safe(one.row.get("hardware")),
+            "model": safe(series.row.get("model")),
+            "hardware": safe(series.row.get("hardware")),
             "moment": said(point.moment),
             "value": point.value,
             "run": safe(point.run_id),
@@ -151,22 +151,24 @@ def _points(one: Series) -> list[Record]:
             "alone": place in spikes,
             "software": software.get(place, ""),
             "kind": kind,
-            "colour": colour_of(str(one.row.get("hardware"))),
-            "paint": paint(str(one.row.get("hardware")), kind),
+            "colour": colour_of(str(series.row.get("hardware"))),
+            "paint": paint(str(series.row.get("hardware")), kind),
         }
-        for place, point in enumerate(one.points)
+        for place, point in enumerate(series.points)
     ]
 
 
-def _levels(one: Series) -> list[Record]:
-    steps = one.course.steps if one.course else ()
-    found: list[Record] = []
-    edges = sorted({0, *(step.at for step in steps), *(part.at for part in one.partings)})
-    for begin, end in pairwise([*edges, len(one.points)]):
-        part = one.points[begin:end]
+def _levels(series: Series) -> list[Record]:
+    steps = series.course.steps if series.course else ()
+    levels: list[Record] = []
+    edges = sorted({0, *(step.at for step in steps), *(part.at for part in series.partings)})
+    for begin, end in pairwise([*edges, len(series.points)]):
+        part = series.points[begin:end]
         middle = median(point.value for point in part)
-        found += ({"moment": said(point.moment), "level": middle, "piece": begin} for point in part)
-    return found
+        levels += (
+            {"moment": said(point.moment), "level": middle, "piece": begin} for point in part
+        )
+    return levels
 
 
 def _x(moments: Sequence[str], wide: int) -> Spec:
@@ -180,11 +182,11 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
     }
 
 
-def _layers(one: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
+def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
     y = scale.of("value")
     return [
         {
-            "data": {"values": _levels(one)},
+            "data": {"values": _levels(series)},
             "mark": {"type": "line", "strokeWidth": 1.6, "color": INK, "opacity": 0.75},
             "encoding": {
                 "x": x,
@@ -217,14 +219,14 @@ def _layers(one: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
     ]
 
 
-def _steps(one: Series, moments: Sequence[str], wide: int) -> list[Record]:
+def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
     """Steps and changes of software, each with where it is written: in a row in which no other one
     is in its way.
     """
-    found: list[Record] = []
+    records: list[Record] = []
     rows: list[float] = []
-    for at, mark in sorted([*_changes(one), *_of_versions(one)], key=lambda told: told[0]):
-        point = one.points[at]
+    for at, mark in sorted([*_changes(series), *_of_versions(series)], key=lambda pair: pair[0]):
+        point = series.points[at]
         text = mark["step"]
         long = (width(text, _SIZE) or 0.0) + 2 * _GAP
         place = _PADDING + _share(point.moment, moments) * (wide - 2 * _PADDING)
@@ -233,7 +235,7 @@ def _steps(one: Series, moments: Sequence[str], wide: int) -> list[Record]:
         row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
         if row < _MOST_ROWS:
             rows[row : row + 1] = [begin + long]
-        found.append(
+        records.append(
             {
                 "moment": said(point.moment),
                 "said": text if row < _MOST_ROWS else "",
@@ -243,35 +245,35 @@ def _steps(one: Series, moments: Sequence[str], wide: int) -> list[Record]:
                 "left": left,
             }
         )
-    return found
+    return records
 
 
-def _changes(one: Series) -> Iterable[tuple[int, Record]]:
-    for step in one.course.steps if one.course else ():
-        worse = (step.share > 0) == one.metric.lower_is_better
+def _changes(series: Series) -> Iterable[tuple[int, Record]]:
+    for step in series.course.steps if series.course else ():
+        worse = (step.share > 0) == series.metric.lower_is_better
         verdict, colour = ("worse", ALERT) if worse else ("better", BETTER)
-        if not worse and one.doubt_of(step.at):
+        if not worse and series.doubt_of(step.at):
             verdict, colour = str(Judgement.CANNOT_TELL), INK
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
-def _places(told: Course) -> list[int]:
-    return [step.at for step in told.steps]
+def _places(course: Course) -> list[int]:
+    return [step.at for step in course.steps]
 
 
-def _of_versions(one: Series) -> Iterable[tuple[int, Record]]:
-    for parting in one.partings[-_MOST_MARKS:]:
+def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
+    for parting in series.partings[-_MOST_MARKS:]:
         text = safe(parting.said, _LONGEST)
         yield parting.at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
-    for at, what in one.software_changes[-_MOST_MARKS:]:
+    for at, what in series.software_changes[-_MOST_MARKS:]:
         text = safe(in_short(what), _LONGEST)
         yield at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
 
 
 def _share(moment: str, moments: Sequence[str]) -> float:
     """How far along the axis of time."""
-    ends = [utc(one) for one in (moments[0], moment, moments[-1])]
-    known = [one.timestamp() for one in ends if one is not None]
+    ends = [utc(stamp) for stamp in (moments[0], moment, moments[-1])]
+    known = [end.timestamp() for end in ends if end is not None]
     if len(known) < len(ends) or known[0] == known[-1]:
         return 0.5
     return (known[1] - known[0]) / (known[-1] - known[0])

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING, SHAPES
@@ -17,6 +16,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.cards import engine_packages
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.report.charts.phrases import safe
 
@@ -85,11 +85,11 @@ Devices = Mapping[str, Collection[str]]
 
 def devices_on(points: Iterable[Point]) -> Devices:
     """The devices that points are of, by platform."""
-    found: dict[str, set[str]] = {}
+    devices: dict[str, set[str]] = {}
     for point in points:
         if point.row.get("device_name"):
-            found.setdefault(_platform(point), set()).add(str(point.row["device_name"]))
-    return found
+            devices.setdefault(_platform(point), set()).add(str(point.row["device_name"]))
+    return devices
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def told(
     mixed = len({point.kind for point in whole}) > 1
     kinds = [_kind(point) if mixed else "" for point in points]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
-    apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
+    apart = [_with_kind(*pair, mixed) for pair in zip(names, points, strict=True)]
     common = [
         name
         for name in (*COMMON, _SCENARIO)
@@ -152,7 +152,7 @@ def told(
     return PointNames(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 
-def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def cells(rows: Sequence[Row]) -> list[str]:
     """A name for each of several results: its model, and what tells it apart."""
     points = [Point([row], "") for row in rows]
     return [*told(points, EVERYTHING, ("model",), 64).apart] if points else []
@@ -167,11 +167,11 @@ def varied(points: Sequence[Point], columns: Iterable[str]) -> list[str]:
 def unique(names: Sequence[str]) -> list[str]:
     """The same, those that are alike with a number: marks of one name would lie on each other."""
     seen: Counter[str] = Counter()
-    found = []
+    labels = []
     for name in names:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        labels.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return labels
 
 
 def _kind(point: Point) -> str:
@@ -184,9 +184,7 @@ def _with_kind(name: str, point: Point, mixed: bool) -> str:
     return f"{name}{_kind(point)}" if name else point.kind
 
 
-def _fitting(
-    rows: Sequence[Mapping[str, Any]], chosen: Sequence[str], rooms: Sequence[int]
-) -> list[str]:
+def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -> list[str]:
     """Names; one without its software where there is no room, and the rest is of nothing else."""
     whole = [_joined(row, chosen) for row in rows]
     short = [_joined(row, [name for name in chosen if name != SOFTWARE]) for row in rows]
@@ -199,13 +197,13 @@ def _fitting(
 
 def _cut(names: Sequence[str], kinds: Sequence[str], longest: int) -> list[str]:
     """Names of a length, their kinds' words included; what tells them apart stays."""
-    found = [safe(n, longest - len(kind)) for n, kind in zip(names, kinds, strict=True)]
+    cuts = [safe(n, longest - len(kind)) for n, kind in zip(names, kinds, strict=True)]
     alike: dict[str, set[str]] = {}
-    for short, name in zip(found, names, strict=True):
+    for short, name in zip(cuts, names, strict=True):
         alike.setdefault(short, set()).add(name)
     return [
         safe(_from_where_they_differ(name, alike[short]), longest - len(kind))
-        for short, name, kind in zip(found, names, kinds, strict=True)
+        for short, name, kind in zip(cuts, names, kinds, strict=True)
     ]
 
 
@@ -221,14 +219,12 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
     return f"…{name[begin:]}" if begin > 1 else name
 
 
-def _named(
-    points: Sequence[Point], among: Sequence[Point], devices: Devices | None
-) -> list[dict[str, Any]]:
+def _named(points: Sequence[Point], among: Sequence[Point], devices: Devices | None) -> list[Row]:
     """Their rows with what no column says: place and machine."""
-    there = devices_on(among) if devices is None else devices
+    by_platform = devices_on(among) if devices is None else devices
     several = {
         platform: Counter(map(short_device, names))
-        for platform, names in there.items()
+        for platform, names in by_platform.items()
         if len(names) > 1
     }
     alone = len({_platform(point) for point in among}) == 1
@@ -239,13 +235,13 @@ def _named(
     ]
     return [
         {
-            **one.row,
-            SOFTWARE: _software(one, versions),
+            **point.row,
+            SOFTWARE: _software(point, versions),
             PLACE: place,
-            DEVICES: devices_beside(one.row, place),
-            "machine": one.machine.split(" (")[0],
+            DEVICES: devices_beside(point.row, place),
+            "machine": point.machine.split(" (")[0],
         }
-        for one, place in zip(points, places, strict=True)
+        for point, place in zip(points, places, strict=True)
     ]
 
 
@@ -255,28 +251,29 @@ def _versions(among: Sequence[Point]) -> list[str]:
     What a submission says of itself in words tells apart what ran alike on one device.
     """
     ran = {(point.row.get("device_name"), software(point.row)) for point in among}
-    every = [{_DEVICE: device, **dict(said)} for device, said in ran]
-    names = sorted({name for one in every for name in one} - {_DEVICE})
+    every = [{_DEVICE: device, **dict(versions)} for device, versions in ran]
+    names = sorted({name for environment in every for name in environment} - {_DEVICE})
     ours = sorted((name for name in names if name not in DESCRIBING), key=_base)
     theirs = sorted((name for name in names if name in DESCRIBING), key=_WORDY.__contains__)
-    return [*(found := _telling(every, ours, ())), *_telling(every, theirs, (_DEVICE, *found))]
+    return [
+        *(own_names := _telling(every, ours, ())),
+        *_telling(every, theirs, (_DEVICE, *own_names)),
+    ]
 
 
-def _telling(
-    every: Sequence[Mapping[str, Any]], names: Iterable[str], known: Sequence[str]
-) -> list[str]:
+def _telling(every: Sequence[Row], names: Iterable[str], known: Sequence[str]) -> list[str]:
     """Of some names as few as tell apart what others leave alike."""
 
     def apart(by: Iterable[str]) -> int:
         chosen = tuple(by)
-        return len({tuple(one.get(name) for name in chosen) for one in every})
+        return len({tuple(environment.get(name) for name in chosen) for environment in every})
 
     chosen: list[str] = []
-    told = apart(known)
+    count = apart(known)
     for name in names:
         now = apart((*known, *chosen, name))
-        if now > told:
-            chosen, told = [*chosen, name], now
+        if now > count:
+            chosen, count = [*chosen, name], now
     return chosen
 
 
@@ -287,8 +284,8 @@ def _base(name: str) -> bool:
 
 def _software(point: Point, names: Sequence[str]) -> str:
     ran = dict(software(point.row))
-    said = [f"{name.rpartition('.')[2]} {ran[name]}" for name in names if name in ran]
-    return ", ".join(said[:_MOST_NAMED])
+    versions = [f"{name.rpartition('.')[2]} {ran[name]}" for name in names if name in ran]
+    return ", ".join(versions[:_MOST_NAMED])
 
 
 def _place(point: Point, several: Mapping[str, Mapping[str, int]], alone: bool) -> str:
@@ -303,19 +300,19 @@ def _platform(point: Point) -> str:
     return str(point.row.get("hardware"))
 
 
-def _joined(row: Mapping[str, Any], names: Iterable[str]) -> str:
+def _joined(row: Row, names: Iterable[str]) -> str:
     """Their words; "openvino" and not "openvino · openvino"."""
     words = (_word(name, row.get(name)) for name in names)
     return " · ".join(dict.fromkeys(word for word in words if word))
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: object) -> str:
     if value is None or value == {}:
         return ""
     if isinstance(value, bool):
         return _SHORT.get(name, name) if value else f"not {name}"
     if isinstance(value, Mapping):
-        return " ".join(f"{key.rpartition('.')[2]} {one}" for key, one in value.items())
+        return " ".join(f"{key.rpartition('.')[2]} {setting}" for key, setting in value.items())
     if name in _BARE:
         return str(value)
     return f"{_SHORT.get(name, name.replace('_', ' '))} {value}"

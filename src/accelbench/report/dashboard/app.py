@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
-from accelbench.report.dashboard.guard import AccessRule, App, Guard
+from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
@@ -24,7 +25,7 @@ _SHARED: list[str | tuple[str, str]] = [("accelbench.report.pages", "styles")]
 
 def application(
     database: Database, door: AccessRule | None = None, keeper: SnapshotKeeper | None = None
-) -> App:
+) -> ASGIApp:
     """The dashboard of a store.
 
     Args:
@@ -42,9 +43,9 @@ def _pages(site: Site) -> Starlette:
     downloads = Downloads(site, pages)
 
     def failed(request: Request, error: Exception) -> Response:
-        status, said, headers = _said(error)
+        status, message, headers = _said(error)
         return site.page(
-            request, "sentence.html", status=status, headers=headers, said=said, snapshot=None
+            request, "sentence.html", status=status, headers=headers, said=message, snapshot=None
         )
 
     made = Starlette(
@@ -83,6 +84,6 @@ def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
     if isinstance(error, AccelbenchError):
         return 503, str(error), {}
     if isinstance(error, HTTPException):
-        told = {404: "There is no such page."}
-        return error.status_code, told.get(error.status_code, str(error.detail)), {}
+        messages = {404: "There is no such page."}
+        return error.status_code, messages.get(error.status_code, str(error.detail)), {}
     return 500, f"Something unexpected happened: {type(error).__name__}.", {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
 from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
@@ -81,19 +80,21 @@ class PageQuery:
 
     def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
         """The same as an address says it; what is as it is anyway is left out."""
-        found = [("model", self.model)] if self.model else []
-        found += [(name, one) for name in FACETS for one in self.chosen.get(name, ())]
-        found += [(name, day) for name, day in (("from", self.since), ("to", self.until)) if day]
+        parameters = [("model", self.model)] if self.model else []
+        parameters += [(name, choice) for name in FACETS for choice in self.chosen.get(name, ())]
+        parameters += [
+            (name, day) for name, day in (("from", self.since), ("to", self.until)) if day
+        ]
         if order and (self.sort, self.falling) != ("model", False):
-            found.append(("sort", f"{'-' * self.falling}{self.sort}"))
+            parameters.append(("sort", f"{'-' * self.falling}{self.sort}"))
         if order and self.page > 1:
-            found.append(("page", str(self.page)))
-        return found + ([("cell", key) for key in self.cells] if picked else [])
+            parameters.append(("page", str(self.page)))
+        return parameters + ([("cell", key) for key in self.cells] if picked else [])
 
     def query(self, *, order: bool = True, picked: bool = True) -> str:
         """What stands behind an address, with its question mark; empty where it says nothing."""
-        said = urlencode(self.pairs(order=order, picked=picked))
-        return f"?{said}" if said else ""
+        text = urlencode(self.pairs(order=order, picked=picked))
+        return f"?{text}" if text else ""
 
     def ordered(self, sort: str) -> PageQuery:
         """By another column; by the same one, the other way round."""
@@ -115,10 +116,10 @@ class PageQuery:
             page=1,
         )
 
-    def where(self, but: str = "") -> tuple[str, list[Any]]:
+    def where(self, but: str = "") -> tuple[str, list[str]]:
         """As SQL over cells and its parameters; one facet may be left out, to count its values."""
         parts: list[str] = ["true"]
-        values: list[Any] = []
+        values: list[str] = []
         if self.model:
             parts.append("contains(lower(model), ?)")
             values.append(self.model.lower())
@@ -138,7 +139,7 @@ class PageQuery:
     def order(self) -> str:
         """As SQL over cells: what is not known comes last, whichever way round."""
         way = "DESC" if self.falling else "ASC"
-        first = ", ".join(f"{one} {way} NULLS LAST" for one in ORDERS[self.sort].split(", "))
+        first = ", ".join(f"{column} {way} NULLS LAST" for column in ORDERS[self.sort].split(", "))
         return f"{first}, {_THEN}"
 
 
@@ -152,49 +153,51 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
     Raises:
         UsageError: A value is none that there is.
     """
-    said: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for name, value in pairs:
         if value:
-            said.setdefault(name, []).append(value)
-    chosen = {name: _known(name, said[name], known) for name in FACETS if said.get(name)}
-    since, until = (_day(name, said) for name in ("from", "to"))
+            parameters.setdefault(name, []).append(value)
+    chosen = {
+        name: _known(name, parameters[name], known) for name in FACETS if parameters.get(name)
+    }
+    since, until = (_day(name, parameters) for name in ("from", "to"))
     if since and until and since > until:
         raise UsageError(f"{since} is after {until}.", "Give the earlier day first.")
-    sort = _last(said, "sort") or "model"
+    sort = _last(parameters, "sort") or "model"
     if sort.removeprefix("-") not in ORDERS:
         raise UsageError(
             f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
         )
     return PageQuery(
-        model=_last(said, "model")[:200],
+        model=_last(parameters, "model")[:200],
         chosen=chosen,
         since=since,
         until=until,
         sort=sort.removeprefix("-"),
         falling=sort.startswith("-"),
-        page=_page(_last(said, "page") or "1"),
-        cells=tuple(dict.fromkeys(said.get("cell", ())))[:_MOST_CHOSEN],
+        page=_page(_last(parameters, "page") or "1"),
+        cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:_MOST_CHOSEN],
     )
 
 
-def _last(said: Mapping[str, Sequence[str]], name: str) -> str:
-    return said[name][-1] if said.get(name) else ""
+def _last(parameters: Mapping[str, Sequence[str]], name: str) -> str:
+    return parameters[name][-1] if parameters.get(name) else ""
 
 
 def _known(name: str, values: Sequence[str], known: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    there = known.get(name, ())
+    choices = known.get(name, ())
     for value in values[:_MOST_VALUES]:
-        if value not in there:
-            listed = ", ".join(safe(one) for one in there[:_LISTED]) or "none"
-            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+        if value not in choices:
+            listed = ", ".join(safe(choice) for choice in choices[:_LISTED]) or "none"
+            more = f" and {len(choices) - _LISTED} more" if len(choices) > _LISTED else ""
             raise UsageError(
                 f"No result has {name} {in_quotes(safe(value))}.", f"There are: {listed}{more}."
             )
     return tuple(dict.fromkeys(values[:_MOST_VALUES]))
 
 
-def _day(name: str, said: Mapping[str, Sequence[str]]) -> str:
-    value = _last(said, name)
+def _day(name: str, parameters: Mapping[str, Sequence[str]]) -> str:
+    value = _last(parameters, name)
     if not value:
         return ""
     try:

@@ -5,16 +5,36 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
+from accelbench.core.rows import Json, Row, number, texts
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshot import Snapshot
 
-Cell = Mapping[str, Any]
 #: Values of a facet that a form shows; more are found by the search for models.
 MOST_CHOICES = 60
+
+
+class Cell(TypedDict, total=False):
+    """A row of the snapshot's table of cells: of its columns those that are read by name."""
+
+    key: str
+    kind: str
+    model: str
+    mode: str
+    batch_size: int | None
+    machine: str | None
+    run_id: str | None
+    series_key: str | None
+    results: list[str]  # the ids of its launches
+    launches: int
+    failed: int
+    wrong: bool
+    options: Json
+    versions: str | None  # JSON
+    apart: str  # what tells it from others beside it
 
 
 @dataclass(frozen=True)
@@ -43,9 +63,9 @@ class CellPage:
         return max(1, -(-self.count // PAGE))
 
 
-def found(snapshot: Snapshot, asked: PageQuery) -> CellPage:
+def found(snapshot: Snapshot, query: PageQuery) -> CellPage:
     """A page of the cells, and what all of them are."""
-    where, values = asked.where()
+    where, values = query.where()
     counts = snapshot.ask(
         "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed,"  # noqa: S608
         f" list(DISTINCT model) AS models, list(DISTINCT hardware) AS hardware FROM cell"
@@ -53,74 +73,79 @@ def found(snapshot: Snapshot, asked: PageQuery) -> CellPage:
         values,
     )
     return CellPage(
-        page(snapshot, asked),
-        sum(one["cells"] for one in counts),
-        len({name for one in counts for name in one["models"]}),
-        len({name for one in counts for name in one["hardware"]}),
-        {str(one["kind"]): int(one["cells"]) for one in counts},
-        sum(one["failed"] for one in counts),
+        page(snapshot, query),
+        sum(_count(row, "cells") for row in counts),
+        len({name for row in counts for name in texts(row, "models")}),
+        len({name for row in counts for name in texts(row, "hardware")}),
+        {str(row["kind"]): _count(row, "cells") for row in counts},
+        sum(_count(row, "failed") for row in counts),
     )
 
 
-def page(snapshot: Snapshot, asked: PageQuery, size: int = PAGE) -> list[dict[str, Any]]:
+def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
     """The cells of one page, in the order that was asked for."""
-    where, values = asked.where()
+    where, values = query.where()
     return told_apart(
-        snapshot.ask(
+        _cells(
+            snapshot,
             f"SELECT * EXCLUDE (results, series) FROM cell WHERE {where}"  # noqa: S608
-            f" ORDER BY {asked.order} LIMIT {size} OFFSET {(asked.page - 1) * size}",
+            f" ORDER BY {query.order} LIMIT {size} OFFSET {(query.page - 1) * size}",
             values,
         )
     )
 
 
-def every(snapshot: Snapshot, asked: PageQuery) -> list[dict[str, Any]]:
+def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
     """All cells of what was asked for, for a file."""
-    where, values = asked.where()
-    return snapshot.ask(
-        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {asked.order}",  # noqa: S608
+    where, values = query.where()
+    return _cells(
+        snapshot,
+        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {query.order}",  # noqa: S608
         values,
     )
 
 
-def drawn(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
+def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
     """The first cells that have figures, for pictures."""
-    where, values = asked.where()
-    return snapshot.ask(
+    where, values = query.where()
+    return _cells(
+        snapshot,
         f"SELECT * FROM cell WHERE {where} AND status = 'ok'"  # noqa: S608
         " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
-        f" ORDER BY {asked.order} LIMIT {most}",
+        f" ORDER BY {query.order} LIMIT {most}",
         values,
     )
 
 
-def with_history(snapshot: Snapshot, asked: PageQuery, most: int) -> tuple[list[Cell], int]:
+def with_history(snapshot: Snapshot, query: PageQuery, most: int) -> tuple[list[Cell], int]:
     """A page of the lines that have several runs, and how many there are.
 
     A line goes through versions, of which each is a cell of its own: its newest stands for it.
     """
-    where, values = asked.where()
+    where, values = query.where()
     known = (
         "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
         f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
         " AND moment IS NOT NULL AND kind IN ('measured', 'imported')"
         " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
     )
-    rows = snapshot.ask(
-        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {asked.order}"
-        f" LIMIT {most} OFFSET {(asked.page - 1) * most}",
+    rows = _cells(
+        snapshot,
+        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {query.order}"
+        f" LIMIT {most} OFFSET {(query.page - 1) * most}",
         values,
     )
     (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
-    return list(rows), int(count["n"])
+    return rows, _count(count, "n")
 
 
-def of_matrix(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
+def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
     """What a matrix is made of: failures tell as much as figures."""
-    where, values = asked.where()
-    return snapshot.ask(
+    where, values = query.where()
+    return _cells(
+        snapshot,
         f"SELECT key, results FROM cell WHERE {where}"  # noqa: S608
-        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {asked.order} LIMIT {most}",
+        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {query.order} LIMIT {most}",
         values,
     )
 
@@ -131,52 +156,68 @@ def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
         "SELECT machine, coalesce(max(moment)::VARCHAR, '') AS newest FROM cell"
         " WHERE machine IS NOT NULL AND kind IN ('measured', 'imported', 'emulated') GROUP BY 1"
     )
-    newest = {snapshot.machines[row["machine"]]: str(row["newest"]) for row in rows}
+    newest = {snapshot.machines[str(row["machine"])]: str(row["newest"]) for row in rows}
     return (chosen(newest, None).id,) if newest else ()
 
 
-def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
+def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
     """Cells by their keys, in that order; those that are not there are left out."""
     if not keys:
         return []
     marks = ", ".join("?" * len(keys))
-    rows = snapshot.ask(f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
+    rows = _cells(snapshot, f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
     # An order that stays: to have the store keep one takes a fifth of a second of a million.
-    by_key = {row["key"]: {**row, "results": sorted(row["results"])} for row in rows}
+    by_key: dict[str, Cell] = {
+        row["key"]: {**row, "results": sorted(row["results"])} for row in rows
+    }
     return told_apart([by_key[key] for key in dict.fromkeys(keys) if key in by_key])
 
 
-def choices(snapshot: Snapshot, asked: PageQuery) -> dict[str, list[FilterChoice]]:
+def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
     """Of each facet its values, each with how many cells it would leave."""
     offered = {}
     for name, column in FACETS.items():
-        where, values = asked.where(but=name)
+        where, values = query.where(but=name)
         rows = snapshot.ask(
             f"SELECT {column} AS value, count(*) AS cells FROM cell"  # noqa: S608
             f" WHERE {where} AND {column} IS NOT NULL GROUP BY 1",
             values,
         )
-        counts = {str(row["value"]): int(row["cells"]) for row in rows}
-        chosen = asked.chosen.get(name, ())
-        there = sorted(
-            snapshot.known[name], key=lambda one: (one not in chosen, not counts.get(one))
+        counts = {str(row["value"]): _count(row, "cells") for row in rows}
+        chosen = query.chosen.get(name, ())
+        options = sorted(
+            snapshot.known[name], key=lambda option: (option not in chosen, not counts.get(option))
         )
         offered[name] = [
-            FilterChoice(one, _text(snapshot, name, one), counts.get(one, 0), one in chosen)
-            for one in (there[:MOST_CHOICES] if len(there) > MOST_CHOICES else snapshot.known[name])
+            FilterChoice(
+                option, _text(snapshot, name, option), counts.get(option, 0), option in chosen
+            )
+            for option in (
+                options[:MOST_CHOICES] if len(options) > MOST_CHOICES else snapshot.known[name]
+            )
         ]
     return offered
 
 
-def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any]]:
+def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
     """Other cells of the same model: the same batch on other hardware first."""
-    found = snapshot.ask(
+    rows = _cells(
+        snapshot,
         "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
         " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
         " precision, batch_size, key LIMIT ?",
         [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
     )
-    return told_apart(found)
+    return told_apart(rows)
+
+
+def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
+    """Rows of the table of cells, which has these columns (`gathering`)."""
+    return cast("list[Cell]", snapshot.ask(sql, values))
+
+
+def _count(row: Row, name: str) -> int:
+    return int(number(row, name) or 0)
 
 
 #: What a line of a table says of a cell.
@@ -188,24 +229,28 @@ _TOLD = (
 _APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")
 
 
-def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def told_apart(rows: list[Cell]) -> list[Cell]:
     """The same rows, each with what tells it from those whose line would say the same: `apart`."""
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    alike: dict[tuple[str, ...], list[Cell]] = {}
     for row in rows:
         alike.setdefault(tuple(str(row.get(name)) for name in _TOLD), []).append(row)
     for several in alike.values():
         traits = [_traits(row) for row in several] if len(several) > 1 else [{}]
-        names = dict.fromkeys(name for one in traits for name in one)
-        differ = [name for name in names if len({one.get(name) for one in traits}) > 1]
-        for row, one in zip(several, traits, strict=True):
-            row["apart"] = ", ".join(_said(name, one[name]) for name in differ if name in one)
+        names = dict.fromkeys(name for cell_traits in traits for name in cell_traits)
+        differ = [
+            name for name in names if len({cell_traits.get(name) for cell_traits in traits}) > 1
+        ]
+        for row, own_traits in zip(several, traits, strict=True):
+            row["apart"] = ", ".join(
+                _said(name, own_traits[name]) for name in differ if name in own_traits
+            )
     return rows
 
 
-def _traits(row: Mapping[str, Any]) -> dict[str, str]:
-    found = {name: str(row[name]) for name in _APART if row.get(name) is not None}
-    found |= flat(row.get("options") or {})
-    return found | flat(json.loads(row.get("versions") or "{}"))
+def _traits(row: Cell) -> dict[str, str]:
+    traits = {name: str(row.get(name)) for name in _APART if row.get(name) is not None}
+    traits |= flat(row.get("options") or {})
+    return traits | flat(json.loads(row.get("versions") or "{}"))
 
 
 def _said(name: str, value: str) -> str:

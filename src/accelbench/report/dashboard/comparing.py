@@ -6,9 +6,9 @@ things is not held against each other, and what nobody measured never is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.comparison import (
     NO_FIGURE,
@@ -26,20 +26,23 @@ from accelbench.core.exactness import not_exact
 from accelbench.core.figures import statistic_of
 from accelbench.core.launch_failures import Failing, why_unusable
 from accelbench.core.provenance import comparable
+from accelbench.core.rows import Row
 from accelbench.core.worth import answered, counting_launches
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from accelbench.report.dashboard.cells import Cell
 
 
 @dataclass(frozen=True)
 class ComparedCell:
     """One cell beside the first."""
 
-    cell: Mapping[str, Any]
+    cell: Cell
     ratio: Ratio | None = None  # items in the same time
     memory: float | None = None
     refused: str = ""
-    asked: Sequence[tuple[str, Any, Any]] = ()  # what was asked otherwise: here, and of the first
+    #: What was asked otherwise: here, and of the first.
+    asked: Sequence[tuple[str, object, object]] = ()
     differs: Sequence[str] = ()
     doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
     first: bool = False  # what the others are held against
@@ -54,9 +57,7 @@ class ComparedCell:
         return 1.0 if self.first and not self.refused else None
 
 
-def beside(
-    chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]], known: Histories
-) -> list[ComparedCell]:
+def beside(chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories) -> list[ComparedCell]:
     """Each of the cells beside the first; the first itself is once as fast.
 
     Args:
@@ -78,7 +79,7 @@ def beside(
     ]
 
 
-def _side(cell: Mapping[str, Any], rows: Sequence[Row]) -> Side | None:
+def _side(cell: Cell, rows: Sequence[Row]) -> Side | None:
     """The launches of a cell; what failed before it had a device is not among them, but counted."""
     if cell.get("failed"):
         failing = Failing(cell["launches"], cell["failed"], cell["wrong"])
@@ -88,35 +89,35 @@ def _side(cell: Mapping[str, Any], rows: Sequence[Row]) -> Side | None:
 
 
 def _beside(
-    cell: Mapping[str, Any],
+    cell: Cell,
     side: Side | None,
-    first: Mapping[str, Any],
+    first: Cell,
     base: Side | None,
     known: Histories,
 ) -> ComparedCell:
-    asked = [
+    questions = [
         (name, cell.get(name), first.get(name))
         for name in ASKED
         if str(cell.get(name)) != str(first.get(name))
     ]
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
-        return ComparedCell(cell, refused=why, asked=asked)
+        return ComparedCell(cell, refused=why, asked=questions)
     axis, otherwise = nearest_axis(base.row, side.row)
     differs = differing(base, side, axis)
-    other_work = next((name for name in ("model", "mode") if cell[name] != first[name]), "")
+    other_work = next((name for name in ("model", "mode") if cell.get(name) != first.get(name)), "")
     why_not = unlike(base.rows, side.rows, other_work)
     why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
     if why:
-        return ComparedCell(cell, refused=why, asked=asked, differs=differs)
-    found = ratio(side.rows, base.rows, known)
-    if found is None:
-        return ComparedCell(cell, refused=NO_FIGURE, asked=asked, differs=differs)
+        return ComparedCell(cell, refused=why, asked=questions, differs=differs)
+    speedup = ratio(side.rows, base.rows, known)
+    if speedup is None:
+        return ComparedCell(cell, refused=NO_FIGURE, asked=questions, differs=differs)
     return ComparedCell(
         cell,
-        found,
+        speedup,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
-        asked=asked,
+        asked=questions,
         differs=differs,
         doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
         of_other_runs=_runs(side).isdisjoint(_runs(base)),
@@ -127,7 +128,7 @@ def _runs(side: Side) -> set[str]:
     return {str(row.get("run_id")) for row in side.rows}
 
 
-def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
+def _why_not(cell: Cell, side: Side | None) -> str:
     """Why a cell is held against nothing."""
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"

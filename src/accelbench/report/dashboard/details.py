@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS, Metric
@@ -17,15 +17,15 @@ from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.rows import Json, Row
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
+    from accelbench.report.dashboard.cells import Cell
     from accelbench.report.dashboard.snapshot import Snapshot
     from accelbench.store.database import Database
-
-Row = dict[str, Any]
 
 #: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
 MOST_LAUNCHES = 40
@@ -56,7 +56,7 @@ class RunSummary:
     status: str
     started_at: str
     git_commit: str
-    environment: Mapping[str, Any]
+    environment: Json
 
 
 def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
@@ -81,11 +81,11 @@ def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
     ]
 
 
-def _plain(value: Any, kind: str) -> Any:
+def _plain(value: object, kind: str) -> object:
     if value is None:
         return None
     if kind == "json":
-        return json.loads(value)
+        return json.loads(str(value))
     return str(value) if kind == "time" else value
 
 
@@ -97,7 +97,7 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
         [run_id],
     )
     for run, label, command, status, started, commit, environment in rows:
-        told = json.loads(environment) if environment else {}
+        facts = json.loads(environment) if environment else {}
         return RunSummary(
             str(run),
             str(label or ""),
@@ -105,15 +105,15 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
             str(status or ""),
             str(started or ""),
             str(commit or ""),
-            told if isinstance(told, Mapping) else {},
+            facts if isinstance(facts, Mapping) else {},
         )
     return None
 
 
 def results_of(database: Database, run_id: str) -> list[Row]:
     """What a run came to, the newest first; without what only one cell's page shows."""
-    _, there = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = [name for (name,) in there if name in _LISTED]
+    _, column_rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = [name for (name,) in column_rows if name in _LISTED]
     names, rows = database.query(
         f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? ORDER BY finished_at DESC, result_id",
@@ -125,7 +125,7 @@ def results_of(database: Database, run_id: str) -> list[Row]:
 def history_of(
     database: Database,
     snapshot: Snapshot,
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
     metric: Metric,
     least: float = LEAST_EFFECT,
     fewest: int = 1,
@@ -146,7 +146,7 @@ def history_of(
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
     where = _OF_CELLS.format(marks=_marks(keys), **words)
-    lines: dict[tuple[str, Any], Line] = {}
+    lines: dict[tuple[str, str | None], Line] = {}
     for key, line in points_in(database, metric, where, keys).items():
         for point in line.points:
             # A series is of a device; two machines may have alike ones.
@@ -157,7 +157,7 @@ def history_of(
     failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
     nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
-    def ours(row: Mapping[str, Any], run: str) -> bool:
+    def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
     kept = [
@@ -166,25 +166,25 @@ def history_of(
         if len(line.points) >= fewest
         or nothing.newest(of[0], line.case, line.points, partial(ours, about[of]))
     ]
-    found = told(database, kept, metric, (where, keys), least, nothing, ours)
-    return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
+    all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    return sorted(all_series, key=lambda series: (not series.changed, -(series.newest_step or 0.0)))
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
     """What launches were warned of, each once with the range of its figures."""
-    return [one.text for one in all_warned(rows)]
+    return [warning.text for warning in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
     """Each column that is empty in some launch, and why."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for row in rows:
-        said = row.get("nulls")
-        if isinstance(said, Mapping):
-            for name, why in said.items():
-                found.setdefault(str(name), str(why))
-    return dict(sorted(found.items()))
+        nulls = row.get("nulls")
+        if isinstance(nulls, Mapping):
+            for name, why in nulls.items():
+                reasons.setdefault(str(name), str(why))
+    return dict(sorted(reasons.items()))
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))

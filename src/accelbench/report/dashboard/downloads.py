@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from accelbench.core.rows import Row
 from accelbench.core.visible import csv_cell
 from accelbench.report.charts.chart import Chart
 from accelbench.report.dashboard import cells, details
@@ -47,8 +47,8 @@ class Downloads:
         form = request.path_params["form"]
         if form not in _KINDS:
             raise NotThereError("A chart is an svg, a png or an html.")
-        asked = self.site.asked(request, snapshot)
-        body = self.site.pictures.file(snapshot, chart, asked, form)
+        query = self.site.asked(request, snapshot)
+        body = self.site.pictures.file(snapshot, chart, query, form)
         if body is None:
             if form != "svg":
                 raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
@@ -67,7 +67,7 @@ class Downloads:
             rows = details.rows_of(database, cell["results"])
             samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))
-        whole: dict[str, Any] = {
+        whole: dict[str, object] = {
             "cell": {name: value for name, value in cell.items() if name != "series"},
             "launches": [
                 {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
@@ -79,7 +79,7 @@ class Downloads:
         return Response(body, 200, headers, "application/json")
 
 
-def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
     names = [name for name in (rows[0] if rows else {"key": None}) if name != "results"]
     yield ",".join(names) + "\r\n"
     for start in range(0, len(rows), _LINES):
@@ -89,7 +89,7 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield lines.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     return csv_cell(value) if isinstance(value, str) else value
 
 

@@ -184,16 +184,16 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     Args:
         con: of the store, with a table `ran` of each run's machine and software.
     """
-    there = set(columns_of(con, "fact_result"))
-    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql(there, 'fact_result')}")
-    _choose_runs(con, there)
+    columns = set(columns_of(con, "fact_result"))
+    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql(columns, 'fact_result')}")
+    _choose_runs(con, columns)
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
-    spoilt = _spoilt(con, there, runs)
-    return con.sql(_cells(there, runs, spoilt, _latency(con, there, runs)))
+    spoilt = _spoilt(con, columns, runs)
+    return con.sql(_cells(columns, runs, spoilt, _latency(con, columns, runs)))
 
 
-def _choose_runs(con: DuckDBPyConnection, there: set[str]) -> None:
+def _choose_runs(con: DuckDBPyConnection, columns: set[str]) -> None:
     """Which run of each cell stands for it: mostly the newest."""
     whole = (*_LIGHT, "status", "verification", *OF_WORTH)
     words = {
@@ -203,14 +203,14 @@ def _choose_runs(con: DuckDBPyConnection, there: set[str]) -> None:
         **_IDENTITIES,
         "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
     }
-    con.execute(_NEWEST.format(rows=_rows(_LIGHT, there), **words))
+    con.execute(_NEWEST.format(rows=_rows(_LIGHT, columns), **words))
     runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     of_runs = _of_runs([run for (run,) in runs])
     same = _same((*_IDENTITY, "run_id", "brought"))
-    con.execute(_OPEN.format(rows=_rows(whole, there, of_runs), same=same, **words))
+    con.execute(_OPEN.format(rows=_rows(whole, columns, of_runs), same=same, **words))
     if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
         return
-    con.execute(_STANDING.format(rows=_rows(whole, there), same=_same(_IDENTITY), **words))
+    con.execute(_STANDING.format(rows=_rows(whole, columns), same=_same(_IDENTITY), **words))
     alike = " AND ".join(
         f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
     )
@@ -228,9 +228,11 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
 
 
-def _spoilt(con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]) -> str:
+def _spoilt(con: DuckDBPyConnection, columns: set[str], runs: Sequence[str | None]) -> str:
     """That a launch is left out of its cell's figures, in SQL: `counting_launches` of each cell."""
-    rows = _rows((*_LIGHT, "result_id", "status", "verification", "quality"), there, _of_runs(runs))
+    rows = _rows(
+        (*_LIGHT, "result_id", "status", "verification", "quality"), columns, _of_runs(runs)
+    )
     useless = f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND NOT {USABLE_SQL} LIMIT 1"  # noqa: S608
     if con.execute(useless).fetchone() is None:
         return "false"
@@ -240,14 +242,14 @@ def _spoilt(con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]
 
 
 def _latency(
-    con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]
+    con: DuckDBPyConnection, columns: set[str], runs: Sequence[str | None]
 ) -> dict[str, str]:
     """The figure of a step that all launches of a cell have, in SQL: the mean, else the median.
 
     Most stores know a mean of all that answered, and need not look at medians as well.
     """
     needed = (*_LIGHT, "status", "verification", "latency_mean_ms")
-    rows = _rows(needed, there, _of_runs(runs))
+    rows = _rows(needed, columns, _of_runs(runs))
     no_mean = (
         f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND coalesce(latency_mean_ms, 0) <= 0 LIMIT 1"  # noqa: S608
     )
@@ -255,18 +257,18 @@ def _latency(
     if con.execute(no_mean).fetchall():
         names["p50"] = "latency_p50_ms"
     having = {
-        said: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})" for said, name in names.items()
+        stat: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})" for stat, name in names.items()
     }
 
     def of_all(figure: Callable[[str, str], str]) -> str:
         """The figure by the name that all have."""
-        of_each = (f"WHEN {having[said]} THEN {figure(names[said], _TIMED)}" for said in names)
+        of_each = (f"WHEN {having[stat]} THEN {figure(names[stat], _TIMED)}" for stat in names)
         return f"CASE {' '.join(of_each)} END"
 
-    said = " ".join(f"WHEN {there} THEN '{said}'" for said, there in having.items())
+    cases = " ".join(f"WHEN {condition} THEN '{stat}'" for stat, condition in having.items())
     figures = {"latency": typical_sql, "latency_low": _least, "latency_high": _most}
     return {
-        "latency_of": f"CASE {said} END",
+        "latency_of": f"CASE {cases} END",
         "of_latency": ", ".join(f"{of_all(how)} AS {name}" for name, how in figures.items()),
     }
 
@@ -280,11 +282,11 @@ def _most(figure: str, where: str) -> str:
 
 
 def _cells(
-    there: set[str], runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]
+    columns: set[str], runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]
 ) -> str:
     """The cells, from the rows of those runs: of a long history a small part."""
     return _CELLS.format(
-        rows=_rows(_NEEDED, there, _of_runs(runs)),
+        rows=_rows(_NEEDED, columns, _of_runs(runs)),
         **latency,
         tail=TAIL_SQL,
         tail_of=TAIL_OF_SQL,
@@ -295,7 +297,7 @@ def _cells(
         typical_memory=typical_sql("memory_peak_mb", _COUNTED),
         typical_cost=typical_sql("cost_usd", _TIMED),
         spoilt=spoilt,
-        kinds=", ".join(repr(one.value) for one in COMPARABLE),
+        kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
         **_IDENTITIES,
         said_by_some=", ".join(
             [
@@ -307,26 +309,26 @@ def _cells(
             ]
         ),
         said=", ".join(f'"{name}"' for name in _SAID),
-        there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
+        there=", ".join(_or_null(name, columns) for name in (*_SAID, "case_id", "options")),
         same=_same((*_IDENTITY, "run_id", "brought")),
     )
 
 
-def _or_null(name: str, there: set[str]) -> str:
+def _or_null(name: str, columns: set[str]) -> str:
     """A column; an older version's store lacks the newest."""
-    return f'"{name}"' if name in there else f'NULL AS "{name}"'
+    return f'"{name}"' if name in columns else f'NULL AS "{name}"'
 
 
-def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
+def _rows(columns: Sequence[str], table_columns: set[str], of_runs: str = "") -> str:
     """Results with what tells cells apart, as all launches of their configurations have them."""
-    instead = whole_runs_columns(there)
+    instead = whole_runs_columns(table_columns)
     return _ROWS.format(
         columns=", ".join(
-            f"{instead[name]} AS {name}" if name in instead else _or_null(name, there)
+            f"{instead[name]} AS {name}" if name in instead else _or_null(name, table_columns)
             for name in dict.fromkeys(columns)
         ),
         version=version_sql(),
-        same_configuration=same_configuration_sql("failing", there),
-        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
+        same_configuration=same_configuration_sql("failing", table_columns),
+        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in table_columns),
         of_runs=of_runs,
     )

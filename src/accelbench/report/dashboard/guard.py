@@ -11,17 +11,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -68,9 +65,9 @@ class AccessRule:
         """What a browser keeps instead of the token."""
         return hmac.new(self.token.encode(), b"accelbench dashboard", hashlib.sha256).hexdigest()
 
-    def opens(self, said: str, kept: str) -> bool:
+    def opens(self, token: str, kept: str) -> bool:
         """Whether a token that was said, or a proof that was kept, is right."""
-        return hmac.compare_digest(said.encode(), self.token.encode()) or hmac.compare_digest(
+        return hmac.compare_digest(token.encode(), self.token.encode()) or hmac.compare_digest(
             kept.encode(), self.proof.encode()
         )
 
@@ -78,7 +75,7 @@ class AccessRule:
 class Guard:
     """Stands before the pages."""
 
-    def __init__(self, app: App, door: AccessRule) -> None:
+    def __init__(self, app: ASGIApp, door: AccessRule) -> None:
         self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,13 +98,13 @@ class Guard:
     async def _stopped(self, scope: Scope, headers: Mapping[str, str], send: Send) -> bool:
         """Whether there is no more to say: the token is missing, or just became a cookie."""
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        said = [value for name, value in pairs if name == _TOKEN]
+        tokens = [value for name, value in pairs if name == _TOKEN]
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         name = f"accelbench_{scope.get('server', ('', 0))[1]}"
         if self._door.opens(bearer if scheme.lower() == "bearer" else "", _cookie(headers, name)):
-            if not said:
+            if not tokens:
                 return False
-        elif not said or not self._door.opens(said[-1], ""):
+        elif not tokens or not self._door.opens(tokens[-1], ""):
             await _say(
                 send,
                 401,
@@ -136,19 +133,19 @@ def _has_port(header: str) -> bool:
 
 def _cookie(headers: Mapping[str, str], name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found is not None else ""
+    return cookie.value if cookie is not None else ""
 
 
 def _dressed(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            there = {name.lower() for name, _ in message["headers"]}
+            names = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
                 *message["headers"],
-                *((n.encode(), v.encode()) for n, v in _HEADERS.items() if n.encode() not in there),
+                *((n.encode(), v.encode()) for n, v in _HEADERS.items() if n.encode() not in names),
             ]
         await send(message)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
+from accelbench.core.rows import Json, Row
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
@@ -39,9 +39,9 @@ class LiveRun:
     path: Path
     end: int = 0
     lines: int = 0
-    started: Mapping[str, Any] = field(default_factory=dict)
-    finished: Mapping[str, Any] | None = None
-    results: list[dict[str, Any]] = field(default_factory=list)
+    started: Json = field(default_factory=dict)
+    finished: Json | None = None
+    results: list[Row] = field(default_factory=list)
     written: bool = False
 
     @property
@@ -49,12 +49,13 @@ class LiveRun:
         """Launches that were planned; 0 where nobody says."""
         settings = self.started.get("settings")
         launches = settings.get("launches") if isinstance(settings, Mapping) else None
-        return len(self.started.get("plan") or ()) * int(launches or 1)
+        plan = self.started.get("plan")
+        return len(plan if isinstance(plan, Sized) else ()) * int(launches or 1)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many results of each status there are."""
-        return dict(Counter(str(one["status"]) for one in self.results))
+        return dict(Counter(str(result["status"]) for result in self.results))
 
     @property
     def state(self) -> str:
@@ -92,25 +93,25 @@ class Journals:
         """A run as its journal tells it now; None where there is no journal of it."""
         try:
             path = journal_path(self._folder, run_id)
-            there = path.is_file()
+            exists = path.is_file()
         except (SurroundingsError, OSError):  # no name of a file, or none that a disk can have
             return None
-        if not there:
+        if not exists:
             return None
         with self._lock:
-            one = self._followed.pop(run_id, None) or LiveRun(run_id, path)
-            self._followed[run_id] = one  # the last that was asked for is the last to be forgotten
+            run = self._followed.pop(run_id, None) or LiveRun(run_id, path)
+            self._followed[run_id] = run  # the last that was asked for is the last to be forgotten
             while len(self._followed) > _MOST:
                 self._followed.pop(next(iter(self._followed)))
-            one.read_on()
-            return one
+            run.read_on()
+            return run
 
     def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
         """Runs that go on or were cut off, the newest first: those the store has not as ended."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
-        found = [self.of(name) for name in reversed(names) if name not in ended]
-        return [one for one in found if one is not None and one.state in ("running", "cut off")]
+        runs = [self.of(name) for name in reversed(names) if name not in ended]
+        return [run for run in runs if run is not None and run.state in ("running", "cut off")]
 
 
 def _written(path: Path) -> bool:

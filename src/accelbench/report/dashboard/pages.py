@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,12 +11,15 @@ from starlette.responses import Response
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import number, text
 from accelbench.query.histories import histories_of
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.comparing import beside
 from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.priced import spent_of
@@ -42,14 +44,14 @@ class Pages:
 
     def overview(self, request: Request) -> Response:
         """Every cell that was asked for, filtered, ordered, in pages."""
-        snapshot, asked = self._asked(request)
-        found = cells.found(snapshot, asked)
-        if asked.page > found.pages:
-            asked = replace(asked, page=found.pages)
-            found = cells.found(snapshot, asked)
+        snapshot, query = self._asked(request)
+        page = cells.found(snapshot, query)
+        if query.page > page.pages:
+            query = replace(query, page=page.pages)
+            page = cells.found(snapshot, query)
         shown = [CHARTS[name] for name in _OVERVIEW if name in CHARTS]
         return self._page(
-            request, "overview.html", asked, snapshot, found=found, charts=shown, most=MOST_CELLS
+            request, "overview.html", query, snapshot, found=page, charts=shown, most=MOST_CELLS
         )
 
     def cell(self, request: Request) -> Response:
@@ -74,152 +76,154 @@ class Pages:
             spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),
             warned=details.warned(rows),
-            drawn=min(MOST_LAUNCHES, sum((row.get("sample_count") or 0) > 1 for row in rows)),
+            drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
             beside=cells.beside(snapshot, cell),
-            series=[document(one) for one in series],
+            series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),
             of_model=PageQuery(model=str(cell["model"])),
         )
 
     def compare(self, request: Request) -> Response:
         """Chosen cells beside the first of them."""
-        snapshot, asked = self._asked(request)
-        chosen = cells.named(snapshot, asked.cells)
-        gone = len(asked.cells) - len(chosen)
+        snapshot, query = self._asked(request)
+        chosen = cells.named(snapshot, query.cells)
+        gone = len(query.cells) - len(chosen)
         database = self.site.database
         # All launches, in order of time: neighbours on a machine that drifts are alike.
-        rows = details.rows_of(database, [key for one in chosen for key in one["results"]])
-        of_each = [frozenset(one["results"]) for one in chosen]
+        rows = details.rows_of(database, [key for cell in chosen for key in cell["results"]])
+        of_each = [frozenset(cell["results"]) for cell in chosen]
         sides = [
-            (one, [row for row in rows if row["result_id"] in ids])
-            for one, ids in zip(chosen, of_each, strict=True)
+            (cell, [row for row in rows if row["result_id"] in ids])
+            for cell, ids in zip(chosen, of_each, strict=True)
         ]
-        machines = [(snapshot.machines.get(str(one["machine"])), rows) for one, rows in sides]
+        machines = [(snapshot.machines.get(str(cell["machine"])), rows) for cell, rows in sides]
         return self.site.page(
             request,
             "compare.html",
-            asked,
+            query,
             snapshot=snapshot,
             sides=beside(sides, histories_of(database, machines)),
             gone=gone,
-            left_out=len(set(request.query_params.getlist("cell"))) - len(asked.cells),
-            charts=self._pictures(snapshot, replace(asked, chosen={}, model="")) if chosen else [],
+            left_out=len(set(request.query_params.getlist("cell"))) - len(query.cells),
+            charts=self._pictures(snapshot, replace(query, chosen={}, model="")) if chosen else [],
         )
 
     def charts(self, request: Request) -> Response:
         """Every chart of what was asked for; each is drawn when its picture is asked for."""
-        snapshot, asked = self._asked(request)
-        found = cells.found(snapshot, replace(asked, page=1))
+        snapshot, query = self._asked(request)
+        page = cells.found(snapshot, replace(query, page=1))
         return self._page(
             request,
             "charts.html",
-            asked,
+            query,
             snapshot,
-            found=found,
+            found=page,
             charts=list(CHARTS.values()),
             most=MOST_CELLS,
         )
 
     def chart(self, request: Request) -> Response:
         """One chart, with what is drawn in it as a table."""
-        snapshot, asked = self._asked(request)
+        snapshot, query = self._asked(request)
         chart = chart_of(request.path_params["name"])
-        made = self.site.pictures.of(snapshot, chart, asked)
+        made = self.site.pictures.of(snapshot, chart, query)
         return self.site.page(
-            request, "chart.html", asked, snapshot=snapshot, chart=chart, picture=made
+            request, "chart.html", query, snapshot=snapshot, chart=chart, picture=made
         )
 
     def history(self, request: Request) -> Response:
         """What became of figures over time: steps, spikes, drift."""
-        snapshot, asked = self._asked(request)
+        snapshot, query = self._asked(request)
         name = request.query_params.get("metric") or "latency"
         if name not in details.BY_METRIC:
             raise UsageError("There is no such metric.", f"Known: {', '.join(details.BY_METRIC)}.")
-        told, count = cells.with_history(snapshot, asked, SERIES)
+        rows, count = cells.with_history(snapshot, query, SERIES)
         series = details.history_of(
-            self.site.database, snapshot, told, details.BY_METRIC[name], fewest=2
+            self.site.database, snapshot, rows, details.BY_METRIC[name], fewest=2
         )
         return self._page(
             request,
             "history.html",
-            asked,
+            query,
             snapshot,
             metric=name,
             metrics=list(details.BY_METRIC),
-            series=[(one.row, document(one)) for one in series],
-            keys=[one.row["key"] for one in series],
+            series=[(history.row, document(history)) for history in series],
+            keys=[text(history.row, "key") for history in series],
             count=count,
             last=max(1, -(-count // SERIES)),
-            found=cells.found(snapshot, replace(asked, page=1)),
+            found=cells.found(snapshot, replace(query, page=1)),
         )
 
     def matrix(self, request: Request) -> Response:
         """What each platform is worth for each model, on one machine."""
-        snapshot, asked = self._asked(request)
-        asked = self._of_one(snapshot, asked)
-        chosen = cells.of_matrix(snapshot, asked, _MOST_OF_MATRIX)
-        ids = [key for one in chosen for key in one["results"]]
+        snapshot, query = self._asked(request)
+        query = self._of_one(snapshot, query)
+        chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
+        ids = [key for cell in chosen for key in cell["results"]]
         rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
-        machine = snapshot.machines.get(next(iter(asked.chosen.get("machine", ())), ""))
-        best = not asked.chosen.get("precision")
+        machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
+        best = not query.chosen.get("precision")
         made = matrix_on(rows, machine, self.site.local, best_precision=best)
         return self._page(
             request,
             "matrix.html",
-            asked,
+            query,
             snapshot,
             matrix=made,
             rule=RULE,
             plain_mark=_plain_mark,
             tells=tells,
-            found=cells.found(snapshot, replace(asked, page=1)),
+            found=cells.found(snapshot, replace(query, page=1)),
             left_out=max(0, len(ids) - _MOST_OF_MATRIX),
         )
 
-    def named(self, snapshot: Snapshot, key: str) -> Mapping[str, Any]:
+    def named(self, snapshot: Snapshot, key: str) -> Cell:
         """A cell by its key.
 
         Raises:
             NotThereError: There is none, or it is no more.
         """
-        found = cells.named(snapshot, [key])
-        if not found:
+        matches = cells.named(snapshot, [key])
+        if not matches:
             raise NotThereError(
                 "There is no such configuration, or a later run has taken its place."
             )
-        return found[0]
+        return matches[0]
 
     def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:
         snapshot = self.site.snapshot()
         return snapshot, self.site.asked(request, snapshot)
 
     def _page(
-        self, request: Request, name: str, asked: PageQuery, snapshot: Snapshot, **context: Any
+        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
     ) -> Response:
         """A page with the filters beside it."""
         return self.site.page(
             request,
             name,
-            asked,
+            query,
+            200,
+            None,
             snapshot=snapshot,
-            choices=cells.choices(snapshot, asked),
+            choices=cells.choices(snapshot, query),
             facets=FACETS,
             **context,
         )
 
-    def _pictures(self, snapshot: Snapshot, asked: PageQuery) -> list[Any]:
-        made = (self.site.pictures.of(snapshot, chart, asked) for chart in CHARTS.values())
-        return [one for one in made if one is not None]
+    def _pictures(self, snapshot: Snapshot, query: PageQuery) -> list[Picture]:
+        made = (self.site.pictures.of(snapshot, chart, query) for chart in CHARTS.values())
+        return [picture for picture in made if picture is not None]
 
-    def _of_one(self, snapshot: Snapshot, asked: PageQuery) -> PageQuery:
+    def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
         """One machine and mode: what is not said is as `accelbench matrix` has it."""
-        there = snapshot.known
+        choices = snapshot.known
         wanted = {
-            "machine": asked.chosen.get("machine") or cells.newest_machine(snapshot),
-            "mode": asked.chosen.get("mode") or _first(there["mode"], "inference"),
+            "machine": query.chosen.get("machine") or cells.newest_machine(snapshot),
+            "mode": query.chosen.get("mode") or _first(choices["mode"], "inference"),
         }
-        one = {name: values[:1] for name, values in wanted.items() if values}
-        return replace(asked, chosen={**asked.chosen, **one})
+        picks = {name: values[:1] for name, values in wanted.items() if values}
+        return replace(query, chosen={**query.chosen, **picks})
 
 
 #: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
@@ -233,5 +237,5 @@ def _plain_mark(cell: Rated) -> str:
     return marked
 
 
-def _first(there: Any, usual: str) -> tuple[str, ...]:
-    return (usual,) if usual in there else tuple(there[:1])
+def _first(values: Sequence[str], usual: str) -> tuple[str, ...]:
+    return (usual,) if usual in values else tuple(values[:1])

@@ -6,12 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
@@ -45,30 +46,32 @@ class Pictures:
         self, database: Database, local: LocalPlatforms, prices: Prices | None = None
     ) -> None:
         self._database, self._local, self._prices = database, local, prices
-        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._lock = threading.Lock()
         #: One picture at a time: each takes a processor whole.
         self._drawing = threading.Lock()
 
-    def of(self, snapshot: Snapshot, chart: Chart, asked: PageQuery) -> Picture | None:
+    def of(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Picture | None:
         """A chart of what was asked for; None where it has nothing to show."""
-        where = asked.query(order=False)
+        where = page_query.query(order=False)
         key = ("picture", snapshot.at, chart.name, where)
-        return self._once(key, lambda: picture(chart, self._subject(snapshot, chart, asked)))
+        return self._once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
 
-    def file(self, snapshot: Snapshot, chart: Chart, asked: PageQuery, form: str) -> bytes | None:
+    def file(
+        self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str
+    ) -> bytes | None:
         """The same as a file: svg, png or html."""
-        key = (form, snapshot.at, chart.name, asked.query(order=False))
-        return self._once(key, lambda: self._drawn(self.of(snapshot, chart, asked), form))
+        key = (form, snapshot.at, chart.name, page_query.query(order=False))
+        return self._once(key, lambda: self._drawn(self.of(snapshot, chart, page_query), form))
 
-    def _subject(self, snapshot: Snapshot, chart: Chart, asked: PageQuery) -> Subject:
+    def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         """What a chart is of: the chosen cells alone, where some were chosen.
 
         Of a million results each question takes its time, so what only one chart is of is asked
         for that one alone.
         """
-        key = ("common", snapshot.at, asked.query(order=False))
-        chosen, rows, common = self._once(key, lambda: self._common(snapshot, asked))
+        key = ("common", snapshot.at, page_query.query(order=False))
+        chosen, rows, common = self._once(key, lambda: self._common(snapshot, page_query))
         if chart is TREND:
             latency = details.BY_METRIC["latency"]
             several = chosen[: 4 * _MOST_SERIES]
@@ -79,28 +82,28 @@ class Pictures:
             return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
         if chart is ROOFLINE:
             return replace(common, roofs=roofs_of(self._database, rows))
-        if chart is COMPATIBILITY and len({one["machine"] for one in chosen}) == 1:
+        if chart is COMPATIBILITY and len({cell["machine"] for cell in chosen}) == 1:
             machine = snapshot.machines.get(str(chosen[0]["machine"]))
             return replace(common, matrix=matrix_of(rows, machine, self._local))
         return common
 
     def _common(
-        self, snapshot: Snapshot, asked: PageQuery
-    ) -> tuple[Sequence[Cell], Sequence[details.Row], Subject]:
-        if asked.cells:
-            chosen = cells.named(snapshot, asked.cells)
+        self, snapshot: Snapshot, page_query: PageQuery
+    ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
+        if page_query.cells:
+            chosen = cells.named(snapshot, page_query.cells)
         else:
-            chosen = cells.drawn(snapshot, asked, MOST_CELLS)
-        ids = [str(key) for one in chosen for key in one["results"]]
+            chosen = cells.drawn(snapshot, page_query, MOST_CELLS)
+        ids = [str(key) for cell in chosen for key in cell["results"]]
         read = details.rows_of(self._database, ids)
-        ran = {str(one["run_id"]): one["machine"] for one in chosen}
-        several = len({one["machine"] for one in chosen}) > 1
+        ran = {str(cell["run_id"]): str(cell["machine"]) for cell in chosen}
+        several = len({cell["machine"] for cell in chosen}) > 1
         known = {run: snapshot.machines[m] for run, m in ran.items() if m in snapshot.machines}
         machines = {run: str(known.get(run, "")) for run in ran}
         rows = with_costs(read, self._prices, known)
-        found = points(rows, machines if several else {})
+        chart_points = points(rows, machines if several else {})
         here = "" if several else next(iter(machines.values()), "")
-        return chosen, rows, Subject(found, machine=here, rows=rows, prices=self._prices)
+        return chosen, rows, Subject(chart_points, machine=here, rows=rows, prices=self._prices)
 
     def _drawn(self, made: Picture | None, form: str) -> bytes | None:
         from accelbench.report.charts import draw
@@ -112,12 +115,11 @@ class Pictures:
                 return draw.png(made.spec)
             return (draw.svg(made.spec) if form == "svg" else draw.page(made)).encode()
 
-    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                found: T = self._kept[key]
-                return found
+                return cast("T", self._kept[key])  # each key is of one kind of things
         made = make()
         with self._lock:
             self._kept[key] = made
@@ -129,13 +131,13 @@ class Pictures:
 def _few(series: Sequence[Series]) -> list[Series]:
     """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
     room = _MOST_POINTS
-    found: list[Series] = []
-    for one in series[:_MOST_SERIES]:
-        room -= len(one.points)
-        if found and room < 0:
+    selection: list[Series] = []
+    for history in series[:_MOST_SERIES]:
+        room -= len(history.points)
+        if selection and room < 0:
             break
-        found.append(one)
-    return found
+        selection.append(history)
+    return selection
 
 
 def chart_of(name: str) -> Chart:

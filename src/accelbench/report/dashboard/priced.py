@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import told_of
 from accelbench.analysis.costs import PRICE, Price, items_of, per_million, price_of, with_costs
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.sides import PER_MILLION, Side
+from accelbench.core.rows import Row
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ def add_costs(
     memory.execute(_COLUMNS)
     place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
     if prices is not None:
-        found = _found(memory, machines, prices, place)
-        lists: tuple[list[Any], ...] = (
-            list(found),
-            [one.name for one in found.values()],
-            [one.per_hour for one in found.values()],
-            [per_million(one.per_hour, 1.0) for one in found.values()],
+        by_place = _found(memory, machines, prices, place)
+        lists: tuple[Sequence[object], ...] = (
+            list(by_place),
+            [price.name for price in by_place.values()],
+            [price.per_hour for price in by_place.values()],
+            [per_million(price.per_hour, 1.0) for price in by_place.values()],
         )
         memory.execute(_COSTS.format(place=place), [prices.currency, *lists])
     if prices is None or prices.currency == USUAL_CURRENCY:
@@ -89,16 +90,16 @@ class StepCost:
 
 
 def spent_of(
-    rows: Sequence[Mapping[str, Any]], prices: Prices | None, machine: Machine | None
+    rows: Sequence[Row], prices: Prices | None, machine: Machine | None
 ) -> StepCost | None:
     """Of the launches of one cell; None where they have no cost."""
     machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
-    told = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
-    if not told:
+    cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
+    if not cost_rows:
         return None
-    side, price = Side((), told), told[0].get(PRICE)
+    side, price = Side((), cost_rows), cost_rows[0].get(PRICE)
     words = told_of(price, prices) if price is not None and prices is not None else ""
-    return StepCost(items_of(told[0]), side.step_cost, words)
+    return StepCost(items_of(cost_rows[0]), side.step_cost, words)
 
 
 def _found(
@@ -108,10 +109,10 @@ def _found(
     places = memory.execute(
         f"SELECT DISTINCT {place}, {', '.join(_PLACE)} FROM cell WHERE {_PRICEABLE}"  # noqa: S608
     ).fetchall()
-    found = {}
+    by_place = {}
     for key, *values in places:
         row = dict(zip(_PLACE, values, strict=True))
         price = price_of(row, prices, machines.get(str(row["machine"])))
         if price is not None:
-            found[str(key)] = price
-    return found
+            by_place[str(key)] = price
+    return by_place

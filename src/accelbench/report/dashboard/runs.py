@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.core.rows import record
 from accelbench.report.dashboard import details
 from accelbench.report.dashboard.site import NotThereError, Site
 
@@ -36,7 +35,7 @@ class Runs:
         ended = [str(row["run_id"]) for row in runs if row["status"] != "unfinished"]
         count = snapshot.ask("SELECT count(*) AS runs FROM run")[0]["runs"]
         live = self.site.journals.unfinished(ended)
-        going = {one.run_id for one in live}
+        going = {run.run_id for run in live}
         return self.site.page(
             request,
             "runs.html",
@@ -52,19 +51,19 @@ class Runs:
         followed = self.site.journals.of(run_id)
         live = followed is not None and followed.state == "running"
         snapshot = self.site.snapshot()
-        told = details.run_of(self.site.database, run_id)
-        if followed is None and told is None:
+        summary = details.run_of(self.site.database, run_id)
+        if followed is None and summary is None:
             raise NotThereError("There is no such run.")
-        if followed is not None and (told is None or live):
+        if followed is not None and (summary is None or live):
             started = followed.started
-            told = details.RunSummary(
+            summary = details.RunSummary(
                 run_id,
                 str(started.get("label") or ""),
                 str(started.get("command") or ""),
                 followed.state,
                 str(started.get("started_at") or ""),
                 str(started.get("git_commit") or ""),
-                _mapping(started.get("environment")),
+                record(started, "environment"),
             )
             rows, counts = list(reversed(followed.results)), followed.counts
         else:
@@ -75,7 +74,7 @@ class Runs:
             request,
             "run.html",
             snapshot=snapshot,
-            run=told,
+            run=summary,
             live=live,
             planned=followed.planned if followed is not None else 0,
             done=sum(counts.values()),
@@ -84,7 +83,3 @@ class Runs:
             more=max(0, len(rows) - _MOST),
             cells=cells[0]["cells"],
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

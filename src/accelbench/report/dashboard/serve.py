@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.report.dashboard.guard import AccessRule, App
+from accelbench.report.dashboard.guard import AccessRule
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 #: Where it is looked for first.
 USUAL_PORT = 8501
@@ -22,14 +26,14 @@ def listening(host: str, port: int | None) -> socket.socket:
         SurroundingsError: The host is none of this machine, or the port is taken.
     """
     wanted = [USUAL_PORT, 0] if port is None else [port]
-    for number, one in enumerate(wanted):
+    for number, candidate in enumerate(wanted):
         try:
-            return _bound(host, one)
+            return _bound(host, candidate)
         except OSError as error:
             if number + 1 < len(wanted):
                 continue
             raise SurroundingsError(
-                f"{host} port {one} cannot be listened on: {error.strerror or error}.",
+                f"{host} port {candidate} cannot be listened on: {error.strerror or error}.",
                 "--port 0 takes any that is free.",
             ) from error
     raise AssertionError("a port is tried")
@@ -63,7 +67,7 @@ def address(door: AccessRule, made: socket.socket) -> str:
 Stop = Callable[[], None]
 
 
-def serve(app: App, made: socket.socket, begun: Callable[[Stop], object]) -> None:
+def serve(app: ASGIApp, made: socket.socket, begun: Callable[[Stop], object]) -> None:
     """Answer until an interrupt.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -76,10 +75,10 @@ class Site:
         Raises:
             BeingReadError: The first is still being taken.
         """
-        found = self.keeper.newest()
-        if found is None:
+        newest_snapshot = self.keeper.newest()
+        if newest_snapshot is None:
             raise BeingReadError
-        return found
+        return newest_snapshot
 
     def asked(self, request: Request, snapshot: Snapshot) -> PageQuery:
         """What a request's address asks for."""
@@ -89,13 +88,13 @@ class Site:
         self,
         request: Request,
         name: str,
-        asked: PageQuery | None = None,
+        query: PageQuery | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
-        **context: Any,
+        **context: object,
     ) -> Response:
         """A page of a template."""
-        what = asked or PageQuery()
+        what = query or PageQuery()
         text = self._templates.get_template(name).render(
             path=request.url.path,
             asked=what,
@@ -108,7 +107,7 @@ class Site:
         return HTMLResponse(text, status, dict(headers or {}))
 
 
-def _query(*pairs: tuple[str, Any]) -> str:
+def _query(*pairs: tuple[str, object]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.standing import SOFTWARE
 from accelbench.core.identity import canonical
+from accelbench.core.rows import Json
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
 from accelbench.report.dashboard.asked import FACETS
@@ -23,6 +24,7 @@ from accelbench.report.dashboard.priced import add_costs
 from accelbench.store.duck import connect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
     from accelbench.store.database import Database
@@ -75,15 +77,15 @@ class Snapshot:
         """What stands before an amount of money."""
         return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
 
-    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
         """Rows by column name; each question has a connection of its own."""
-        with self.memory.cursor() as one:
-            done = one.execute(sql, list(values) or None)
+        with self.memory.cursor() as cursor:
+            done = cursor.execute(sql, list(values) or None)
             names = [str(about[0]) for about in done.description or ()]
             rows = [dict(zip(names, row, strict=True)) for row in done.fetchall()]
         if "options" in names:
             for row in rows:
-                row["options"] = json.loads(row["options"] or "{}")
+                row["options"] = json.loads(str(row["options"] or "{}"))
         return rows
 
 
@@ -94,11 +96,16 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
     with connect(database.path, retry_seconds=database.retry_seconds) as con:
         runs = con.sql(_RUNS).to_arrow_table()
         machines, ran_with = _machines(runs)
-        ids = {one: one.id for one in set(machines.values())}
+        ids = {machine: machine.id for machine in set(machines.values())}
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         labels = [str(label or "") for label in runs.column("label").to_pylist()]
         of_checks = list(map(is_of_a_check, labels))
-        of_runs = [list(machines), [ids[one] for one in machines.values()], ran_with, of_checks]
+        of_runs = [
+            list(machines),
+            [ids[machine] for machine in machines.values()],
+            ran_with,
+            of_checks,
+        ]
         con.execute(_RAN, of_runs)
         ran = con.sql("FROM ran").to_arrow_table()
         cells = gathered(con).to_arrow_table()
@@ -115,36 +122,36 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
         memory.execute(f"CREATE TABLE {name} AS FROM {name}_read")
         memory.unregister(f"{name}_read")
     memory.execute(_OVERTAKEN)
-    by_id = {key: one for one, key in ids.items()}
+    by_id = {key: machine for machine, key in ids.items()}
     costed = add_costs(memory, by_id, prices)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
-    ran_on = {run: ids[one] for run, one in machines.items()}
+    ran_on = {run: ids[machine] for run, machine in machines.items()}
     known = _known(memory)
     return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
 
 
-def _machines(runs: Any) -> tuple[dict[str, Machine], list[str]]:
+def _machines(runs: pa.Table) -> tuple[dict[str, Machine], list[str]]:
     """Of each run, and what software it ran; most say the same, so each text is understood once."""
-    said: dict[str | None, Any] = {None: None}
+    environments: dict[str | None, Json | None] = {None: None}
     ran: dict[str | None, str] = {None: ""}
-    found, software = {}, []
+    machines, software = {}, []
     for run, text in zip(
         runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
     ):
-        if text not in said:
-            said[text] = json.loads(text)
-            ran[text] = canonical({name: said[text].get(name) for name in SOFTWARE})
-        found[str(run)] = machine_of(str(run), said[text])
+        if text not in environments:
+            facts = environments[text] = json.loads(text)
+            ran[text] = canonical({name: facts.get(name) for name in SOFTWARE})
+        machines[str(run)] = machine_of(str(run), environments[text])
         software.append(ran[text])
-    return found, software
+    return machines, software
 
 
 def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:
-    found = {}
+    choices = {}
     for name, column in FACETS.items():
         rows = memory.execute(
             f"SELECT DISTINCT {column} FROM cell WHERE {column} IS NOT NULL ORDER BY 1"  # noqa: S608
         ).fetchall()
-        found[name] = [str(value) for (value,) in rows]
-    return found
+        choices[name] = [str(value) for (value,) in rows]
+    return choices

@@ -97,15 +97,15 @@ class SnapshotKeeper:
 
     def _looks(self) -> Mark:
         path = self.database.path
-        found = []
-        for one in (path, path.with_name(f"{path.name}.wal")):
+        marks = []
+        for file in (path, path.with_name(f"{path.name}.wal")):
             try:
-                seen = one.stat()
+                seen = file.stat()
             except OSError:
-                found.append((0, 0))
+                marks.append((0, 0))
             else:
-                found.append((seen.st_size, seen.st_mtime_ns))
-        return tuple(found)
+                marks.append((seen.st_size, seen.st_mtime_ns))
+        return tuple(marks)
 
     def _take(self, refill: bool) -> None:
         from accelbench.report.dashboard.snapshot import taken

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -12,6 +11,7 @@ from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
 from accelbench.core.nouns import counted
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
@@ -23,42 +23,42 @@ NOTHING = "n/a"
 _SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
 
 
-def number(value: Any) -> str:
+def number(value: float | None) -> str:
     """Three digits and more; n/a of nothing."""
     return NOTHING if value is None else figure(float(value))
 
 
-def whole(value: Any) -> str:
+def whole(value: float | None) -> str:
     """A count."""
     return NOTHING if value is None else f"{int(value):,}"
 
 
-def moment(value: Any) -> str:
+def moment(value: object) -> str:
     """To the minute, in UTC, as everything stored is."""
     return str(value)[:16].replace("T", " ") if value else NOTHING
 
 
-def day(value: Any) -> str:
+def day(value: object) -> str:
     """The day alone."""
     return str(value)[:10] if value else NOTHING
 
 
-def device(name: Any) -> str:
+def device(name: object) -> str:
     """A device's name without what its platform says already."""
     return short_device(str(name)) if name else ""
 
 
-def size(row: Mapping[str, Any]) -> str:
+def size(row: Row) -> str:
     """What an item is: seq 128, 224 px."""
-    return " · ".join(said.format(row[n]) for n, said in _SIZES if row.get(n))
+    return " · ".join(template.format(row[n]) for n, template in _SIZES if row.get(n))
 
 
-def devices(row: Mapping[str, Any]) -> str:
+def devices(row: Row) -> str:
     """How many devices worked on a step, where the device's name beside it does not say it."""
     return devices_beside(row, device(row.get("device_name")))
 
 
-def title(row: Mapping[str, Any]) -> str:
+def title(row: Row) -> str:
     """What a cell is of, without its model: what stands after the name."""
     words = [
         f"{row.get('runtime')} on {row.get('hardware')}",
@@ -79,31 +79,31 @@ def title(row: Mapping[str, Any]) -> str:
 _ITEMS = frozenset(("images/s", "items/s", "inferences/s", "samples/s", "sequences/s"))
 
 
-def unit(row: Mapping[str, Any]) -> str:
+def unit(row: Row) -> str:
     """What a rate counts, where that is no item of the batch: tokens/s, queries/s."""
-    said = str(row.get("throughput_unit") or "")
-    return "" if said.lower() in _ITEMS else said
+    text = str(row.get("throughput_unit") or "")
+    return "" if text.lower() in _ITEMS else text
 
 
-def why_not(cell: Mapping[str, Any]) -> str:
+def why_not(cell: Row) -> str:
     """Why a cell's times are unusable."""
     return why_unusable([{FAILED: cell["failed"], LAUNCHED: cell["launches"]}])
 
 
-def spread(low: Any, high: Any, middle: Any) -> str:
+def spread(low: float | None, high: float | None, middle: float | None) -> str:
     """The fastest and the slowest launch of a cell, which is no interval: 1.52 – 2.83."""
     if not low or not high or not middle or low == high:
         return ""
     return f"{figure(low)} – {figure(high)}"
 
 
-def tails(row: Mapping[str, Any]) -> str:
+def tails(row: Row) -> str:
     """p90, p95 and p99 of a launch, ~ before those that are only rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
     return " · ".join(percentile_text(row, name, number) for name in names)
 
 
-def seen(name: Any) -> str:
+def seen(name: object) -> str:
     """A name that can be clicked on even where it is nothing but spaces."""
     text = str(name)
     return text if text.strip() else f"“{text}”"
@@ -114,7 +114,7 @@ def share(value: float | None) -> str:
     return NOTHING if value is None else f"{figure(value)}×"
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """Any value in one line."""
     if value is None or value == "":
         return NOTHING
@@ -125,18 +125,18 @@ def plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return ", ".join(plain(one) for one in value) or "none"
+        return ", ".join(plain(member) for member in value) or "none"
     if isinstance(value, Mapping):
-        return " · ".join(f"{key} {plain(one)}" for key, one in value.items()) or "none"
+        return " · ".join(f"{key} {plain(member)}" for key, member in value.items()) or "none"
     return str(value)
 
 
-def calm(text: Any) -> str:
+def calm(text: object) -> str:
     """For a window's title, where nothing can be kept apart: without what turns text round."""
     return safe(str(text).strip(), 120)
 
 
-def exact(value: Any) -> Markup:
+def exact(value: object) -> Markup:
     """What a form sends back, which nobody sees: the name as it is stored."""
     return escape(str(value))
 

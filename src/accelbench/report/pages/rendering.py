@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.visible import visible
 
@@ -40,7 +40,7 @@ def environment(*folders: Path) -> jinja2.Environment:
     return made
 
 
-def rendered(template: str, **context: Any) -> str:
+def rendered(template: str, **context: object) -> str:
     """A shared template, filled."""
     return _shared().get_template(template).render(context)
 
@@ -59,6 +59,6 @@ class Drawn(str):
         return self
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """What a template is about to print: text is shown, markup of its own stands as it is."""
     return value if hasattr(value, "__html__") else visible(str(value))

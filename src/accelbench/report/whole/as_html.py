@@ -27,17 +27,17 @@ def html(report: Report, svg: Draw) -> str:
         svg: draws a picture.
     """
 
-    def drawn(one: Picture, name: str) -> Drawn:
-        named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(one.spec))
+    def drawn(picture: Picture, name: str) -> Drawn:
+        named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(picture.spec))
         # Without the name of its element: the page says with it what the picture is of.
         return Drawn(_silent(named).partition(" ")[2])
 
     return rendered("report.html", report=report, said=_said, drawn=drawn)
 
 
-def _said(one: Picture) -> str:
+def _said(picture: Picture) -> str:
     """A picture in words."""
-    return f"{one.chart.title}: {one.chart.answers}. {' '.join(one.about)}"
+    return f"{picture.chart.title}: {picture.chart.answers}. {' '.join(picture.about)}"
 
 
 def _silent(svg: str) -> str:

@@ -57,10 +57,10 @@ def _table(table: Table) -> Iterator[str]:
         yield from (f"<details><summary>{text_of(table.caption or 'Table')}</summary>", "")
     elif table.caption:
         yield from (f"**{text_of(table.caption)}**", "")
-    yield f"| {' | '.join(text_of(one) for one in table.headers)} |"
+    yield f"| {' | '.join(text_of(header) for header in table.headers)} |"
     kinds = ("---:" if i in table.figures else "---" for i in range(len(table.headers)))
     yield f"| {' | '.join(kinds)} |"
-    yield from (f"| {' | '.join(text_of(one) for one in row)} |" for row in table.rows)
+    yield from (f"| {' | '.join(text_of(cell) for cell in row)} |" for row in table.rows)
     yield ""
     if table.folded:
         yield from ("</details>", "")

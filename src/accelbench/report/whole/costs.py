@@ -45,7 +45,7 @@ def costs(subject: Subject) -> Iterable[Section]:
         if notes:
             yield Section("Cost", [Text(notes)])
         return
-    priced = [one for one in subject.points if one.cost or one.step_cost]
+    priced = [point for point in subject.points if point.cost or point.step_cost]
     blocks: list[Block] = [
         Text(cheapest(priced, subject.sign), listed=True),
         _table(priced, subject.sign),
@@ -56,12 +56,12 @@ def costs(subject: Subject) -> Iterable[Section]:
 
 def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
     """Of each model what is cheapest, and the cheapest of other places: sentences."""
-    asked: dict[Key, list[Point]] = {}
-    for one in priced:
-        if one.cost is not None and one.usable:
-            asked.setdefault((one.machine, *values(one.row, ALIKE)), []).append(one)
+    groups: dict[Key, list[Point]] = {}
+    for point in priced:
+        if point.cost is not None and point.usable:
+            groups.setdefault((point.machine, *values(point.row, ALIKE)), []).append(point)
     best: dict[Key, list[Point]] = {}
-    for several in asked.values():  # of one model the work that was done in most ways
+    for several in groups.values():  # of one model the work that was done in most ways
         key = values(several[0].row, ("model", "mode"))
         best[key] = max(best.get(key, []), several, key=len)
     return [_cheapest(several, sign) for several in list(best.values())[:_MOST_MODELS]]
@@ -69,12 +69,12 @@ def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
 
 def _cheapest(several: Sequence[Point], sign: str) -> str:
     names = told(several, always=(PLACE,), longest=60)
-    ordered = sorted(zip(several, names.apart, strict=True), key=lambda one: _value(one[0].cost))
+    ordered = sorted(zip(several, names.apart, strict=True), key=lambda pair: _value(pair[0].cost))
     first, way = ordered[0]
     places: dict[Key, str] = {}
-    for one, name in ordered:
-        place = values(one.row, ("hardware", "device_name"))
-        places.setdefault(place, f"{name} {sign}{money(_value(one.cost))}")
+    for point, name in ordered:
+        place = values(point.row, ("hardware", "device_name"))
+        places.setdefault(place, f"{name} {sign}{money(_value(point.cost))}")
     others = list(places.values())[1:]
     beside = f"; elsewhere {', '.join(others[:_OTHERS])}" if others else ""
     row = first.row
@@ -111,7 +111,7 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
         *(f"{mark} a training step", f"{mark} an hour", "priced as"),
     )
     folded = len(ordered) > _MOST_OPEN
-    rows = [[name, *_cell(one)] for one, name in zip(ordered, names, strict=True)]
+    rows = [[name, *_cell(point)] for point, name in zip(ordered, names, strict=True)]
     return Table(
         headers, rows, frozenset({2, 4, 5, 6}), "Every configuration that has a price", folded
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import FigureInterval, Point
-from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
@@ -18,6 +16,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.rows import Json, Row, number, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
@@ -37,7 +36,7 @@ class ReportData:
     """All that a report is made of."""
 
     subject: Subject
-    runs: Sequence[Mapping[str, Any]]  # of benchmark_runs
+    runs: Sequence[Row]  # of benchmark_runs
     source: str  # the database, or the files
     made_at: str
 
@@ -79,13 +78,13 @@ _NAME = 400
 
 def _results(known: ReportData) -> Section:
     points = sorted(known.subject.points, key=_place)
-    unit = unit_of_all(one.row for one in points)
+    unit = unit_of_all(point.row for point in points)
     headers = (
         *("configuration", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
         *("first step, ms", "launches", "samples", "quality"),
     )
     names = told(points, always=("model",), longest=_NAME) if points else PointNames((), "")
-    rows = [_cell(one, name, unit) for one, name in zip(points, names.apart, strict=True)]
+    rows = [_cell(point, name, unit) for point, name in zip(points, names.apart, strict=True)]
     caption = "Every configuration: the geometric mean of its launches"
     aside = newer_set_aside(points)
     caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
@@ -94,11 +93,11 @@ def _results(known: ReportData) -> Section:
     return Section("Results", [table if rows else Text(["There are no figures."])])
 
 
-def _place(point: Point) -> tuple[Any, ...]:
+def _place(point: Point) -> tuple[str | int, ...]:
     """By what people look for first."""
     row = point.row
     words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
-    return (*words, int(row.get("batch_size") or 0))
+    return (*words, int(number(row, "batch_size") or 0))
 
 
 def _names(points: Sequence[Point]) -> Sequence[str]:
@@ -132,15 +131,15 @@ def _time(point: Point) -> str:
     return f"{figure(point.latency)}{named}"
 
 
-def _plain(word: Any) -> str:
+def _plain(word: object) -> str:
     return str(word).replace("_", " ")
 
 
 def _interval(span: FigureInterval | None, launches: int) -> str:
     if span is None or span.low is None or span.high is None:
         return ""
-    said = f"{digits(span.low)} to {digits(span.high)}"
-    return said if launches > 1 else f"{said}, within the launch"
+    interval = f"{digits(span.low)} to {digits(span.high)}"
+    return interval if launches > 1 else f"{interval}, within the launch"
 
 
 def figure(span: FigureInterval | None) -> str:
@@ -157,35 +156,35 @@ def digits(value: float) -> str:
 
 
 def _charts(subject: Subject) -> Iterable[Section]:
-    drawn = [found for one in CHARTS.values() if (found := picture(one, subject)) is not None]
-    for one in drawn:
-        yield Section(one.chart.title, [Figure(one, _drawn(one))])
+    drawn = [image for chart in CHARTS.values() if (image := picture(chart, subject)) is not None]
+    for drawing in drawn:
+        yield Section(drawing.chart.title, [Figure(drawing, _drawn(drawing))])
 
 
-def _drawn(one: Picture) -> Table:
+def _drawn(drawing: Picture) -> Table:
     """What a picture shows, for whoever cannot see it."""
-    told = [
+    records = [
         {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
-        for record in one.records[:_MOST_DRAWN]
+        for record in drawing.records[:_MOST_DRAWN]
     ]
     headers = list(
         dict.fromkeys(
-            name for record in told for name, value in record.items() if value not in (None, "")
+            name for record in records for name, value in record.items() if value not in (None, "")
         )
     )
-    rows = [[_said(record.get(name)) for name in headers] for record in told]
-    number = frozenset(
-        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in told)
+    rows = [[_said(record.get(name)) for name in headers] for record in records]
+    numbers = frozenset(
+        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
     )
-    more = len(one.records) - len(told)
+    more = len(drawing.records) - len(records)
     caption = (
-        f"Figures of {one.chart.title}"
-        f"{f' (the first {len(told)} of {len(one.records)})' if more else ''}"
+        f"Figures of {drawing.chart.title}"
+        f"{f' (the first {len(records)} of {len(drawing.records)})' if more else ''}"
     )
-    return Table(headers or ["nothing"], rows, number, caption, folded=True)
+    return Table(headers or ["nothing"], rows, numbers, caption, folded=True)
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if value is None:
         return ""
     return digits(value) if isinstance(value, float) else str(value)
@@ -236,7 +235,7 @@ def _verification(known: ReportData) -> Section:
             _said(row.get("verification_error")),
             _said(row.get("verification_tolerance")),
             str(row.get("self_check") or "not_done"),
-            "; ".join(map(str, row.get("workarounds") or ())),
+            "; ".join(texts(row, "workarounds")),
         ]
         for row, name in _once(done, "verification", "self_check", "workarounds")
     ]
@@ -245,28 +244,28 @@ def _verification(known: ReportData) -> Section:
         Text([_OUTPUTS]),
         Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
     ]
-    found = warned(done)
-    if found:
-        said = [[one.text, f"{len(one.rows):,}"] for one in found[:_MOST_WARNINGS]]
-        if len(found) > len(said):
-            rest = sum(len(one.rows) for one in found[len(said) :])
-            said.append([f"{len(found) - len(said):,} more", f"{rest:,}"])
-        blocks.append(Table(("warning", "launches"), said, frozenset({1}), "Warnings"))
+    warnings = warned(done)
+    if warnings:
+        lines = [[warning.text, f"{len(warning.rows):,}"] for warning in warnings[:_MOST_WARNINGS]]
+        if len(warnings) > len(lines):
+            rest = sum(len(warning.rows) for warning in warnings[len(lines) :])
+            lines.append([f"{len(warnings) - len(lines):,} more", f"{rest:,}"])
+        blocks.append(Table(("warning", "launches"), lines, frozenset({1}), "Warnings"))
     return Section("Verification and workarounds", blocks)
 
 
-def _once(rows: Sequence[Row], *said: str) -> list[tuple[Row, str]]:
+def _once(rows: Sequence[Row], *columns: str) -> list[tuple[Row, str]]:
     """One launch of each cell for whatever its launches say of these, with the cell's name.
 
     Of those that say the same, the one whose outputs are furthest from the reference's.
     """
-    told: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[object, ...], Row] = {}
     for row in rows:
         cell = (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime"))
-        key = (*cell, *(str(row.get(name)) for name in said))
-        if key not in told or (error_of(row) or 0.0) > (error_of(told[key]) or 0.0):
-            told[key] = row
-    kept = list(told.values())
+        key = (*cell, *(str(row.get(name)) for name in columns))
+        if key not in by_key or (error_of(row) or 0.0) > (error_of(by_key[key]) or 0.0):
+            by_key[key] = row
+    kept = list(by_key.values())
     return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
 
 
@@ -307,22 +306,22 @@ def _environment(known: ReportData) -> Section:
     if runs:
         headers = ("run", "label", "began (UTC)", "status", "commit", "command")
         blocks.append(Table(headers, runs, caption="Runs", folded=len(runs) > 20))
-    said: dict[str, set[str]] = {}
+    facts: dict[str, set[str]] = {}
     for run in known.runs:
         for name, value in _flat(_object(run.get("environment"))):
-            said.setdefault(name, set()).add(without_homes(value))
-    if said:
-        rows = [[name, " · ".join(sorted(values))] for name, values in sorted(said.items())]
+            facts.setdefault(name, set()).add(without_homes(value))
+    if facts:
+        rows = [[name, " · ".join(sorted(values))] for name, values in sorted(facts.items())]
         blocks.append(Table(("what", "value"), rows, caption="Machine and software"))
     return Section("Environment", blocks or [Text(["Nothing is known of it."])])
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    found = json.loads(value) if isinstance(value, str) else value
-    return found if isinstance(found, Mapping) else {}
+def _object(value: object) -> Json:
+    document: object = json.loads(value) if isinstance(value, str) else value
+    return document if isinstance(document, Mapping) else {}
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
+def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, "" if name == _PACKAGES else f"{before}{name} ")
@@ -369,7 +368,9 @@ _SHOWN = (
 
 def _computed() -> Section:
     rows = [
-        [one.header or name, one.unit or "", one.doc] for name in _SHOWN for one in (BY_NAME[name],)
+        [column.header or name, column.unit or "", column.doc]
+        for name in _SHOWN
+        for column in (BY_NAME[name],)
     ]
     return Section(
         "How each figure was computed",

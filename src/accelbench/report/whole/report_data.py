@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
+from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.report.chart_data import Filters, subject_in, subject_of
 
@@ -39,17 +40,17 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
     from accelbench.report.whole.parts import ReportData
 
     subject = subject_of(files, filters, prices)
-    there = {str(row.get("run_id")) for row in subject.rows}
+    run_ids = {str(row.get("run_id")) for row in subject.rows}
     runs = {
-        key or str(one.get("run_id")): {"run_id": key, **one}
+        key or str(run.get("run_id")): {"run_id": key, **run}
         for file in files
-        for key, one in runs_told(object_of(file)).items()
-        if isinstance(one, Mapping)
+        for key, run in runs_told(object_of(file)).items()
+        if isinstance(run, Mapping)
     }
-    names = ", ".join(one.name for one in files[:3])
+    names = ", ".join(file.name for file in files[:3])
     source = f"{names} and {len(files) - 3} more" if len(files) > 3 else names
     return ReportData(
-        subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now()
+        subject, [runs[run] for run in sorted(run_ids & runs.keys())], source, utc_now()
     )
 
 
@@ -60,7 +61,7 @@ def _named(database: Database) -> str:
     return f"~{name[len(home) :]}" if within else name
 
 
-def _runs(database: Database, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+def _runs(database: Database, ids: Sequence[str]) -> list[Row]:
     if not ids:
         return []
     _, rows = database.query(

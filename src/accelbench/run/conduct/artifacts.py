@@ -165,8 +165,8 @@ class ArtifactExports:
             talk.drop()
         kept = self._cache.find(recipe.key)
         if kept is None:
-            said = "what was exported is not in the cache: another process may have cleared it"
-            raise WorkerTroubleError(Outcome(Status.FAILED, "artefact_lost", said, "Run it again."))
+            text = "what was exported is not in the cache: another process may have cleared it"
+            raise WorkerTroubleError(Outcome(Status.FAILED, "artefact_lost", text, "Run it again."))
         return kept
 
 
@@ -227,11 +227,11 @@ def _spill(context: LaunchContext, recipe: Recipe, files: int) -> Path | None:
         return None
     todo = ""
     if recipe.wanted.format in _SPILLED:
-        asked = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, files)
-        spill = spill_to(*asked)
+        arguments = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, files)
+        spill = spill_to(*arguments)
         if spill is not None:
             return spill
-        todo = advice(*asked)
+        todo = advice(*arguments)
     raise _TooLargeError(
         Outcome(
             Status.OUT_OF_MEMORY,

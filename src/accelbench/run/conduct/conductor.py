@@ -62,15 +62,15 @@ def _launched(
 ) -> int:
     """One launch of one group, but for what is done; how many results it is of."""
     context = side.context
-    asked = asked_of(context.settings, launch, side.arm)
+    launch_facts = asked_of(context.settings, launch, side.arm)
     group = [p for p in group if launch < p.launches(context.settings.launches)]
-    pending = [p for p in group if identity_of(asked, p) not in done]
+    pending = [p for p in group if identity_of(launch_facts, p) not in done]
     number, total = at
     first = number + len(group) - len(pending) + 1
     if pending and pending[0].roofline is not None:
-        simulate_group(context, asked, pending, first, total)
+        simulate_group(context, launch_facts, pending, first, total)
     elif pending:
-        GroupLaunch(context, asked, pending, first, total).run()
+        GroupLaunch(context, launch_facts, pending, first, total).run()
     return len(group)
 
 

@@ -45,14 +45,14 @@ class GroupLaunch:
     def __init__(
         self,
         context: LaunchContext,
-        asked: LaunchFacts,
+        launch_facts: LaunchFacts,
         cases: Sequence[Planned],
         first: int,
         total: int,
     ) -> None:
         self._context = context
         self._settings = context.settings
-        self._asked = asked
+        self._asked = launch_facts
         self._cases = cases
         self._first = first
         self._total = total
@@ -113,7 +113,7 @@ class GroupLaunch:
         context = self._context
         if context.artefacts.static(context, planned.case, self._workarounds):
             context.verifications.at_each_batch(planned)
-        batches = [one.case.shapes.batch for one in self._cases if one.refusal is None]
+        batches = [member.case.shapes.batch for member in self._cases if member.refusal is None]
         context.verifications.gather(context, planned, batches)
 
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
@@ -240,8 +240,8 @@ class GroupLaunch:
                 ways = (self._context, planned.case, self._workarounds)
                 alone = self._context.artefacts.static(*ways)
                 if not alone and trouble.outcome.reason not in ("budget", "killed"):
-                    said = f"{trouble.outcome.message}; not tried again at another batch size"
-                    self._open_trouble = replace(trouble.outcome, message=said)
+                    message = f"{trouble.outcome.message}; not tried again at another batch size"
+                    self._open_trouble = replace(trouble.outcome, message=message)
                 raise
         if self._settings.verify == "only":
             return Outcome(Status.OK, opened=talk.opened, null_reasons=not_measured())
@@ -251,7 +251,7 @@ class GroupLaunch:
             "seconds": self._context.budget.steady_seconds(),
         }
         case = case_to_json(planned.case)
-        batches = {one.case.shapes.batch for one in self._cases if one.refusal is None}
+        batches = {member.case.shapes.batch for member in self._cases if member.refusal is None}
         request = {
             "do": "measure",
             "case": case,
@@ -260,16 +260,16 @@ class GroupLaunch:
         }
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
-        told = {**answer, "evidence": self._proof(planned, answer)}
-        return Outcome(Status.OK, measurement=told, opened=talk.opened)
+        measurement = {**answer, "evidence": self._proof(planned, answer)}
+        return Outcome(Status.OK, measurement=measurement, opened=talk.opened)
 
     def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of where an answer's work ran; raises TroubleError where it is not where it was to."""
         try:
             return proved(answer.get("evidence"), str(planned.device))
         except CaseError as error:
-            said = (error.reason, error.message, error.advice)
-            raise WorkerTroubleError(Outcome(Status.FAILED, *said)) from error
+            details = (error.reason, error.message, error.advice)
+            raise WorkerTroubleError(Outcome(Status.FAILED, *details)) from error
 
     def _open(self, planned: Planned) -> None:
         """A worker with the model open, from an artefact where the runtime wants one."""
@@ -295,8 +295,8 @@ class GroupLaunch:
                 if verdict.word == FAILED:
                     self._drop_worker()  # the reference needs the room, and what is wrong goes
                     verdict = verifications.reconsider(self._context, planned, verdict)
-                told = {"evidence": evidence, **outcome.measurement}
-                outcome = replace(outcome, measurement=told)
+                measurement = {"evidence": evidence, **outcome.measurement}
+                outcome = replace(outcome, measurement=measurement)
             except WorkerTroubleError as trouble:
                 if self._settings.verify == "only" or not _says_nothing(trouble.outcome):
                     raise  # nothing else has shown that it runs, or this shows that it does not
@@ -307,8 +307,8 @@ class GroupLaunch:
     def _compared(self, case: Case, outcome: Outcome) -> Outcome:
         """Add how far the loss falls; whatever becomes of that, the measurement stands."""
         curves, metrics = self._context.curves, outcome.measurement.get("metrics")
-        found = curves.known(self._context, case, metrics)
-        if found is None:
+        convergence = curves.known(self._context, case, metrics)
+        if convergence is None:
             self._context.observer.progress(Progress("convergence"))
             try:
                 answer = self._talk.ask(losses_request(case), "training to compare")
@@ -317,9 +317,9 @@ class GroupLaunch:
             except WorkerTroubleError as trouble:
                 curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
                 self._drop_worker()
-            found = curves.judge(self._context, case, curve)
-        told = replace(outcome, null_reasons={**outcome.null_reasons, **found.reasons})
-        return self._with(told, found.verdict, found.columns)
+            convergence = curves.judge(self._context, case, curve)
+        new_outcome = replace(outcome, null_reasons={**outcome.null_reasons, **convergence.reasons})
+        return self._with(new_outcome, convergence.verdict, convergence.columns)
 
     def _with(
         self, outcome: Outcome, verdict: Verdict, columns: Mapping[str, Any] = MappingProxyType({})
@@ -347,12 +347,12 @@ class GroupLaunch:
                 measurement={"metrics": verdict.columns},
             )
         if verdict.word == NOT_DONE and self._settings.verify in ("require", "only"):
-            asked = f"--verify{'-only' if self._settings.verify == 'only' else ' require'}"
+            option = f"--verify{'-only' if self._settings.verify == 'only' else ' require'}"
             return Outcome(
                 Status.FAILED,
                 "not_verified",
-                f"it could not be verified, which {asked} asks for: {verdict.why}",
-                f"Leave out {asked}, or choose what can be verified here.",
+                f"it could not be verified, which {option} asks for: {verdict.why}",
+                f"Leave out {option}, or choose what can be verified here.",
             )
         return None
 

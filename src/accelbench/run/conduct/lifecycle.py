@@ -131,7 +131,7 @@ def resume(
     folder: Path,
     observer: Observer,
     environment: Mapping[str, Any],
-    found: Found | None = None,
+    inventory: Found | None = None,
     keep: Keep | None = None,
     simulate: Simulate | None = None,
 ) -> RunResult:
@@ -142,7 +142,7 @@ def resume(
         folder: Where its journal is.
         observer: Who watches.
         environment: The machine's, as it is now.
-        found: What is present now: a device that the rest of the plan needs and
+        inventory: What is present now: a device that the rest of the plan needs and
             that is not there is refused. None leaves that to the launches.
         keep: Who takes profiles, where the run makes any.
         simulate: How what was not there when the run began is calculated.
@@ -159,7 +159,7 @@ def resume(
             for body in results.values():
                 tally.add(counted_as(body))
             return RunResult(run_id, tally, list(results.values()), profiles=_profiles(facts))
-        _refuse_other_machine(run_id, left, found)
+        _refuse_other_machine(run_id, left, inventory)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
         with opened(journey.other, environment) as arm:
             moment = utc_now()
@@ -178,7 +178,7 @@ def again(
     cases: Container[str],
     launches: int,
     about: Mapping[str, Any],
-    found: Found,
+    inventory: Found,
 ) -> RunSpec:
     """Some cases of an earlier run once more, as they were planned then.
 
@@ -187,12 +187,12 @@ def again(
         cases: By case_id.
         launches: Of each.
         about: What the new run says of itself.
-        found: What is present now; a device that is not is refused.
+        inventory: What is present now; a device that is not is refused.
     """
     earlier = str(begun["run_id"])
     settings, plan = settled(earlier, begun)
     wanted = tuple(case for case in plan.cases if case.case.case_id in cases)
-    _refuse_other_machine(earlier, wanted, found)
+    _refuse_other_machine(earlier, wanted, inventory)
     settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
     names = {"names": begun.get("names") or {}}
     return RunSpec(Plan(wanted), settings, planning.installed_runtimes(), {**names, **about})
@@ -213,8 +213,8 @@ def last_unfinished(folder: Path) -> str | None:
 
 def _is_finished(facts: Sequence[Fact]) -> bool:
     """Whether the last thing said of the run is that it came to its end."""
-    said = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
-    return bool(said) and said[-1].body.get("status") == "finished"
+    milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+    return bool(milestones) and milestones[-1].body.get("status") == "finished"
 
 
 def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> RunSpec:
@@ -254,13 +254,13 @@ def _ids_of(journey: RunSpec) -> Iterable[tuple[str, Planned]]:
                     yield identity_of(asked_of(settings, launch, arm), planned), planned
 
 
-def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | None) -> None:
+def _refuse_other_machine(run_id: str, left: Iterable[Planned], inventory: Found | None) -> None:
     """One run's results are of one machine."""
-    if found is None:
+    if inventory is None:
         return
     here = {
         entry.fingerprint
-        for entries in found.values()
+        for entries in inventory.values()
         for entry in entries
         if isinstance(entry, Device)
     }
@@ -313,8 +313,8 @@ def _go(
     try:
         conduct(sides, done={row["result_id"] for row in before})
         if settings.profile:
-            there = {fact.id for fact in journal.facts() if fact.kind == PROFILE}
-            profile_all(context, journey.plan, rows, there, keep)
+            profile_ids = {fact.id for fact in journal.facts() if fact.kind == PROFILE}
+            profile_all(context, journey.plan, rows, profile_ids, keep)
     except KeyboardInterrupt:
         interrupted = True
     finally:

@@ -54,8 +54,8 @@ def profile_all(
         if row is None or profile_id(row) in done:
             continue
         context.observer.note(f"Profiling {planned.case}, apart from what was measured.")
-        found, record = _profiled(context, planned, row, traces=keep is not None)
-        body = {**{name: row.get(name) for name in CASE_COLUMNS}, **found}
+        profile, record = _profiled(context, planned, row, traces=keep is not None)
+        body = {**{name: row.get(name) for name in CASE_COLUMNS}, **profile}
         context.append(Fact(PROFILE, profile_id(row), body))
         if keep is not None:
             keep(body, record)
@@ -100,8 +100,8 @@ def _profiled(
     finally:
         talk.drop()
     trace = answer["profile"] and answer["profile"].pop("trace")
-    found = {**_no(answer["why_not"]), **(answer["profile"] or {})}
-    return found, folder / trace if trace else None
+    profile = {**_no(answer["why_not"]), **(answer["profile"] or {})}
+    return profile, folder / trace if trace else None
 
 
 def _no(why: str | None) -> dict[str, Any]:

@@ -35,14 +35,16 @@ class LaunchFacts:
     job: JobSettings = field(default_factory=JobSettings)
 
 
-def identity_of(asked: LaunchFacts, planned: Planned) -> str:
+def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:
     """The result_id that a case will have in a launch."""
     device = str(planned.device) if planned.device else planned.case.target.place
-    return result_id(asked.run_id, planned.case, device, asked.launch, asked.arm)
+    return result_id(
+        launch_facts.run_id, planned.case, device, launch_facts.launch, launch_facts.arm
+    )
 
 
 def compose(
-    asked: LaunchFacts,
+    launch_facts: LaunchFacts,
     planned: Planned,
     outcome: Outcome,
     provenance: Provenance,
@@ -56,21 +58,21 @@ def compose(
     case, device = planned.case, planned.device
     measured = outcome.measurement
     evidence = measured.get("evidence")
-    threads = _threads(outcome, asked.job.threads)
+    threads = _threads(outcome, launch_facts.job.threads)
     fingerprint = device.fingerprint if device else ""
     body: dict[str, Any] = {
-        "result_id": identity_of(asked, planned),
-        "run_id": asked.run_id,
+        "result_id": identity_of(launch_facts, planned),
+        "run_id": launch_facts.run_id,
         "case_id": case.case_id,
         # What never got as far as an engine belongs to no line of history: its threads are unknown.
         "series_key": series_key(case, fingerprint, threads) if outcome.opened else None,
-        "launch": asked.launch,
-        "arm": asked.arm,
+        "launch": launch_facts.launch,
+        "arm": launch_facts.arm,
         **_what_was_asked(case, device),
-        "weights": _weights(asked.job.weights, case),
-        "seed": asked.job.seed,
+        "weights": _weights(launch_facts.job.weights, case),
+        "seed": launch_facts.job.seed,
         "threads": threads,
-        "data_source": asked.job.data or "synthetic",
+        "data_source": launch_facts.job.data or "synthetic",
         "status": outcome.status.value,
         "reason": outcome.reason or None,
         "message": outcome.message or None,
@@ -149,7 +151,7 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "device_fingerprint": device.fingerprint if device else None,
         "precision": case.precision,
         "batch_size": shapes.batch,
-        **{one.column: getattr(shapes, one.field) for one in AXES},
+        **{dimension.column: getattr(shapes, dimension.field) for dimension in AXES},
         "input_shape": json.dumps(input_shapes(case)),
         "mode": case.mode.value,
         "scenario": case.scenario,
@@ -169,8 +171,8 @@ def input_shapes(case: Case) -> dict[str, list[int | None]]:
     if case.mode is Mode.TRAINING and model.training is None:
         return {}
     return {
-        one.name: [s if isinstance(s, int) else axis(model, s, shapes) for s in one.shape]
-        for one in tensors(model, shapes, case.mode)
+        tensor.name: [s if isinstance(s, int) else axis(model, s, shapes) for s in tensor.shape]
+        for tensor in tensors(model, shapes, case.mode)
     }
 
 
@@ -183,15 +185,15 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weights(asked: str, case: Case) -> str:
+def _weights(source: str, case: Case) -> str:
     """Which weights: random, the folder, or the id that the hub was asked for."""
-    return case.model.hub_ids[0] if asked == "hub" and case.model.hub_ids else asked
+    return case.model.hub_ids[0] if source == "hub" and case.model.hub_ids else source
 
 
-def _threads(outcome: Outcome, asked: int | None) -> int | None:
+def _threads(outcome: Outcome, setting: int | None) -> int | None:
     """What the engine says it uses; what was asked for is only second best."""
     evidence = outcome.measurement.get("evidence") or {}
     for used in (outcome.opened.get("threads"), evidence.get("details", {}).get("threads")):
         if isinstance(used, int):
             return used
-    return asked
+    return setting

@@ -163,13 +163,13 @@ class LoggedObserver:
         self._log = log
         self._began = time.monotonic()
 
-    def devices(self, found: Sequence[Device | Absent]) -> None:
-        for one in found:
-            if isinstance(one, Device):
-                self._log.say(f"device {one}: {one.name}, driver {one.driver or 'not known'}")
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        for entry in entries:
+            if isinstance(entry, Device):
+                self._log.say(f"device {entry}: {entry.name}, driver {entry.driver or 'not known'}")
             else:
-                self._log.say(f"no {one.hardware}: {one.reason}")
-        self._observer.devices(found)
+                self._log.say(f"no {entry.hardware}: {entry.reason}")
+        self._observer.devices(entries)
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
         self._log.say(f"{launches} measurements are planned")
@@ -218,16 +218,16 @@ class _Records(logging.Handler):
 def _opening(run_id: str, environment: Mapping[str, Any], command: str) -> Iterator[str]:
     yield f"run {run_id}, accelbench {__version__}"
     yield f"command: {command}"
-    told = environment.get
-    memory = int(told("effective_memory") or told("memory_total") or 0) / 2**30
+    lookup = environment.get
+    memory = int(lookup("effective_memory") or lookup("memory_total") or 0) / 2**30
     yield (
-        f"machine: {told('cpu')}, {told('effective_cpus')} of {told('cpus_logical')} CPUs,"
-        f" {memory:.1f} GiB; {told('os_release')}, {told('os')} {told('kernel')},"
-        f" {platform.machine()}, {told('libc')}; Python {told('python')}"
+        f"machine: {lookup('cpu')}, {lookup('effective_cpus')} of {lookup('cpus_logical')} CPUs,"
+        f" {memory:.1f} GiB; {lookup('os_release')}, {lookup('os')} {lookup('kernel')},"
+        f" {platform.machine()}, {lookup('libc')}; Python {lookup('python')}"
     )
-    packages = told("packages") or {}
+    packages = lookup("packages") or {}
     yield "packages: " + ", ".join(f"{name} {version}" for name, version in packages.items())
-    variables = told("variables") or {}
+    variables = lookup("variables") or {}
     if variables:
         yield "variables: " + ", ".join(f"{name}={value}" for name, value in variables.items())
 
@@ -249,12 +249,12 @@ def _ending(row: Mapping[str, Any], seconds: float) -> Iterator[str]:
 
 def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Values that are nobody's business, and the names of their variables; longest first."""
-    found = [
+    secrets = [
         (value, name)
         for name, value in variables.items()
         if _SECRET.search(name.upper()) and len(value) >= _SHORTEST_SECRET
     ]
-    return sorted(found, key=lambda one: -len(one[0]))
+    return sorted(secrets, key=lambda secret: -len(secret[0]))
 
 
 def _prune(folder: Path) -> None:

@@ -37,15 +37,19 @@ _OF_THE_CASE = {
 
 
 def simulate_group(
-    context: LaunchContext, asked: LaunchFacts, cases: Sequence[Planned], first: int, total: int
+    context: LaunchContext,
+    launch_facts: LaunchFacts,
+    cases: Sequence[Planned],
+    first: int,
+    total: int,
 ) -> None:
     """Record what each case of a group comes to."""
     room = MemoryGuard(context)
     for number, planned in enumerate(cases, first):
-        context.observer.case_started(planned.case, asked.launch, number, total)
+        context.observer.case_started(planned.case, launch_facts.launch, number, total)
         started_at = utc_now()
         body = compose(
-            asked,
+            launch_facts,
             planned,
             _told(planned, _outcome(context, planned, room)),
             Provenance.SIMULATED,
@@ -106,5 +110,5 @@ def _not_run(case: Case) -> dict[str, str]:
     kind = set() if case.mode is Mode.TRAINING else set(TRAINS)
     if not (case.procedure == "rag" and case.generates):
         kind |= RETRIEVES
-    names = {one.name for one in COLUMNS if one.role != "case"} | {"threads", "device_fingerprint"}
+    names = {col.name for col in COLUMNS if col.role != "case"} | {"threads", "device_fingerprint"}
     return dict.fromkeys(names - kind - _OF_THE_CASE, _NOTHING_RAN)

@@ -43,17 +43,17 @@ class Surroundings:
         """
         now = snapshot()
         own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
-        found = compare(before.machine, now, own)
+        disturbance = compare(before.machine, now, own)
         machine = before.machine
         return {
             "load_before": plain(machine.load),
             "load_after": plain(now.load),
             "governor": str(machine.governor),
             "memory_available": machine.memory_available,
-            **plain(found),
+            **plain(disturbance),
         }, [
             *_too_many(threads, machine),
-            *noise_warnings(found, machine, slowed(metrics or {}), threads),
+            *noise_warnings(disturbance, machine, slowed(metrics or {}), threads),
         ]
 
 
@@ -71,5 +71,5 @@ def _too_many(threads: int | None, machine: MachineSnapshot) -> list[str]:
     if threads is None or threads <= cpus:
         return []
     few = max(1, int(cpus))
-    said = f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."
-    return [f"{said} Use --threads {few}."]
+    sentence = f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."
+    return [f"{sentence} Use --threads {few}."]

@@ -86,9 +86,9 @@ def meant(word: str) -> Against:
 def _program(word: str, path: Path) -> list[str] | None:
     """What starts the interpreter that a word names."""
     if path.is_dir():
-        found = (path / name for name in _PYTHONS)
+        paths = (path / name for name in _PYTHONS)
         # Not resolved: a link's own folder is what makes it an environment's.
-        return next(([str(one.absolute())] for one in found if one.exists()), None)
+        return next(([str(python.absolute())] for python in paths if python.exists()), None)
     if path.is_file() and os.access(path, os.X_OK):
         return [str(path.absolute())]
     try:
@@ -106,10 +106,10 @@ def _hash(revision: str) -> str:
         return git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     except SurroundingsError as error:
         here = _repository()
-        said = (
+        message = (
             f"{here} has no commit {in_quotes(revision)}." if here else f"{Path.cwd()} is in no git"
         )
-        raise UsageError(said if here else f"{said} repository.", FORMS) from error
+        raise UsageError(message if here else f"{message} repository.", FORMS) from error
 
 
 def _repository() -> str:

@@ -54,10 +54,10 @@ class SelectedTarget:
     answer: Mapping[str, Any]  # the selector's, of the largest batch that it was chosen for
 
     def __str__(self) -> str:
-        asked = " ".join([self.model.id, self.precision, self.mode])
+        subject = " ".join([self.model.id, self.precision, self.mode])
         by = f" by {self.runtime}" if self.runtime else ""
         what = f"is measured on {self.hardware}{by}" if self.hardware else "has no choice"
-        return f"{asked} {what}: {self.reason}."
+        return f"{subject} {what}: {self.reason}."
 
 
 def is_automatic(request: Request) -> bool:
@@ -66,25 +66,27 @@ def is_automatic(request: Request) -> bool:
 
 
 def plan_chosen(
-    request: Request, found: Found, runtimes: Mapping[str, Runtime], choose: Choose
+    request: Request, inventory: Found, runtimes: Mapping[str, Runtime], choose: Choose
 ) -> tuple[Plan, list[SelectedTarget]]:
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []
     for model, mode, precision in product(request.models, request.modes, request.precisions):
-        one = replace(request, models=(model,), modes=(mode,), precisions=(precision,), hardware=())
-        plan, heading = plan_for(one, found, runtimes), list[str]()
+        cell = replace(
+            request, models=(model,), modes=(mode,), precisions=(precision,), hardware=()
+        )
+        plan, heading = plan_for(cell, inventory, runtimes), list[str]()
         able = [planned for planned in plan.cases if _is_able(planned)]
         if able:  # else it is refused everywhere, and the reasons are the answer
-            choice = _choice(one, able, runtimes, choose)
+            choice = _choice(cell, able, runtimes, choose)
             choices.append(choice)
             heading = [str(choice)]
             if choice.hardware is not None:
                 taken = (choice.runtime,) if choice.runtime else request.runtimes
-                one = replace(one, hardware=(choice.hardware,), runtimes=taken)
-                plan = plan_for(one, found, runtimes)
+                cell = replace(cell, hardware=(choice.hardware,), runtimes=taken)
+                plan = plan_for(cell, inventory, runtimes)
         # What one question has no use for, another may have.
-        said = set(unused(one, [planned.case for planned in plan.cases]))
-        notes = (note for note in plan.notes if note not in said)
+        remarks = set(unused(cell, [planned.case for planned in plan.cases]))
+        notes = (note for note in plan.notes if note not in remarks)
         plans.append(Plan(plan.cases, (*heading, *notes)))
     whole = joined(plans)
     idle = unused(request, [planned.case for planned in whole.cases])
@@ -98,14 +100,14 @@ def _is_able(planned: Planned) -> bool:
 
 
 def _choice(
-    asked: Request, able: Sequence[Planned], runtimes: Mapping[str, Runtime], choose: Choose
+    request: Request, able: Sequence[Planned], runtimes: Mapping[str, Runtime], choose: Choose
 ) -> SelectedTarget:
     """Ask about every batch size; the platform that is first for most of them is taken.
 
     Where two are, it is that of the largest batch: it has the most of the work.
     """
-    (model,), (mode,), (precision,) = asked.models, asked.modes, asked.precisions
-    there = list(dict.fromkeys(planned.case.target.hardware for planned in able))
+    (model,), (mode,), (precision,) = request.models, request.modes, request.precisions
+    platforms = list(dict.fromkeys(planned.case.target.hardware for planned in able))
     batches = sorted({planned.case.shapes.batch for planned in able})
     answers = {
         batch: choose(
@@ -114,8 +116,8 @@ def _choice(
             batch_size=batch,
             mode=mode.value,
             precision=precision,
-            available_hardware=there,
-            **_sizes(asked),
+            available_hardware=platforms,
+            **_sizes(request),
         )
         for batch in batches
     }
@@ -128,24 +130,24 @@ def _choice(
     firsts = {b: str(answer.get("primary_recommendation")) for b, answer in answers.items()}
     # A device may be named, as in "cuda:NVIDIA H200": here there is one of each platform.
     named = {batch: first.partition(":")[0] for batch, first in firsts.items()}
-    votes = Counter(name for name in named.values() if name in there)
+    votes = Counter(name for name in named.values() if name in platforms)
     if not votes:
-        among = f"the selector names none of {_listed(there)}, so all of them are"
+        among = f"the selector names none of {_listed(platforms)}, so all of them are"
         return SelectedTarget(model, mode, precision, None, None, among, answers[batches[-1]])
     most = max(votes.values())
     last = max(b for b in batches if votes[named[b]] == most)
     hardware = named[last]
     scored = (answers[last].get("all_scores") or {}).get(firsts[last]) or {}
-    runtime = None if asked.runtimes else _runtime(scored, hardware, able, runtimes)
-    reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
-    if len(there) > 1 and list(answers[last].get("compared") or ()) == [firsts[last]]:
+    runtime = None if request.runtimes else _runtime(scored, hardware, able, runtimes)
+    reason = _reason(hardware, named, platforms, str(scored.get("basis") or ""))
+    if len(platforms) > 1 and list(answers[last].get("compared") or ()) == [firsts[last]]:
         reason += "; no other has a figure"
     return SelectedTarget(model, mode, precision, hardware, runtime, reason, answers[last])
 
 
-def _sizes(asked: Request) -> dict[str, Any]:
+def _sizes(request: Request) -> dict[str, Any]:
     """The sizes that were asked for, where there is one of a kind."""
-    given = {name: set(getattr(asked, field)) for field, name in SIZES.items()}
+    given = {name: set(getattr(request, field)) for field, name in SIZES.items()}
     sizes = {name: value for name, values in given.items() if len(values) == 1 for value in values}
     return {"shapes": sizes} if any(sizes.values()) else {}
 
@@ -167,17 +169,17 @@ def _runtime(
     return named if hardware in runtimes[named].info.hardware else None
 
 
-def _reason(hardware: str, named: Mapping[int, str], there: Sequence[str], basis: str) -> str:
+def _reason(hardware: str, named: Mapping[int, str], platforms: Sequence[str], basis: str) -> str:
     """In words: what it was chosen among, for which batches, and what that rests on."""
-    if len(there) == 1:
+    if len(platforms) == 1:
         return "nothing else here could take it"
-    others = [name for name in there if name != hardware]
-    said = f"chosen before {_listed(others)}"
+    others = [name for name in platforms if name != hardware]
+    reason = f"chosen before {_listed(others)}"
     won = [batch for batch, name in named.items() if name == hardware]
     if len(won) < len(named):
         lost = sorted({name for name in named.values() if name in others})
-        said += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
-    return f"{said}, by {_BASES.get(basis, basis)}" if basis else said
+        reason += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
+    return f"{reason}, by {_BASES.get(basis, basis)}" if basis else reason
 
 
 def _listed(names: Sequence[object]) -> str:

@@ -83,8 +83,8 @@ def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 def seconds_of_all(arms: Iterable[tuple[Plan, RunSettings]]) -> tuple[float, float]:
     """The same of a run's arms together."""
-    found = [seconds(plan, settings) for plan, settings in arms]
-    return sum(low for low, _ in found), sum(high for _, high in found)
+    ranges = [seconds(plan, settings) for plan, settings in arms]
+    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
 def seconds(plan: Plan, settings: RunSettings) -> tuple[float, float]:

@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 
 def expand(
     request: Request,
-    found: Mapping[str, Sequence[Device | Absent]],
+    inventory: Mapping[str, Sequence[Device | Absent]],
     runtimes: Mapping[str, Runtime],
     estimate: Estimate,
     free: Free,
 ) -> Plan:
     """Every case of a request in the order in which it will be measured."""
-    where, notes = places(request, found, runtimes)
+    where, notes = places(request, inventory, runtimes)
     here = [place for place in where if place.roofline is None]
     away = [place for place in where if place.roofline is not None]
     settled, more = _as_all_can(request, here, runtimes)
@@ -52,10 +52,10 @@ def expand(
     ):
         own = _own_options(place, request, runtimes)
         what = settled if place.roofline is None else imagined
-        for asked in _asked_of(model, place, precision, mode, what, own):
-            kept = asked
+        for group in _asked_of(model, place, precision, mode, what, own):
+            kept = group
             if not request.batch_sizes:
-                kept, shortened = _shorten(asked, _room(place, free), estimate)
+                kept, shortened = _shorten(group, _room(place, free), estimate)
                 notes += shortened
             for case in kept:
                 planned = _judge(case, place, runtimes)
@@ -134,18 +134,18 @@ def _room(place: TargetDevice, free: Free) -> int | None:
 
 
 def _shorten(
-    asked: list[Case], room: int | None, estimate: Estimate
+    cases: list[Case], room: int | None, estimate: Estimate
 ) -> tuple[list[Case], list[str]]:
     """Leave out default batch sizes that cannot fit; the smallest always stays."""
     if room is None:
-        return asked, []
-    kept = [c for i, c in enumerate(asked) if i == 0 or (estimate(c) or 0) <= room]
-    left_out = [c for c in asked if all(c is not one for one in kept)]
+        return cases, []
+    kept = [c for i, c in enumerate(cases) if i == 0 or (estimate(c) or 0) <= room]
+    left_out = [c for c in cases if all(c is not case for case in kept)]
     if not left_out:
-        return asked, []
+        return cases, []
     batches = ", ".join(str(c.shapes.batch) for c in left_out)
     need = min(estimate(c) or 0 for c in left_out) / 2**30
-    first = asked[0]
+    first = cases[0]
     text = (
         f"{first.model.id} {first.precision} {first.mode} on {first.target}:"
         f" batch {batches} left out, an estimated"

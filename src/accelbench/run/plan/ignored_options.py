@@ -18,8 +18,8 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     """
     notes = []
     for axis in AXES:
-        asked = set(getattr(request, axis.asked)) - {0}
-        if asked and not any(asked.intersection(_made_of(axis, case.shapes)) for case in cases):
+        sizes = set(getattr(request, axis.asked)) - {0}
+        if sizes and not any(sizes.intersection(_made_of(axis, case.shapes)) for case in cases):
             notes.append(f"{axis.option} changes nothing: no model of this run {axis.idle}.")
     if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
         notes.append(

@@ -41,7 +41,7 @@ class MissingTarget:
 def named(
     request: Request,
     precisions: Sequence[str],
-    found: Mapping[str, Sequence[Device | Absent]],
+    inventory: Mapping[str, Sequence[Device | Absent]],
     runtimes: Mapping[str, Runtime],
 ) -> dict[str, Any]:
     """What of a request was named, as a run keeps it.
@@ -49,7 +49,7 @@ def named(
     Args:
         request: What is asked for.
         precisions: Of its precisions those that were typed; it has one where none was.
-        found: What is present.
+        inventory: What is present.
         runtimes: What is installed.
 
     Returns:
@@ -60,7 +60,7 @@ def named(
         "hardware": {
             name: [
                 [place.target.hardware, str(place.device or "") or place.target.device]
-                for place in places(replace(request, hardware=(name,)), found, runtimes)[0]
+                for place in places(replace(request, hardware=(name,)), inventory, runtimes)[0]
             ]
             for name in request.hardware
             if name != AUTO
@@ -78,14 +78,14 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget
         *(("runtime", name, _by(name)) for name in named.get("runtime", ())),
         *(("precision", name, _in(name)) for name in named.get("precision", ())),
     ]
-    found = []
+    targets = []
     for kind, name, belongs in wanted:
         own = [row for row in every if belongs(row)]
         if _lacks(own):
             elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
             why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
-            found.append(MissingTarget(kind, name, why))
-    return found
+            targets.append(MissingTarget(kind, name, why))
+    return targets
 
 
 def nothing_measured(rows: Iterable[Row]) -> str:
@@ -107,8 +107,8 @@ def _why(rows: Sequence[Row]) -> str:
     if not rows:
         return "the plan has no such case. accelbench run --dry-run shows it."
     first = rows[0]
-    said = str(first.get("message") or first.get("reason") or first["status"])
-    return f"{said.rstrip('.')}. {first.get('advice') or ''}".strip()
+    message = str(first.get("message") or first.get("reason") or first["status"])
+    return f"{message.rstrip('.')}. {first.get('advice') or ''}".strip()
 
 
 def _at(places: Sequence[Sequence[str | None]]) -> Callable[[Row], bool]:

@@ -20,19 +20,19 @@ Found = Mapping[str, Sequence[Device | Absent]]
 
 def installed_runtimes() -> dict[str, Runtime]:
     """Every runtime that can be imported and chosen, by name."""
-    found: dict[str, Runtime] = {}
+    runtimes: dict[str, Runtime] = {}
     names = known_runtimes()
     for name, made in load_all(RUNTIMES):
         if isinstance(made, Exception):
             _log.debug("runtime %s cannot be imported", name, exc_info=made)
         elif name in names:
-            found[name] = made
-    return found
+            runtimes[name] = made
+    return runtimes
 
 
-def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+def plan_for(request: Request, inventory: Found, runtimes: Mapping[str, Runtime]) -> Plan:
     """The plan of a request on this machine as it is now."""
     unknown = [name for name in request.runtimes if name not in runtimes]
     if unknown:
         raise no_such_runtime(unknown[0], sorted(runtimes))
-    return expand(request, found, runtimes, estimates.memory, estimates.free)
+    return expand(request, inventory, runtimes, estimates.memory, estimates.free)

@@ -106,8 +106,8 @@ class Plan:
             case = planned.case
             options = ",".join(f"{k}={v}" for k, v in sorted(case.options.items()))
             shapes = replace(case.shapes, batch=0)
-            asked = (case.model.id, case.target, case.precision, case.mode, case.scenario)
-            return tuple(map(str, (*asked, case.world_size, options, shapes)))
+            parts = (case.model.id, case.target, case.precision, case.mode, case.scenario)
+            return tuple(map(str, (*parts, case.world_size, options, shapes)))
 
         for _, group in groupby(self.cases, key):
             yield list(group)

@@ -29,9 +29,9 @@ class RunSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON as journals have it: those of a job in one row with the others."""
         body: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            body |= value.to_dict() if isinstance(value, JobSettings) else {one.name: value}
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            body |= value.to_dict() if isinstance(value, JobSettings) else {setting.name: value}
         return body
 
     @classmethod
@@ -46,7 +46,7 @@ class RunSettings:
         Raises:
             ValueError: a setting is said that this version does not know.
         """
-        own = {one.name for one in fields(cls)} - {"job"}
+        own = {setting.name for setting in fields(cls)} - {"job"}
         return cls(
             job=JobSettings.from_dict({k: v for k, v in body.items() if k not in own}),
             **{name: value for name, value in body.items() if name in own},

@@ -13,7 +13,7 @@ _IN_A_BROWSER = ("webgpu", "webnn", "wasm")
 
 
 def stand_in(
-    hardware: str, named: str, found: Mapping[str, Sequence[Device | Absent]]
+    hardware: str, named: str, inventory: Mapping[str, Sequence[Device | Absent]]
 ) -> Device | Roofline | None:
     """The documented device for one that is not here; the device itself where it is, after all.
 
@@ -31,28 +31,28 @@ def stand_in(
     if meant is None:
         raise UsageError(
             f"--simulate knows no document of {hardware}:{named}, which is not here.",
-            f"Documented for {hardware}: {', '.join(one.name for one in known)}.",
+            f"Documented for {hardware}: {', '.join(document.name for document in known)}.",
         )
-    here = [one for one in found.get(hardware, ()) if isinstance(one, Device)]
+    here = [candidate for candidate in inventory.get(hardware, ()) if isinstance(candidate, Device)]
     for device in here:
         if is_called(meant, device.name):
             return device
     everywhere = (
-        entry for entries in found.values() for entry in entries if isinstance(entry, Device)
+        entry for entries in inventory.values() for entry in entries if isinstance(entry, Device)
     )
-    if here and any(is_called(meant, one.name) for one in everywhere):
+    if here and any(is_called(meant, neighbour.name) for neighbour in everywhere):
         return None
     return meant
 
 
 def remark(hardware: str, named: str, meant: Roofline) -> str:
     """What a reader has to know of a place whose figures are simulated."""
-    said = (
+    text = (
         f"{hardware}:{meant.name} is not here: its figures are simulated from the documented"
         f" roofline of {meant.device}, a limit, not a measurement."
     )
     if named != meant.name:
-        said += f" It is what {hardware}{f':{named}' if named else ''} alone stands for."
+        text += f" It is what {hardware}{f':{named}' if named else ''} alone stands for."
     if hardware in _IN_A_BROWSER:
-        said += " What a browser adds is not in them."
-    return said
+        text += " What a browser adds is not in them."
+    return text

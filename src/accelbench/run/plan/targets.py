@@ -28,7 +28,7 @@ class TargetDevice:
 
 def places(
     request: Request,
-    found: Mapping[str, Sequence[Device | Absent]],
+    inventory: Mapping[str, Sequence[Device | Absent]],
     runtimes: Mapping[str, Runtime],
 ) -> tuple[list[TargetDevice], list[str]]:
     """Every target of a request, and notes about platforms left out."""
@@ -36,7 +36,7 @@ def places(
     chosen: list[TargetDevice] = []
     named = bool(request.hardware)
     wanted = request.hardware or tuple(
-        name for name, entries in found.items() if any(isinstance(e, Device) for e in entries)
+        name for name, entries in inventory.items() if any(isinstance(e, Device) for e in entries)
     )
     for full_name in wanted:
         name, _, rest = full_name.partition(":")
@@ -52,11 +52,11 @@ def places(
             continue
         waiting = [] if named or request.runtimes else _not_set_up(serving, runtimes)
         if waiting:
-            notes += [f"{name} is present, but {one.message}; left out." for one in waiting]
+            notes += [f"{name} is present, but {state.message}; left out." for state in waiting]
             continue
-        device, refusal_or_none = _device(name, rest, found.get(name, ()))
+        device, refusal_or_none = _device(name, rest, inventory.get(name, ()))
         if device is None and named and request.simulate:
-            meant = stand_in(name, rest, found)
+            meant = stand_in(name, rest, inventory)
             if isinstance(meant, Roofline):
                 notes.append(remark(name, rest, meant))
                 chosen += [
@@ -90,8 +90,12 @@ def _serving(
 
 def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list[Support]:
     """What is missing of those that serve a platform, where none of them can."""
-    found = [one.ready() for one in map(runtimes.__getitem__, serving) if isinstance(one, SetUp)]
-    missing = [one for one in found if not one.ok]
+    states = [
+        runtime.ready()
+        for runtime in map(runtimes.__getitem__, serving)
+        if isinstance(runtime, SetUp)
+    ]
+    missing = [state for state in states if not state.ok]
     return missing if len(missing) == len(serving) else []
 
 

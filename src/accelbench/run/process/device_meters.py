@@ -74,15 +74,15 @@ class DeviceWatch:
 
     def warnings(self) -> list[str]:
         """What a reader should know."""
-        found = []
+        notes = []
         if self._throttled:
             held = ", ".join(sorted(self._throttled))
-            found.append(f"The device held its clocks down while it was measured: {held}.")
+            notes.append(f"The device held its clocks down while it was measured: {held}.")
         if self._foreign:
-            found.append(
+            notes.append(
                 f"{self._foreign} other processes were on the device while it was measured."
             )
-        return found
+        return notes
 
     def close(self) -> None:
         """Let go of the meters."""

@@ -67,8 +67,8 @@ def introduced(interpreter: Interpreter, called: str) -> dict[str, Any]:
     except (OSError, processes.TimeoutExpired) as error:
         raise SurroundingsError(f"{called} starts no Python: {error}.", install) from error
     try:
-        said: dict[str, Any] = json.loads(ended.stdout.strip().splitlines()[-1])
-        theirs = said["wire"], said["rules"]
+        introduction: dict[str, Any] = json.loads(ended.stdout.strip().splitlines()[-1])
+        theirs = introduction["wire"], introduction["rules"]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         last = ended.last_line or "it said nothing"
         raise SurroundingsError(
@@ -76,9 +76,9 @@ def introduced(interpreter: Interpreter, called: str) -> dict[str, Any]:
         ) from error
     if theirs != (WIRE_VERSION, PROTOCOL_VERSION):
         raise SurroundingsError(
-            f"{called} has accelbench {said.get('accelbench')}, whose workers speak"
+            f"{called} has accelbench {introduction.get('accelbench')}, whose workers speak"
             f" protocol {theirs[0]} and measure by rules {theirs[1]}; this one has"
             f" {WIRE_VERSION} and {PROTOCOL_VERSION}.",
             install,
         )
-    return said
+    return introduction

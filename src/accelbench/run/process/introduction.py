@@ -17,14 +17,14 @@ from accelbench.run.process.wire import WIRE_VERSION
 
 def main() -> None:
     """Print it."""
-    said = {
+    introduction = {
         "wire": WIRE_VERSION,
         "rules": PROTOCOL_VERSION,
         "accelbench": __version__,
         "runtimes": sorted(registered(RUNTIMES)),
         "environment": environment(),
     }
-    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.write(json.dumps(introduction) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Progress:
 class Observer(Protocol):
     """Hears what happens, in order."""
 
-    def devices(self, found: Sequence[Device | Absent]) -> None:
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
         """What the run will use, before anything else."""
         ...
 
@@ -52,7 +52,7 @@ class Observer(Protocol):
 class SilentObserver:
     """Hears everything and says nothing."""
 
-    def devices(self, found: Sequence[Device | Absent]) -> None:
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
         return None
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:

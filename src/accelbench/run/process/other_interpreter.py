@@ -55,8 +55,8 @@ def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[A
         if interpreter is None:
             yield Arm(other, None, environment)
         else:
-            said = introduced(interpreter, other.against.name)
-            yield Arm(other, interpreter, said["environment"])
+            introduction = introduced(interpreter, other.against.name)
+            yield Arm(other, interpreter, introduction["environment"])
 
 
 @contextmanager
@@ -100,14 +100,14 @@ def _paths(folder: Path, top: Path) -> list[str]:
     Raises:
         SurroundingsError: nothing that is imported here is the repository's.
     """
-    here = [Path(one).resolve() for one in sys.path if one]
+    here = [Path(entry).resolve() for entry in sys.path if entry]
     ours = [path for path in here if path.is_relative_to(top.resolve()) and not _installed(path)]
     mapped = [folder / path.relative_to(top.resolve()) for path in ours]
     if not mapped:
         source = folder / "src"
         mapped = [source if source.is_dir() else folder]
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    kept = [one for one in before if one and Path(one).resolve() not in ours]
+    kept = [part for part in before if part and Path(part).resolve() not in ours]
     return [*dict.fromkeys(str(path) for path in mapped), *kept]
 
 

@@ -59,8 +59,8 @@ class WorkerClient:
         except SurroundingsError as error:
             raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
-            said = f"no worker could be started: {error or 'it did not answer in time'}"
-            raise WorkerTroubleError(_no_worker(said, "Run again with --debug.")) from error
+            message = f"no worker could be started: {error or 'it did not answer in time'}"
+            raise WorkerTroubleError(_no_worker(message, "Run again with --debug.")) from error
 
     def open(
         self, planned: Planned, artefact: str | None = None, spill: Path | None = None

@@ -126,7 +126,7 @@ def agree(
         if wrong:
             return Agreement(float("inf"), most, {}, wrong)
     # Decisions beside numbers are made of those: a tie may be decided either way.
-    judged = [name for name, one in reference.items() if one.is_number] or list(reference)
+    judged = [name for name, output in reference.items() if output.is_number] or list(reference)
     errors, telling = {}, False
     for name in judged:
         right = reference[name]
@@ -145,20 +145,20 @@ def agree(
 
 def _with_parts(output: Any, right: ReferenceOutputs) -> Any:
     """An output; complex numbers that an engine without them gives as pairs, joined."""
-    found = np.asarray(output)
-    pairs_of = found.dtype.kind == "f" and found.shape[-1:] == (2,)
-    if right.values.dtype.kind != "c" or not pairs_of or found.ndim != len(right.shape) + 1:
+    array = np.asarray(output)
+    pairs_of = array.dtype.kind == "f" and array.shape[-1:] == (2,)
+    if right.values.dtype.kind != "c" or not pairs_of or array.ndim != len(right.shape) + 1:
         return output
-    return found[..., 0] + 1j * found[..., 1]
+    return array[..., 0] + 1j * array[..., 1]
 
 
 def _wrong(name: str, outputs: Mapping[str, Any], right: ReferenceOutputs, batches: Batches) -> str:
     if name not in outputs:
         return f"the output {name} is missing"
-    found = np.asarray(outputs[name]).shape
-    if not fits(found, right, batches):
+    shape = np.asarray(outputs[name]).shape
+    if not fits(shape, right, batches):
         many = "" if batches == _ALIKE else f" of {batches.reference} for {batches.found} items"
-        return f"the output {name} has the shape {found}, not {right.shape}{many}"
+        return f"the output {name} has the shape {shape}, not {right.shape}{many}"
     return ""
 
 
@@ -174,29 +174,29 @@ def _worst(held: Pairs) -> float:
     return float(np.sqrt((sums[counts > 0] / counts[counts > 0]).max()))
 
 
-def _moved(one: ReferenceOutputs, others: Sequence[ReferenceOutputs | None]) -> float:
+def _moved(right: ReferenceOutputs, others: Sequence[ReferenceOutputs | None]) -> float:
     """What other inputs change; an output whose very shape depends on them is moved as a whole."""
-    found = []
+    distances = []
     for other in others:
-        if other is not None and one.shape == other.shape:
-            apart = far_apart(one.values, other.values)[_is_finite(one.values, other.values)]
+        if other is not None and right.shape == other.shape:
+            apart = far_apart(right.values, other.values)[_is_finite(right.values, other.values)]
         else:
-            apart = np.abs(one.values) if one.is_number else np.ones(one.values.shape)
-        found.append(_rms(_finite(apart)))
-    return _rms(np.asarray(found))
+            apart = np.abs(right.values) if right.is_number else np.ones(right.values.shape)
+        distances.append(_rms(_finite(apart)))
+    return _rms(np.asarray(distances))
 
 
-def far_apart(one: Array, other: Array) -> Array:
+def far_apart(array: Array, other: Array) -> Array:
     """How far values are apart; those that are no number in both are equal.
 
     Of decisions, 1 where they differ.
     """
-    if not (is_number(one) and is_number(other)):
-        return np.not_equal(one, other).astype(np.float64)
-    wide = np.complex128 if "c" in one.dtype.kind + other.dtype.kind else np.float64
+    if not (is_number(array) and is_number(other)):
+        return np.not_equal(array, other).astype(np.float64)
+    wide = np.complex128 if "c" in array.dtype.kind + other.dtype.kind else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(np.subtract(one, other, dtype=wide))
-        same = np.equal(one, other) | (np.not_equal(one, one) & np.not_equal(other, other))
+        apart = np.abs(np.subtract(array, other, dtype=wide))
+        same = np.equal(array, other) | (np.not_equal(array, array) & np.not_equal(other, other))
     return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
@@ -204,8 +204,8 @@ def _finite(values: Array) -> Array:
     return values[np.isfinite(values)]
 
 
-def _is_finite(one: Array, other: Array) -> Array:
-    return cast(Array, np.isfinite(one) & np.isfinite(other))
+def _is_finite(array: Array, other: Array) -> Array:
+    return cast(Array, np.isfinite(array) & np.isfinite(other))
 
 
 def _rms(values: Array) -> float:

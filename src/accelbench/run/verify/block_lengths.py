@@ -112,16 +112,16 @@ def single_steps(
     return SingleStep(checked.session, beside + _TICKS * clock.tick_ns(), known or [])
 
 
-def refuse_thinned(single: SingleStep, inputs: Any, asked: Question, said_ns: float) -> None:
+def refuse_thinned(single: SingleStep, inputs: Any, question: Question, said_ns: float) -> None:
     """Steps as they were asked for when they were measured, against those that are alone.
 
     Args:
         single: some are known already; more are asked for where those took too long.
         inputs: seen before.
-        asked: the most steps at once that it was measured by.
+        question: the most steps at once that it was measured by.
         said_ns: what a step is said to take.
     """
-    if asked.steps * asked.blocks == single.steps:
+    if question.steps * question.blocks == single.steps:
         return
     for _ in range(_MANY_TRIES if said_ns <= _QUICK_NS else _FEW_TRIES):
         if single.took_ns and single.explains(said_ns):
@@ -136,7 +136,7 @@ def refuse_thinned(single: SingleStep, inputs: Any, asked: Question, said_ns: fl
         single.took_ns.clear()
         for _ in range(3):
             single.step(inputs)
-        often.append(_asked_again(single.session, inputs, asked))
+        often.append(_asked_again(single.session, inputs, question))
         explained += single.explains(often[-1])
         if 2 * explained > tries:
             return
@@ -144,20 +144,21 @@ def refuse_thinned(single: SingleStep, inputs: Any, asked: Question, said_ns: fl
             break
     raise CaseError(
         "work_skipped",
-        f"of {asked.steps * asked.blocks} steps at once each took {median(often) / 1e6:.3g} ms, and"
-        f" one alone {min(single.took_ns) / 1e6:.3g} ms or more: not all of them are done",
+        f"of {question.steps * question.blocks} steps at once each took "
+        f"{median(often) / 1e6:.3g} ms, and one alone {min(single.took_ns) / 1e6:.3g} ms or more: "
+        "not all of them are done",
         "Look at how the runtime runs many steps at once.",
     )
 
 
-def _asked_again(session: Session, inputs: Any, asked: Question) -> float:
+def _asked_again(session: Session, inputs: Any, question: Question) -> float:
     """What a step is said to take of as many at once as when they were measured."""
-    if asked.timing is Timing.EACH:
-        return fmean(steps_ns(session, inputs, asked.steps))
-    if asked.blocks == 1:
-        return _block_ns(session.sample(inputs, asked.steps, Timing.WHOLE))
+    if question.timing is Timing.EACH:
+        return fmean(steps_ns(session, inputs, question.steps))
+    if question.blocks == 1:
+        return _block_ns(session.sample(inputs, question.steps, Timing.WHOLE))
     far = cast(ContinuousBlocks, session)
-    return fmean(map(_block_ns, far.unbroken_blocks(inputs, asked.steps, asked.blocks)))
+    return fmean(map(_block_ns, far.unbroken_blocks(inputs, question.steps, question.blocks)))
 
 
 def steps_ns(session: Session, inputs: object, n: int) -> list[float]:

@@ -92,11 +92,11 @@ class Curves:
             case = planned.case
             if case.mode is not Mode.TRAINING or planned.refusal is not None or is_own(case):
                 continue
-            asked = reference_of(case)
-            if asked.case_id in self._curves:
+            reference = reference_of(case)
+            if reference.case_id in self._curves:
                 continue
             context.observer.progress(Progress("reference"))
-            self._curves[asked.case_id] = _trained(context, asked)
+            self._curves[reference.case_id] = _trained(context, reference)
 
     def known(
         self, context: WorkerContext, case: Case, measured: Mapping[str, Any] | None
@@ -137,27 +137,27 @@ class Curves:
         ResNet-50's at small batches, takes itself elsewhere by that much.
         """
         reference = self._of(case)
-        found, why = convergence(curve, reference)
-        if found is None:
+        ratio, why = convergence(curve, reference)
+        if ratio is None:
             return _no(why)
         allowed = _OFF.get(case.precision, _OFF_NARROW)
         if _error(curve, reference) > allowed:
             nudged = self._nudged(context, case)
             if not nudged.why:
                 allowed = max(allowed, _OWN_NOISE * _error(nudged, reference))
-        return ConvergenceResult(_verified(curve, reference, allowed), found)
+        return ConvergenceResult(_verified(curve, reference, allowed), ratio)
 
     def _nudged(self, context: WorkerContext, case: Case) -> Curve:
-        asked = reference_of(case)
-        key = f"{asked.case_id} nudged"
+        reference = reference_of(case)
+        key = f"{reference.case_id} nudged"
         if key not in self._curves:
             context.observer.progress(Progress("reference"))
-            self._curves[key] = _trained(context, asked, NUDGE)
+            self._curves[key] = _trained(context, reference, NUDGE)
         return self._curves[key]
 
     def _of(self, case: Case) -> Curve:
-        asked = reference_of(case).case_id
-        return self._curves.get(asked) or Curve(why="its reference was not asked for")
+        reference_id = reference_of(case).case_id
+        return self._curves.get(reference_id) or Curve(why="its reference was not asked for")
 
 
 def _no(why: str) -> ConvergenceResult:
@@ -167,7 +167,7 @@ def _no(why: str) -> ConvergenceResult:
 def _error(curve: Curve, reference: Curve) -> float:
     """The loss that is furthest from the reference's, in parts of how far that falls."""
     pairs = zip(curve.losses, reference.losses, strict=False)
-    return max(abs(one - other) for one, other in pairs) / _fall(reference)
+    return max(abs(loss - other) for loss, other in pairs) / _fall(reference)
 
 
 def _verified(curve: Curve, reference: Curve, allowed: float) -> Verdict:

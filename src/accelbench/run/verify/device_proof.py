@@ -18,52 +18,52 @@ from accelbench.core.visible import in_quotes
 _ADDS_UP = 0.01
 
 
-def proved(told: Any, asked: str) -> dict[str, Any]:
+def proved(report: Any, target: str) -> dict[str, Any]:
     """Evidence that the work ran where it was asked to, to be kept with the result.
 
     Args:
-        told: what a worker sent.
-        asked: the device of the plan.
+        report: what a worker sent.
+        target: the device of the plan.
 
     Raises:
         CaseError: no device is named (no_proof), what is said of them cannot be (bad_evidence), or
             they are others (fallback).
     """
-    if not isinstance(told, Mapping):
+    if not isinstance(report, Mapping):
         raise _no_proof("the runtime gave none")
-    devices, shares = _devices(told.get("devices")), _shares(told.get("shares") or {})
+    devices, shares = _devices(report.get("devices")), _shares(report.get("shares") or {})
     unnamed = [device for device in shares if device not in devices]
     if unnamed:
         raise _bad(f"{', '.join(unnamed)} has a share of the time, and is not among the devices")
-    _refuse_elsewhere(Evidence(tuple(devices), asked, shares=shares), told)
-    return {**told, "requested": asked}
+    _refuse_elsewhere(Evidence(tuple(devices), target, shares=shares), report)
+    return {**report, "requested": target}
 
 
-def _devices(told: Any) -> list[str]:
-    if not isinstance(told, Sequence) or isinstance(told, str) or not told:
+def _devices(names: Any) -> list[str]:
+    if not isinstance(names, Sequence) or isinstance(names, str) or not names:
         raise _no_proof("it names no device")
-    for one in told:
-        if not isinstance(one, str) or not one.strip():
-            raise _no_proof(f"one device is called {in_quotes(one)}")
-    return list(told)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise _no_proof(f"one device is called {in_quotes(name)}")
+    return list(names)
 
 
-def _shares(told: Any) -> dict[str, float]:
-    if not isinstance(told, Mapping):
-        raise _bad(f"its shares are a {type(told).__name__}")
-    for device, share in told.items():
+def _shares(shares: Any) -> dict[str, float]:
+    if not isinstance(shares, Mapping):
+        raise _bad(f"its shares are a {type(shares).__name__}")
+    for device, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
             raise _bad(f"{device} is said to have had {in_quotes(share)} of the time")
-    total = math.fsum(told.values())
-    if told and abs(total - 1) > _ADDS_UP:
+    total = math.fsum(shares.values())
+    if shares and abs(total - 1) > _ADDS_UP:
         raise _bad(f"the shares of the time add up to {total:.3g}")
-    return dict(told)
+    return dict(shares)
 
 
-def _refuse_elsewhere(evidence: Evidence, told: Mapping[str, Any]) -> None:
+def _refuse_elsewhere(evidence: Evidence, report: Mapping[str, Any]) -> None:
     if not evidence.fell_back:
         return
-    details = told.get("details")
+    details = report.get("details")
     left = details.get("left_to_the_cpu") if isinstance(details, Mapping) else None
     raise CaseError(
         "fallback",

@@ -27,18 +27,18 @@ def share(row: Mapping[str, Any]) -> float | None:
     """
     whole = step_ms(row)
     times = [row.get(f"{name}_ms") for name in _names(row)]
-    known = [float(one) for one in times if one is not None]
+    known = [float(time) for time in times if time is not None]
     return sum(known) / whole if whole and known and len(known) == len(times) else None
 
 
 def look(body: MutableMapping[str, Any]) -> None:
     """Warn in a result whose parts are not those of its step."""
-    found = share(body)
-    if found is None or abs(found - 1) <= LIMIT:
+    ratio = share(body)
+    if ratio is None or abs(ratio - 1) <= LIMIT:
         return
     *most, last = _names(body)
     text = (
-        f"{', '.join(most).capitalize()} and {last} add up to {found:.2f} times the step: they are"
+        f"{', '.join(most).capitalize()} and {last} add up to {ratio:.2f} times the step: they are"
         " timed in a pass of their own, which waits for the device between them, or something"
         " disturbed one of the two. Take them for shares, not for times."
     )

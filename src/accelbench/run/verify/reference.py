@@ -144,8 +144,8 @@ def ask(
         opened = _answer(
             worker.channel, open_request(settings.job, case, _CPU, spill=spill), patience
         )
-        said = {"weights_digest": opened.get("weights_digest") or ""}
-        return [{**said, **_answer(worker.channel, request, patience)} for request in requests]
+        digest = {"weights_digest": opened.get("weights_digest") or ""}
+        return [{**digest, **_answer(worker.channel, request, patience)} for request in requests]
     except TimeoutError as error:
         raise NoReferenceError(
             f"in fp32 on the CPU it was not finished after {patience:.0f} s"

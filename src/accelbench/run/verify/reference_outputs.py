@@ -54,22 +54,22 @@ def pick(
     outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES
 ) -> dict[str, ReferenceOutputs]:
     """The values to keep; the same `draw` picks the same ones."""
-    found = {}
+    picks = {}
     for name, output in outputs.items():
         whole = np.asarray(output)
         flat, places = whole.reshape(-1), None
         if flat.size > most:
             places = np.sort(np.random.default_rng(draw).integers(0, flat.size, most))
             flat = flat[places]
-        found[name] = ReferenceOutputs(whole.shape, flat, places)
-    return found
+        picks[name] = ReferenceOutputs(whole.shape, flat, places)
+    return picks
 
 
 def save(outputs: Outputs, path: Path) -> None:
     """Keep what was picked in a file."""
-    arrays = {f"values {name}": one.values for name, one in outputs.items()}
-    shapes = {f"shape {name}": np.array(one.shape, np.int64) for name, one in outputs.items()}
-    places = {f"places {n}": one.places for n, one in outputs.items() if one.places is not None}
+    arrays = {f"values {name}": out.values for name, out in outputs.items()}
+    shapes = {f"shape {name}": np.array(out.shape, np.int64) for name, out in outputs.items()}
+    places = {f"places {n}": out.places for n, out in outputs.items() if out.places is not None}
     np.savez(path, allow_pickle=False, **arrays, **shapes, **places)
 
 
@@ -108,31 +108,31 @@ class Pairs:
     items: Array | None  # None: the output is of no item
 
 
-def fits(found: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bool:
+def fits(shape: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bool:
     """Whether an output has the shape that the reference's becomes in its batch."""
-    if len(found) != len(kept.shape):
+    if len(shape) != len(kept.shape):
         return False
-    return all(batches.matches(*pair) for pair in zip(kept.shape, found, strict=True))
+    return all(batches.matches(*pair) for pair in zip(kept.shape, shape, strict=True))
 
 
 def pairs(output: Array, kept: ReferenceOutputs, batches: Batches, draw: int) -> Pairs:
     """The values of an output that fits beside the reference's."""
-    found = np.asarray(output)
-    if kept.places is None and found.size <= MOST_VALUES:
-        axes = [np.arange(size) for size in found.shape]
+    array = np.asarray(output)
+    if kept.places is None and array.size <= MOST_VALUES:
+        axes = [np.arange(size) for size in array.shape]
         where = list(np.meshgrid(*axes, indexing="ij", sparse=True)) if axes else []
     else:
-        where = _congruent(found.shape, kept, draw)
-    there = [index % size for index, size in zip(where, kept.shape, strict=True)]
+        where = _congruent(array.shape, kept, draw)
+    indices = [index % size for index, size in zip(where, kept.shape, strict=True)]
     if kept.places is None:
-        right = kept.values.reshape(kept.shape)[tuple(there)]
+        right = kept.values.reshape(kept.shape)[tuple(indices)]
     else:
         # Each place that was picked is looked up among those, in order.
-        flat = np.ravel_multi_index(tuple(there), kept.shape)
+        flat = np.ravel_multi_index(tuple(indices), kept.shape)
         right = kept.values[np.searchsorted(kept.places, flat)]
-    chosen = found[tuple(where)]
+    chosen = array[tuple(where)]
     return Pairs(
-        chosen.reshape(-1), right.reshape(-1), _items(where, chosen.shape, kept, found, batches)
+        chosen.reshape(-1), right.reshape(-1), _items(where, chosen.shape, kept, array, batches)
     )
 
 
@@ -157,11 +157,11 @@ def _items(
     where: list[Array],
     shape: tuple[int, ...],
     kept: ReferenceOutputs,
-    found: Array,
+    output: Array,
     batches: Batches,
 ) -> Array | None:
     """The item of each value: by the first axis that the batch divides."""
-    for index, size, period in zip(where, found.shape, kept.shape, strict=True):
+    for index, size, period in zip(where, output.shape, kept.shape, strict=True):
         if size % batches.found == 0 and size * batches.reference == period * batches.found:
             each = index // (size // batches.found) if size else index
             return np.broadcast_to(each, shape).reshape(-1)

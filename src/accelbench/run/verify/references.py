@@ -58,72 +58,74 @@ class References:
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
         """Have what a case is held against, which goes on to be measured at these batches."""
         items = ITEMS if max(batches, default=1) > 1 else 1
-        asked = _of_items(reference_of(case), items)
-        asked = self._asked.setdefault(batchless(case), asked)
+        reference = _of_items(reference_of(case), items)
+        reference = self._asked.setdefault(batchless(case), reference)
         precision = narrowed(case.precision)
-        key = (asked.case_id, precision or "")
-        kept = self._kept.get(asked.case_id)
+        key = (reference.case_id, precision or "")
+        kept = self._kept.get(reference.case_id)
         if key in self._rounded or (kept and (precision is None or kept.folder is None)):
             return
         context.observer.progress(Progress("reference"))
         folder = (kept.folder if kept else None) or context.worker_pool.new_folder("reference")
-        request = {**self._request(asked, folder), "whole": kept is None, "rounded": precision}
+        request = {**self._request(reference, folder), "whole": kept is None, "rounded": precision}
         try:
-            (answer,) = ask(context, asked, _STEPS + bool(precision), [request])
+            (answer,) = ask(context, reference, _STEPS + bool(precision), [request])
         except NoReferenceError as error:
             if kept is None:
-                self._kept[asked.case_id] = CellReference(asked.shapes.batch, why=str(error))
+                self._kept[reference.case_id] = CellReference(
+                    reference.shapes.batch, why=str(error)
+                )
             self._rounded[key] = None
         else:
             weights = str(answer.get("weights_digest") or "")
-            self._kept[asked.case_id] = CellReference(
-                asked.shapes.batch, folder, weights_digest=weights
+            self._kept[reference.case_id] = CellReference(
+                reference.shapes.batch, folder, weights_digest=weights
             )
             self._rounded[key] = answer["rounded"]
 
     def of(self, case: Case) -> CellReference | None:
         """What a case is held against; None where it was never gathered."""
-        asked = self._asked.get(batchless(case))
-        return None if asked is None else self._kept.get(asked.case_id)
+        reference = self._asked.get(batchless(case))
+        return None if reference is None else self._kept.get(reference.case_id)
 
     def rounded(self, case: Case) -> float | None:
         """How far off the reference is when it is rounded as a case's precision rounds."""
-        asked = self._asked[batchless(case)]
-        return self._rounded.get((asked.case_id, narrowed(case.precision) or ""))
+        reference = self._asked[batchless(case)]
+        return self._rounded.get((reference.case_id, narrowed(case.precision) or ""))
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
-        asked = self._asked[batchless(case)]
-        if asked.case_id not in self._fp64:
-            answer = self._again(context, asked, "fp64", wide=True)
-            self._fp64[asked.case_id] = answer.get("error") or 0.0
-        return self._fp64[asked.case_id]
+        reference = self._asked[batchless(case)]
+        if reference.case_id not in self._fp64:
+            answer = self._again(context, reference, "fp64", wide=True)
+            self._fp64[reference.case_id] = answer.get("error") or 0.0
+        return self._fp64[reference.case_id]
 
     def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
-        asked = self._asked[batchless(case)]
-        if asked.case_id not in self._drawn:
-            answer = self._again(context, asked, "drawn")
-            self._drawn[asked.case_id] = frozenset(answer.get("drawn", ()))
-        return self._drawn[asked.case_id]
+        reference = self._asked[batchless(case)]
+        if reference.case_id not in self._drawn:
+            answer = self._again(context, reference, "drawn")
+            self._drawn[reference.case_id] = frozenset(answer.get("drawn", ()))
+        return self._drawn[reference.case_id]
 
     def _again(
-        self, context: WorkerContext, asked: Case, what: str, wide: bool = False
+        self, context: WorkerContext, reference: Case, what: str, wide: bool = False
     ) -> Mapping[str, Any]:
         """Ask a reference that has left its outputs something more; nothing where it cannot say."""
-        folder = self._kept[asked.case_id].folder
+        folder = self._kept[reference.case_id].folder
         assert folder is not None
         context.observer.progress(Progress("reference"))
         try:
-            request = {**self._request(asked, folder), "do": what}
-            return ask(context, asked, _STEPS, [request], wide=wide)[0]
+            request = {**self._request(reference, folder), "do": what}
+            return ask(context, reference, _STEPS, [request], wide=wide)[0]
         except NoReferenceError as error:
-            _log.debug("%s: the reference cannot say %s: %s", asked, what, error)
+            _log.debug("%s: the reference cannot say %s: %s", reference, what, error)
             return {}
 
-    def _request(self, asked: Case, folder: Path) -> dict[str, Any]:
+    def _request(self, case: Case, folder: Path) -> dict[str, Any]:
         return {
-            "do": "outputs", "case": case_to_json(asked), "folder": str(folder), "draw": self.draw,
+            "do": "outputs", "case": case_to_json(case), "folder": str(folder), "draw": self.draw,
         }  # fmt: skip
 
     def comparison(self, case: Case) -> Mapping[str, Any]:

@@ -182,9 +182,9 @@ def _wide(values: Any) -> Any:
 def _same_bits(left: Sketches, right: Sketches) -> bool:
     return bool(left) and all(
         name in left
-        and left[name].shape == one.shape
-        and left[name].values.tobytes() == one.values.tobytes()
-        for name, one in right.items()
+        and left[name].shape == sketch.shape
+        and left[name].values.tobytes() == sketch.values.tobytes()
+        for name, sketch in right.items()
     )
 
 
@@ -195,10 +195,10 @@ def _matters(first: StepOutputs, again: StepOutputs, changed: StepOutputs) -> bo
     if not _differ(first, again):
         return True
     # Outputs that are drawn anew each time would pass for a model's otherwise.
-    one, same, other = first.outputs, again.outputs, changed.outputs
+    base, same, other = first.outputs, again.outputs, changed.outputs
     return any(
-        _distance(one[name], other[name]) > _BEYOND_CHANCE * _distance(one[name], same[name])
-        for name in one
+        _distance(base[name], other[name]) > _BEYOND_CHANCE * _distance(base[name], same[name])
+        for name in base
     )
 
 
@@ -208,11 +208,11 @@ def _is_nan(values: Any) -> bool:
     return is_number(array) and array.size > 0 and bool(np.isnan(array).all())
 
 
-def _distance(one: Any, other: Any) -> float:
+def _distance(output: Any, other: Any) -> float:
     """How far two outputs are apart on average; infinite where one alone is a number."""
-    if np.shape(one) != np.shape(other):
+    if np.shape(output) != np.shape(other):
         return float("inf")
-    apart = far_apart(_wide(one), _wide(other))
+    apart = far_apart(_wide(output), _wide(other))
     return float(apart.mean()) if apart.size else 0.0
 
 
@@ -220,18 +220,18 @@ def _differ(first: StepOutputs, second: StepOutputs) -> bool:
     """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
     if first.digest:
         return first.digest != second.digest
-    one, other = first.outputs, second.outputs
+    base, other = first.outputs, second.outputs
     return any(
-        not np.array_equal(one[name], other[name], equal_nan=is_number(np.asarray(one[name])))
-        for name in one
+        not np.array_equal(base[name], other[name], equal_nan=is_number(np.asarray(base[name])))
+        for name in base
     )
 
 
 def _inputs_vary(case: Case) -> bool:
     """Whether another seed draws other inputs at all; labels are for the loss, not the model."""
     how = case.model.training if case.mode is Mode.TRAINING else None
-    labels = {one.name for one in how.labels} if how else set()
+    labels = {label.name for label in how.labels} if how else set()
     return any(
-        one.constant is None and one.row is None and one.name not in labels
-        for one in tensors(case.model, case.shapes, case.mode)
+        tensor.constant is None and tensor.row is None and tensor.name not in labels
+        for tensor in tensors(case.model, case.shapes, case.mode)
     )

@@ -76,7 +76,7 @@ def tells(right: Sketches) -> bool:
 
     Of outputs with numbers these alone are judged.
     """
-    numbers = [one.values for one in right.values() if is_number(one.values)]
+    numbers = [output.values for output in right.values() if is_number(output.values)]
     return not numbers or any(bool(np.isfinite(values).any()) for values in numbers)
 
 
@@ -92,9 +92,9 @@ class StepOutputs:
 def seen(session: Session, case: Case, inputs: Any) -> StepOutputs:
     """Outputs of a run, looked at where they lie if that is far away."""
     if isinstance(session, RemoteOutputs):
-        found: Glance = session.glance(inputs, MOST_VALUES)
-        values = {name: one.values for name, one in found.outputs.items()}
-        return StepOutputs(values, found.outputs, found.digest)
+        glance: Glance = session.glance(inputs, MOST_VALUES)
+        values = {name: output.values for name, output in glance.outputs.items()}
+        return StepOutputs(values, glance.outputs, glance.digest)
     outputs = session.outputs(inputs)
     return StepOutputs(outputs, right_of(case, outputs), "")
 
@@ -113,23 +113,23 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
     wanted = right
     if case.generates:  # steps leave its logits at least, not whatever else outputs have
         needed = {"logits"} & set(right) or set(right)
-        wanted = {name: one for name, one in right.items() if name in left or name in needed}
-    for name, one in wanted.items():
+        wanted = {name: entry for name, entry in right.items() if name in left or name in needed}
+    for name, output in wanted.items():
         if name not in left:
             raise _wrong(f"they left no {name}")
-        if left[name].shape != one.shape:
-            raise _wrong(f"{name} has the shape {left[name].shape}, not {one.shape}")
+        if left[name].shape != output.shape:
+            raise _wrong(f"{name} has the shape {left[name].shape}, not {output.shape}")
     others = [] if other is None else [_kept({n: s for n, s in other.items() if n in wanted})]
-    found = agree(
+    check = agree(
         {name: left[name].values for name in wanted},
         _kept(wanted),
         others,
         case.precision,
         allowed=tolerance_of(case.precision).least,
     )
-    if not found.ok:
-        worst = max(found.errors, key=lambda name: found.errors[name], default="")
-        off = found.wrong or f"{worst} is {found.error:.2g} off where {found.tolerance:.2g} may be"
+    if not check.ok:
+        worst = max(check.errors, key=lambda name: check.errors[name], default="")
+        off = check.wrong or f"{worst} is {check.error:.2g} off where {check.tolerance:.2g} may be"
         raise _wrong(off)
 
 
@@ -171,9 +171,9 @@ class UnseenSteps:
         if steps == 1:
             self.alone += map(float, samples_of(block))
         start = self._clock.now_ns()
-        found = self._kept.stepped(MOST_VALUES)
+        outputs = self._kept.stepped(MOST_VALUES)
         self._waits.append(float(self._clock.now_ns() - start))
-        return found
+        return outputs
 
     def refuse_recomputed(self, right: Sketches) -> None:
         """Raise CaseError where what is left is there only after what a step takes.
@@ -181,7 +181,7 @@ class UnseenSteps:
         Args:
             right: outputs, whose sizes tell what it may take to bring them here.
         """
-        nbytes = sum(math.prod(one.shape) * one.values.itemsize for one in right.values())
+        nbytes = sum(math.prod(output.shape) * output.values.itemsize for output in right.values())
         beside = nbytes / _FETCHED_PER_S * 1e9 + self._beside_ns
         for _ in range(_TRIES):
             asking = beside + max(0, min(self._beside))
@@ -211,7 +211,7 @@ def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -
 
 
 def _kept(sketches: Sketches) -> dict[str, ReferenceOutputs]:
-    return {name: ReferenceOutputs(one.values.shape, one.values) for name, one in sketches.items()}
+    return {name: ReferenceOutputs(out.values.shape, out.values) for name, out in sketches.items()}
 
 
 def _wrong(why: str) -> CaseError:

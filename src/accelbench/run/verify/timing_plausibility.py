@@ -123,7 +123,7 @@ class TimingWatch:
         case: Case,
         said_ns: float,
         alone: bool = False,
-        asked: Question | None = None,
+        question: Question | None = None,
     ) -> None:
         """Raise CaseError where the time of a step that was measured cannot be the work's.
 
@@ -132,20 +132,22 @@ class TimingWatch:
             case: what was measured.
             said_ns: what a step is said to take.
             alone: whether no other batch will be measured that this one could be held against.
-            asked: how the most steps were asked for at once when they were measured.
+            question: how the most steps were asked for at once when they were measured.
         """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
             return
         checked = CheckedSession(session, self.clock, self.wall)
         session = checked.session
-        timing = asked.timing if asked is not None else Timing.EACH
+        timing = question.timing if question is not None else Timing.EACH
         single = single_steps(checked, self.device, self.clock, timing)
         inputs = refuse_cached(checked, case, self.seed, self.chance, single)
-        if asked is not None:
-            refuse_thinned(single, inputs, asked, said_ns)
-            if asked.blocks > 1:
-                refuse_thinned(SingleStep(session, 0.0, steps=asked.steps), inputs, asked, said_ns)
+        if question is not None:
+            refuse_thinned(single, inputs, question, said_ns)
+            if question.blocks > 1:
+                refuse_thinned(
+                    SingleStep(session, 0.0, steps=question.steps), inputs, question, said_ns
+                )
         refuse_fewer(session, case, self.clock, said_ns)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         before = self._last or (_smaller(session, case, self.clock) if alone else None)
@@ -196,8 +198,8 @@ def refuse_cached(
     )
 
 
-def _quick(found: Sequence[float]) -> float:
-    return sorted(found)[len(found) // 4]
+def _quick(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) // 4]
 
 
 class _Looks:
@@ -226,9 +228,9 @@ class _Looks:
         self.inputs = self._made()
         # Two after the first: where every other step is left out, one of them is.
         block = self._chance.randint(1, 3)
-        found = samples_of(checked.session.sample(self.inputs, block, Timing.EACH))
-        first, hidden = max(found), checked.hidden_ns  # whichever of them computed
-        self._repeats += sorted(found)[:-1]
+        times = samples_of(checked.session.sample(self.inputs, block, Timing.EACH))
+        first, hidden = max(times), checked.hidden_ns  # whichever of them computed
+        self._repeats += sorted(times)[:-1]
         usually_hidden = []
         for _ in range(max(1, 3 - block)):
             self._repeats.append(single.step(self.inputs))
@@ -362,13 +364,13 @@ def _seen_bytes(session: Session, inputs: Any) -> int:
     glance = getattr(session, "glance", None)
     if glance is not None:
         return int(glance(inputs, 1).nbytes)
-    return sum(np.asarray(one).nbytes for one in session.outputs(inputs).values())
+    return sum(np.asarray(output).nbytes for output in session.outputs(inputs).values())
 
 
 def _waits(waited: Callable[[], float]) -> list[float]:
     """One wait; of short ones three, whose median stands one strike."""
-    found = [waited()]
-    return found if found[0] > _SHORT_NS else [*found, waited(), waited()]
+    waits = [waited()]
+    return waits if waits[0] > _SHORT_NS else [*waits, waited(), waited()]
 
 
 def _timed(clock: Clock, do: Callable[[], Any]) -> float:

@@ -22,8 +22,8 @@ class Verdict:
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of a result."""
-        found = {"verification_error": self.error, "verification_tolerance": self.tolerance}
-        return {"verification": self.word, **{k: v for k, v in found.items() if v is not None}}
+        figures = {"verification_error": self.error, "verification_tolerance": self.tolerance}
+        return {"verification": self.word, **{k: v for k, v in figures.items() if v is not None}}
 
     @property
     def reasons(self) -> dict[str, str]:

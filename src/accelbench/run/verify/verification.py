@@ -57,9 +57,9 @@ class Verifications:
             return Verdict(NOT_DONE, "it was not asked for")
         if _scripted(context, planned.case):
             return Verdict(NOT_DONE, "the runtime follows a script and computes nothing")
-        found = self._known(planned)
-        if found is not None:
-            return found
+        verdict = self._known(planned)
+        if verdict is not None:
+            return verdict
         yardstick = self.yardsticks.of(planned.case)
         if yardstick is not None and yardstick.folder is None:
             return Verdict(NOT_DONE, f"there is no reference: {yardstick.why}")
@@ -92,11 +92,11 @@ class Verifications:
         """
         if verdict.word != FAILED or not verdict.errors:
             return verdict
-        found = self._rounded(context, planned, verdict) or self._drawn(context, planned, verdict)
-        if found is None:
+        excuse = self._rounded(context, planned, verdict) or self._drawn(context, planned, verdict)
+        if excuse is None:
             return verdict
         self.forget(planned)
-        return self._keep(planned, found)
+        return self._keep(planned, excuse)
 
     def _rounded(
         self, context: WorkerContext, planned: Planned, verdict: Verdict

@@ -71,13 +71,13 @@ class CaseChecks:
         self._left: Sketches = {}
         self._asked: Question | None = None
 
-    def steady_state_over(self, asked: Question | None = None) -> None:
+    def steady_state_over(self, question: Question | None = None) -> None:
         """Keep what the last block left, before the session is asked anything else.
 
         Args:
-            asked: how the most steps were asked for at once.
+            question: how the most steps were asked for at once.
         """
-        self._asked = asked
+        self._asked = question
         if isinstance(self._session, LastStepOutputs):
             self._left = self._session.stepped(MOST_VALUES)
 
@@ -109,8 +109,8 @@ class CaseChecks:
             said_ns: what a step is said to take.
             unseen: steps of it of which some may have been alone.
         """
-        watch, asked = self._watch, self._asked
-        if watch is None or asked is None or asked.alone or case.mode is Mode.TRAINING:
+        watch, question = self._watch, self._asked
+        if watch is None or question is None or question.alone or case.mode is Mode.TRAINING:
             return
         known = unseen.alone if unseen is not None else []
         if watch.wants(case, said_ns) or (not known and said_ns > LONGEST_STEP_NS):
@@ -121,8 +121,8 @@ class CaseChecks:
         else:
             inputs = checked.session.prepare(case)
             checked.session.sample(inputs, 1, Timing.EACH)  # brings them
-        single = single_steps(checked, watch.device, self._clock, asked.timing, known)
-        refuse_thinned(single, inputs, asked, said_ns)
+        single = single_steps(checked, watch.device, self._clock, question.timing, known)
+        refuse_thinned(single, inputs, question, said_ns)
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""

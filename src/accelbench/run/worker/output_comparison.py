@@ -46,8 +46,8 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
             save(other, folder / OTHERS.format(number))
     error = None
     if precision is not None and isinstance(session, RoundingReference):
-        found = session.rounded(session.prepare(case, right_seed(seed)), precision)
-        error = finite(agree(found, *_kept(folder), precision, draw=draw).error)
+        outputs = session.rounded(session.prepare(case, right_seed(seed)), precision)
+        error = finite(agree(outputs, *_kept(folder), precision, draw=draw).error)
     return {"rounded": error}
 
 
@@ -61,9 +61,9 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
     draws = [right, *others]
     errors = []
     for number in range(len(draws) if len(others) > 1 else 1):
-        found = session.exact(session.prepare(case, seeds[number]))
-        rest = [one for one in draws if one is not draws[number]]
-        errors.append(agree(found, draws[number], rest, case.precision, draw=draw).error)
+        outputs = session.exact(session.prepare(case, seeds[number]))
+        rest = [sample for sample in draws if sample is not draws[number]]
+        errors.append(agree(outputs, draws[number], rest, case.precision, draw=draw).error)
     return {"error": finite(max(errors))}
 
 

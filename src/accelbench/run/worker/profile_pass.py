@@ -26,14 +26,14 @@ def profile(session: Session, case: Case, runtime: str, folder: str | None) -> d
     session.sample(inputs, 1, Timing.EACH)
     [ns] = session.sample(inputs, 1, Timing.EACH).phase_ns["step"]
     steps = max(1, min(MOST_STEPS, WORTH_NS // max(ns, 1)))
-    found = session.profile(inputs, steps, Path(folder) if folder else None)
+    engine_profile = session.profile(inputs, steps, Path(folder) if folder else None)
     body = {
         "engine": session.evidence().engine,
-        **plain(found),
-        "explained": found.explained,
+        **plain(engine_profile),
+        "explained": engine_profile.explained,
         "kinds": [
             {name: value for name, value in plain(operator).items() if name != "name"}
-            for operator in by_kind(found)
+            for operator in by_kind(engine_profile)
         ],
     }
     return {"profile": body, "why_not": None}

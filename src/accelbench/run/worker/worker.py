@@ -101,38 +101,38 @@ def describe(error: BaseException) -> dict[str, Any]:
     }
 
 
-def with_inputs(session: Session, found: Measurement) -> Measurement:
+def with_inputs(session: Session, measurement: Measurement) -> Measurement:
     """Add what is known of real inputs; what a reader should know of them is a warning."""
     if not isinstance(session, RealInputs):
-        return found
-    notes = found.evidence.details.get("data", {}).get("notes", ())
+        return measurement
+    notes = measurement.evidence.details.get("data", {}).get("notes", ())
     return replace(
-        found,
-        metrics={**found.metrics, **session.loaded()},
-        warnings=[*found.warnings, *notes],
+        measurement,
+        metrics={**measurement.metrics, **session.loaded()},
+        warnings=[*measurement.warnings, *notes],
     )
 
 
-def with_visits(session: Session, case: Case, found: Measurement) -> Measurement:
+def with_visits(session: Session, case: Case, measurement: Measurement) -> Measurement:
     """Add how long a user waits who comes for the first time, and again."""
     if not isinstance(session, PageVisits):
-        return found
-    columns = session.visits(case, found.metrics["first_inference_ms"])
-    return replace(found, metrics={**found.metrics, **columns})
+        return measurement
+    columns = session.visits(case, measurement.metrics["first_inference_ms"])
+    return replace(measurement, metrics={**measurement.metrics, **columns})
 
 
-def skipped(found: Measurement) -> list[str]:
+def skipped(measurement: Measurement) -> list[str]:
     """What a reader should know of steps that did not step, and were timed all the same."""
-    count = found.evidence.details.get("training", {}).get("skipped_steps")
+    count = measurement.evidence.details.get("training", {}).get("skipped_steps")
     if not count:
         return []
     steps = "1 training step" if count == 1 else f"{count} training steps"
     return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
 
 
-def noted(found: Measurement) -> Sequence[str]:
+def noted(measurement: Measurement) -> Sequence[str]:
     """What a session itself says that a reader should know of how it ran."""
-    notes: Sequence[str] = found.evidence.details.get("notes", ())
+    notes: Sequence[str] = measurement.evidence.details.get("notes", ())
     return notes
 
 
@@ -164,9 +164,9 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"folder": str(make(recipe, Cache(), spill).folder)}
 
 
-def _said_ns(found: Measurement) -> float:
+def _said_ns(measurement: Measurement) -> float:
     """What a step took. Of blocks the mean alone is known; of steps, some may be a cache's."""
-    metrics = found.metrics
+    metrics = measurement.metrics
     return float(metrics.get("latency_p50_ms") or metrics["latency_mean_ms"]) * 1e6
 
 
@@ -259,16 +259,16 @@ class CaseBench:
             self._wall,
             checks.steady_state_over,
         )
-        found = with_visits(session, case, with_inputs(session, measured))
+        result = with_visits(session, case, with_inputs(session, measured))
         self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
         checked = checks.of(case, _said_ns(measured), alone)
         return {
-            **plain(found),
-            "metrics": {**plain(found.metrics), "steps_verified": checked.steps_verified},
+            **plain(result),
+            "metrics": {**plain(result.metrics), "steps_verified": checked.steps_verified},
             "self_check": checked.self_check,
-            "warnings": [*found.warnings, *skipped(found), *noted(found), *checked.warnings],
-            "samples": {name: list(values) for name, values in found.samples.items()},
+            "warnings": [*result.warnings, *skipped(result), *noted(result), *checked.warnings],
+            "samples": {name: list(values) for name, values in result.samples.items()},
         }
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,17 +114,17 @@ def npm_pack(package: Package, into: Path) -> Path:
         raise _not_fetched(package, f"npm cannot be started: {error.strerror or error}") from error
     except processes.TimeoutExpired as error:
         raise _not_fetched(package, f"npm took more than {_NPM_SECONDS:g} s") from error
-    found = sorted(into.glob("*.tgz"))
-    if done.returncode or not found:
+    archives = sorted(into.glob("*.tgz"))
+    if done.returncode or not archives:
         raise _not_fetched(package, _why(done.stderr) or f"npm ended with {done.returncode}")
-    return found[0]
+    return archives[0]
 
 
-def _why(said: str) -> str:
+def _why(text: str) -> str:
     """The one line of npm's many that tells what was wrong."""
-    lines = [_NPM_PREFIX.sub("", line, count=1).strip().rstrip(".") for line in said.splitlines()]
-    told = [line for line in lines if line]
-    return next((line for line in told if "failed" in line or "reason:" in line), "".join(told[:1]))
+    lines = [_NPM_PREFIX.sub("", line, count=1).strip().rstrip(".") for line in text.splitlines()]
+    log = [line for line in lines if line]
+    return next((line for line in log if "failed" in line or "reason:" in line), "".join(log[:1]))
 
 
 def _not_fetched(package: Package, why: str) -> SurroundingsError:
@@ -137,10 +137,10 @@ def _not_fetched(package: Package, why: str) -> SurroundingsError:
 def _hold(package: Package, archive: Path) -> None:
     kind, _, expected = package.integrity.partition("-")
     with archive.open("rb") as file:
-        found = base64.b64encode(hashlib.file_digest(file, kind).digest()).decode()
-    if found != expected:
+        digest = base64.b64encode(hashlib.file_digest(file, kind).digest()).decode()
+    if digest != expected:
         raise SurroundingsError(
-            f"What came as {package} is not what was asked for: its {kind} is {found[:16]}…"
+            f"What came as {package} is not what was asked for: its {kind} is {digest[:16]}…"
             f" and not {expected[:16]}…. Nothing of it is kept.",
             "The registry or the way to it gives other files: npm config get registry.",
         )
@@ -198,5 +198,5 @@ def _has_brotli() -> bool:
 def _decompressed(data: bytes) -> bytes:
     import brotli
 
-    found: bytes = brotli.decompress(data)
-    return found
+    content: bytes = brotli.decompress(data)
+    return content

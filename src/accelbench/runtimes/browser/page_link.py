@@ -97,12 +97,12 @@ class Page:
         until = None if seconds is None else time.monotonic() + seconds
         while True:
             data = self._answer(what, until)
-            said, given = unpacked(data)
-            if said.get("id") == number:  # one that came too late is passed over
+            answer, given = unpacked(data)
+            if answer.get("id") == number:  # one that came too late is passed over
                 break
-        if "error" in said:
-            raise understood(said["error"], what)
-        return said, given
+        if "error" in answer:
+            raise understood(answer["error"], what)
+        return answer, given
 
     def come_again(self) -> None:
         """Leave the page and visit it again, in the same browser.
@@ -122,23 +122,23 @@ class Page:
         Raises:
             CaseError: it does not come there.
         """
-        before, there = self.server, self._site()
+        before, site = self.server, self._site()
         try:
-            self._go(there)
+            self._go(site)
         except CaseError:
-            there.close()
+            site.close()
             raise
         before.close()
         self.empty = True
 
-    def _go(self, there: Server) -> None:
+    def _go(self, site: Server) -> None:
         """Have the page leave for another site, and its process end."""
         left = self.browser.renderers()
         self.browser.cpu_seconds()  # while they can still be asked
         self.server.leave()
-        self.ask("go", seconds=_LEAVE_SECONDS, address=there.address)
-        self.server = there
-        there.gone.clear()  # whoever went from there before
+        self.ask("go", seconds=_LEAVE_SECONDS, address=site.address)
+        self.server = site
+        site.gone.clear()  # whoever went from there before
         if not self.browser.gone_within(left, _LEAVE_SECONDS):
             raise CaseError(
                 "browser_hung",

@@ -147,12 +147,12 @@ class BrowserProcess:
 
     def renderers(self) -> list[psutil.Process]:
         """Those of its processes that pages run in."""
-        found = []
-        for one in self.processes():
+        page_processes = []
+        for process in self.processes():
             with contextlib.suppress(psutil.Error):
-                if "--type=renderer" in one.cmdline():
-                    found.append(one)
-        return found
+                if "--type=renderer" in process.cmdline():
+                    page_processes.append(process)
+        return page_processes
 
     def gone_within(self, some: Collection[psutil.Process], seconds: float) -> bool:
         """Whether these processes end by themselves in that time."""
@@ -165,10 +165,10 @@ class BrowserProcess:
 
     def cpu_seconds(self) -> float:
         """Processor time of all of it; of those that have ended, what was last seen."""
-        for one in self.processes():
+        for process in self.processes():
             with contextlib.suppress(psutil.Error):
-                times = one.cpu_times()
-                self._cpu_seconds[one.pid, one.create_time()] = times.user + times.system
+                times = process.cpu_times()
+                self._cpu_seconds[process.pid, process.create_time()] = times.user + times.system
         return sum(self._cpu_seconds.values())
 
     def close(self) -> None:
@@ -177,9 +177,9 @@ class BrowserProcess:
             return
         self._closed = True
         all_of_it = self.processes()
-        for one in all_of_it:
+        for process in all_of_it:
             with contextlib.suppress(psutil.Error):
-                one.kill()
+                process.kill()
         processes.kill_family(self._process)
         with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(_PATIENCE)
@@ -227,10 +227,10 @@ def unsandboxed(program: Path) -> str:
 def merged(switches: Sequence[str]) -> list[str]:
     """Lists of features as one: of several, a browser hears the last alone."""
     joined: dict[str, str] = {}
-    for one in switches:
-        name, _, value = one.partition("=")
-        key = name if name in _LISTS else one
-        joined[key] = f"{joined[key]},{value}" if key in _LISTS and key in joined else one
+    for switch in switches:
+        name, _, value = switch.partition("=")
+        key = name if name in _LISTS else switch
+        joined[key] = f"{joined[key]},{value}" if key in _LISTS and key in joined else switch
     return list(joined.values())
 
 
@@ -246,6 +246,6 @@ def _environment(program: Path) -> dict[str, str]:
     """With the libraries that were fetched beside it; a system may have none of them."""
     environment = dict(os.environ)
     if (program.parent / "libnss3.so").exists():
-        there = [str(program.parent), environment.get("LD_LIBRARY_PATH", "")]
-        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, there))
+        folders = [str(program.parent), environment.get("LD_LIBRARY_PATH", "")]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
     return environment

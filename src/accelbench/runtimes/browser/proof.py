@@ -33,28 +33,28 @@ class Proof:
 
     def shares(self, device: str) -> dict[str, float]:
         """Of the time, by device: the asked one's where its own provider ran, else the CPU's."""
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for name, share in self.time_share.items():
             place = device if name == PROVIDERS[self.provider] else "cpu:0"
-            found[place] = found.get(place, 0.0) + share
-        return found
+            totals[place] = totals.get(place, 0.0) + share
+        return totals
 
 
 def understood(lines: Sequence[str], provider: str) -> Proof:
     """The story of what was printed."""
-    found = profile.understood(list(events(lines)))
-    details = {**found.as_details(), **partitions(lines)}
-    return Proof(provider, found.time_share, found.computed_in, details)
+    ort_profile = profile.understood(list(events(lines)))
+    details = {**ort_profile.as_details(), **partitions(lines)}
+    return Proof(provider, ort_profile.time_share, ort_profile.computed_in, details)
 
 
 def events(lines: Sequence[str]) -> list[dict[str, Any]]:
     """The profile's events: each is printed as a line of JSON."""
-    found = []
+    records = []
     for line in lines:
         text = line.strip().rstrip(",")
         if text.startswith('{"cat"'):
-            found.append(json.loads(text))
-    return found
+            records.append(json.loads(text))
+    return records
 
 
 def partitions(lines: Sequence[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _OWN = (
     ),
     RuntimeOption("switches", "more switches for the browser"),
 )
-_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
+_OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
 _FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
 
 
@@ -92,8 +92,8 @@ class BrowserRuntime:
         from accelbench.hardware.webgpu import WebgpuDetector
         from accelbench.hardware.webnn import WebnnDetector
 
-        found = (one.detect() for one in (WasmDetector(), WebgpuDetector(), WebnnDetector()))
-        return [device for devices in found for device in devices]
+        lists = (finder.detect() for finder in (WasmDetector(), WebgpuDetector(), WebnnDetector()))
+        return [device for devices in lists for device in devices]
 
     def supports(self, case: Case, device: Device) -> Support:
         name = self.info.name

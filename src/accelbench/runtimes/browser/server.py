@@ -256,9 +256,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         with file:
             # Ranges are for what is fetched, not for what is only asked about.
-            asked = self.headers.get("Range") if self.command == "GET" else None
+            header = self.headers.get("Range") if self.command == "GET" else None
             size = os.fstat(file.fileno()).st_size
-            part = _part(asked, size)
+            part = _part(header, size)
             if part is not None and not part:
                 self._refuse(
                     HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
@@ -298,15 +298,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(code, {"Content-Length": "0", **(headers or {})}, True)
 
 
-def _part(asked: str | None, size: int) -> range | None:
+def _part(header: str | None, size: int) -> range | None:
     """Which bytes a Range header asks for; None without one, an empty range where it has none.
 
     What it is not, several parts or another unit, may be passed over: then everything is given.
     """
-    found = _RANGE.fullmatch(asked.strip()) if asked else None
-    if found is None or not any(found.groups()):
+    match = _RANGE.fullmatch(header.strip()) if header else None
+    if match is None or not any(match.groups()):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return range(max(0, size - int(last)), size)
     return range(int(first), min(size, int(last) + 1 if last else size))

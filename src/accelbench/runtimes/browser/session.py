@@ -77,31 +77,31 @@ class BrowserSession(ArtefactSession):
 
     def _there(self) -> dict[str, Any]:
         """What the page says of where it is; refuses what this browser has not."""
-        found, _ = self._page.ask(
+        surroundings, _ = self._page.ask(
             "surroundings", seconds=START_SECONDS, device_type=self._device_type
         )
-        if not found["isolated"]:
+        if not surroundings["isolated"]:
             raise CaseError(
                 "not_isolated",
                 "the browser does not isolate the page: its clock is coarse, and it has no threads",
                 "Use another browser: --browser PATH",
             )
         if self._case.precision == "fp16" and self._provider == "webgpu":
-            _hold_halves(found["adapter"])
+            _hold_halves(surroundings["adapter"])
         door = {"webgpu": "adapter", "webnn": "webnn"}.get(self._provider)
-        why = found[door].get("why") if door else None
+        why = surroundings[door].get("why") if door else None
         if why:
             raise UnsupportedError(
                 "engine_sees_no_device",
-                f"{why}: {_short(found['agent'])}",
+                f"{why}: {_short(surroundings['agent'])}",
                 "Use another browser: --browser PATH, or what accelbench setup browser fetches.",
             )
-        return found
+        return surroundings
 
     def _visited(self) -> dict[str, Any]:
         """Open the model in the page that is there; what that took, part by part."""
         try:
-            said = self._opened()
+            body = self._opened()
         except CaseError as error:
             if not self._strict or _LEFT_OVER not in error.message:
                 raise
@@ -110,16 +110,16 @@ class BrowserSession(ArtefactSession):
             self._strict = False
             self._page.come_anew()
             self._arrive()
-            said = self._opened()
-        self._threads = said["threads"]
-        self._takes = set(said["inputs"])
-        adapter = {**self.surroundings["adapter"], **said["adapter"]}
+            body = self._opened()
+        self._threads = body["threads"]
+        self._takes = set(body["inputs"])
+        adapter = {**self.surroundings["adapter"], **body["adapter"]}
         self.surroundings = {**self.surroundings, "adapter": adapter}
-        return {key: said[key] for key in ("script_ms", "session_ms", "fetched")}
+        return {key: body[key] for key in ("script_ms", "session_ms", "fetched")}
 
     def _opened(self) -> dict[str, Any]:
         around = {self.manifest.file, "manifest.json"}
-        asked = {
+        request = {
             "provider": self._provider,
             "model": self.manifest.file,
             "external": sorted(p.name for p in self._folder.iterdir() if p.name not in around),
@@ -127,8 +127,8 @@ class BrowserSession(ArtefactSession):
             "threads": self._job.settings.threads,
             "strict": self._strict,
         }
-        said, _ = self._page.ask("open", asked=asked)
-        return said
+        body, _ = self._page.ask("open", asked=request)
+        return body
 
     def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
         if case.shapes != self._job.case.shapes:
@@ -174,21 +174,21 @@ class BrowserSession(ArtefactSession):
         if timing is Timing.WHOLE:
             return self.unbroken_blocks(inputs, n, 1)[0]
         self._feed(inputs)
-        said, _ = self._page.ask("steps", n=n)
-        return Block(n, timing, {"step": [round(ms * _NS) for ms in said["ms"]]})
+        body, _ = self._page.ask("steps", n=n)
+        return Block(n, timing, {"step": [round(ms * _NS) for ms in body["ms"]]})
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
         self._feed(inputs)
-        said, _ = self._page.ask("blocks", steps=steps, samples=samples)
-        return [Block(steps, Timing.WHOLE, {"step": [round(ms * _NS)]}) for ms in said["ms"]]
+        body, _ = self._page.ask("blocks", steps=steps, samples=samples)
+        return [Block(steps, Timing.WHOLE, {"step": [round(ms * _NS)]}) for ms in body["ms"]]
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
-        said, found = self._page.ask("left", most=most)
-        shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
+        body, arrays = self._page.ask("left", most=most)
+        shapes = {name: tuple(shape) for name, shape in body["shapes"].items()}
         if self._schedule is not None or not shapes:
-            return {name: Sketch(shapes[name], found[name]) for name in shapes}
+            return {name: Sketch(shapes[name], arrays[name]) for name in shapes}
         return {
-            output.name: Sketch(shapes[output.file_name], found[output.file_name])
+            output.name: Sketch(shapes[output.file_name], arrays[output.file_name])
             for output in self.manifest.outputs
         }
 
@@ -199,13 +199,13 @@ class BrowserSession(ArtefactSession):
         names = {output.file_name: output.name for output in self.manifest.outputs}
         if self._schedule is not None:
             names = {"sample": "sample"}
-        said, found = self._page.ask("glance", most=most, names=names)
+        body, arrays = self._page.ask("glance", most=most, names=names)
         self._output_facts = {
-            "outputs_finite": bool(said["finite"]),
-            "output_dtypes": sorted({str(value.dtype) for value in found.values()}),
+            "outputs_finite": bool(body["finite"]),
+            "output_dtypes": sorted({str(value.dtype) for value in arrays.values()}),
         }
-        shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
-        return Glance(said["digest"], {name: Sketch(shapes[name], found[name]) for name in shapes})
+        shapes = {name: tuple(shape) for name, shape in body["shapes"].items()}
+        return Glance(body["digest"], {name: Sketch(shapes[name], arrays[name]) for name in shapes})
 
     def inspect(self, inputs: Any) -> None:
         self.glance(inputs, 1)
@@ -213,10 +213,10 @@ class BrowserSession(ArtefactSession):
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
         self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
-        _, found = self._page.ask("outputs")
+        _, arrays = self._page.ask("outputs")
         if self._schedule is not None:
-            return found
-        return {output.name: found[output.file_name] for output in self.manifest.outputs}
+            return arrays
+        return {output.name: arrays[output.file_name] for output in self.manifest.outputs}
 
     # -- evidence
 
@@ -271,8 +271,8 @@ class BrowserSession(ArtefactSession):
         """What a second session of the same file says of a few runs."""
         self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
         self._plain = False
-        said, _ = self._page.ask("traced", runs=_RUNS)
-        return understood(said["lines"], self._provider)
+        body, _ = self._page.ask("traced", runs=_RUNS)
+        return understood(body["lines"], self._provider)
 
     @property
     def tick_ns(self) -> float:

@@ -71,8 +71,8 @@ def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any
     if not isinstance(described, list):
         raise ValueError("a message of the page has no words")
     arrays = {}
-    for one in described:
-        name, dtype, shape = _described(one)
+    for entry in described:
+        name, dtype, shape = _described(entry)
         at += -at % _ALIGNED
         count = math.prod(shape)
         if at + count * dtype.itemsize > len(data):
@@ -82,9 +82,9 @@ def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any
     return body, arrays
 
 
-def _described(one: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+def _described(entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
     try:
-        name, dtype, shape = str(one["name"]), one["dtype"], tuple(one["shape"])
+        name, dtype, shape = str(entry["name"]), entry["dtype"], tuple(entry["shape"])
         # A size of −1 would stand for all that is left.
         known = dtype in DTYPES and all(type(s) is int and 0 <= s < _LONGEST for s in shape)
     except (TypeError, KeyError) as error:

@@ -35,15 +35,15 @@ def _zeros(weight: Any) -> Any:
 def adamw(weights: Arrays, gradients: Arrays, state: State, rate: float) -> tuple[Arrays, State]:
     """The step of torch.optim.AdamW."""
     count = state["count"] + 1
-    one, two = _BETAS
-    first = _mixed(one, state["first"], gradients)
+    beta1, two = _BETAS
+    first = _mixed(beta1, state["first"], gradients)
     second = _mixed(two, state["second"], jax.tree.map(jnp.square, gradients))
     steps = count.astype(jnp.float32)
-    step, root = rate / (1 - one**steps), jnp.sqrt(1 - two**steps)
+    step, root = rate / (1 - beta1**steps), jnp.sqrt(1 - two**steps)
 
     def moved(weight: Any, m: Any, v: Any) -> Any:
-        found = weight * (1 - rate * _DECAY) - step * m / (jnp.sqrt(v) / root + _EPSILON)
-        return found.astype(weight.dtype)
+        new_weight = weight * (1 - rate * _DECAY) - step * m / (jnp.sqrt(v) / root + _EPSILON)
+        return new_weight.astype(weight.dtype)
 
     weights = jax.tree.map(moved, weights, first, second)
     return weights, {"first": first, "second": second, "count": count}

@@ -12,11 +12,11 @@ from accelbench.runtimes.jax.platforms import PLATFORMS, cores, hardware_of
 
 def devices() -> list[Device | Absent]:
     """One entry per device, or why there is none."""
-    found: list[Device | Absent] = []
+    entries: list[Device | Absent] = []
     for hardware, platform in PLATFORMS.items():
         seen, why = _seen(hardware, platform)
-        found += seen or [Absent(hardware, why, f"Install a jax with its plugin for {hardware}.")]
-    return found
+        entries += seen or [Absent(hardware, why, f"Install a jax with its plugin for {hardware}.")]
+    return entries
 
 
 def _seen(hardware: str, platform: str) -> tuple[list[Device], str]:
@@ -24,16 +24,16 @@ def _seen(hardware: str, platform: str) -> tuple[list[Device], str]:
         local = jax.local_devices(backend=platform)
     except RuntimeError as error:  # so jax says of a platform that it has no plugin for
         return [], str(error).splitlines()[0][:200]
-    mine = [_device(hardware, one) for one in local if hardware_of(one) == hardware]
+    mine = [_device(hardware, device) for device in local if hardware_of(device) == hardware]
     return mine, f"jax sees no {hardware} device"
 
 
-def _device(hardware: str, one: Any) -> Device:
+def _device(hardware: str, device: Any) -> Device:
     if hardware == "cpu":
         return Device("cpu", "host", count=cores())
     return Device(
         hardware,
-        str(one.device_kind),
-        int(getattr(one, "local_hardware_id", None) or 0),
-        memory_bytes=(one.memory_stats() or {}).get("bytes_limit"),
+        str(device.device_kind),
+        int(getattr(device, "local_hardware_id", None) or 0),
+        memory_bytes=(device.memory_stats() or {}).get("bytes_limit"),
     )

@@ -56,12 +56,12 @@ def profile(
             times = walls(clock, steps, step)
         [record] = Path(folder).rglob("*.xplane.pb")
         events = list(events_of(jax.profiler.ProfileData.from_file(str(record))))
-        found = profiled(NAME, spent(events, device), times, _REMARK)
+        report = profiled(NAME, spent(events, device), times, _REMARK)
         chrome = next(Path(folder).rglob("*.trace.json.gz"), None)
         if traces is None or chrome is None:
-            return found
+            return report
         (traces / _TRACE).write_bytes(gzip.decompress(chrome.read_bytes()))
-        return replace(found, trace=_TRACE)
+        return replace(report, trace=_TRACE)
 
 
 def events_of(data: Any) -> Iterator[Event]:
@@ -85,9 +85,9 @@ def spent(events: list[Event], device: str) -> Iterator[Spent]:
 
     Where a device tells of its operations, what the host did to start them is left out.
     """
-    told = [event for event in events if event.on_device] or events
-    times = own([(event.thread, event.start, event.duration) for event in told])
-    for event, ns in zip(told, times, strict=True):
+    operations = [event for event in events if event.on_device] or events
+    times = own([(event.thread, event.start, event.duration) for event in operations])
+    for event, ns in zip(operations, times, strict=True):
         yield Spent(event.operation, kind(event.operation), ns, where=device)
 
 

@@ -69,16 +69,16 @@ class Programs:
             UnsupportedError: the graph cannot be had, or what is compiled multiplies mostly
                 in another type than was asked for.
         """
-        found = self._made.get(key)
-        if found is None:
+        entry = self._made.get(key)
+        if entry is None:
             start = self.clock.now_ns()
             low = lowered()
             exported = self.clock.now_ns()
             program = self._compiled(function(low), arguments(low), donated, exported - start)
             self.count += 1
             self.total_ns += self.clock.now_ns() - start
-            found = self._made[key] = (program, low.compiled())
-        return found
+            entry = self._made[key] = (program, low.compiled())
+        return entry
 
     def _compiled(
         self,
@@ -132,5 +132,5 @@ def _flops(run: Any) -> float | None:
     except Exception:
         return None
     cost = cost[0] if isinstance(cost, list) and cost else cost
-    found = cost.get("flops") if isinstance(cost, dict) else None
-    return float(found) if found is not None and found > 0 else None
+    flops = cost.get("flops") if isinstance(cost, dict) else None
+    return float(flops) if flops is not None and flops > 0 else None

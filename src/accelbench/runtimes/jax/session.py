@@ -117,8 +117,8 @@ class JaxSession:
     def _host_inputs(self, case: Case, seed: int | None) -> dict[str, torch.Tensor]:
         floats = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.dtype == "float"}
         return {
-            name: torch.from_numpy(one).to(dtype=self._dtype if name in floats else None)
-            for name, one in self._inputs.arrays(case, seed).items()
+            name: torch.from_numpy(values).to(dtype=self._dtype if name in floats else None)
+            for name, values in self._inputs.arrays(case, seed).items()
         }
 
     def loaded(self) -> Mapping[str, Any]:
@@ -161,17 +161,17 @@ class JaxSession:
             self._synchronize()
 
         with case_errors():
-            found = profile(step, self._clock, steps, str(self._job.device), traces)
+            report = profile(step, self._clock, steps, str(self._job.device), traces)
             self._prepared.drain()
-            return found
+            return report
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         if self._last is None or self._procedure is None:
             return {}
         with case_errors():
             # Picked on the host: a program that picks would have to be compiled.
-            found = sketch(self._procedure.named(self._last), most)
-        return {name: Sketch(one.shape, _widened(one.values)) for name, one in found.items()}
+            sketches = sketch(self._procedure.named(self._last), most)
+        return {name: Sketch(part.shape, _widened(part.values)) for name, part in sketches.items()}
 
     def inspect(self, inputs: Any) -> None:
         with case_errors():
@@ -182,9 +182,9 @@ class JaxSession:
     def outputs(self, inputs: Any) -> dict[str, Any]:
         self._last = None
         with case_errors():
-            found = self._prepared.outputs(inputs)
-            self._look(found)
-            return {name: _on_host(value) for name, value in found.items()}
+            arrays = self._prepared.outputs(inputs)
+            self._look(arrays)
+            return {name: _on_host(value) for name, value in arrays.items()}
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
@@ -204,8 +204,8 @@ class JaxSession:
         finally:
             self._opened.drops = True
 
-    def _look(self, found: Mapping[str, jax.Array]) -> None:
-        values = jax.block_until_ready(list(found.values()))
+    def _look(self, outputs: Mapping[str, jax.Array]) -> None:
+        values = jax.block_until_ready(list(outputs.values()))
         devices = {name_of(d) for value in values for d in value.devices()}
         self._output_facts = {
             "output_devices": sorted(devices),

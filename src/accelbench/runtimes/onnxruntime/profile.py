@@ -54,17 +54,17 @@ class Profile:
 
     def as_details(self) -> dict[str, Any]:
         """For the evidence."""
-        found: dict[str, Any] = {
+        details: dict[str, Any] = {
             "provider_nodes": dict(self.nodes),
             "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
             "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
         }
         if self.left_over:
-            found["left_to_the_cpu"] = self.left_over
+            details["left_to_the_cpu"] = self.left_over
         if not self.computed_in:
             # TensorRT, MIGraphX, CoreML and DirectML put a graph's nodes into one of their own.
-            found["computed_in_unknown"] = "the provider shows none of the products it computed"
-        return found
+            details["computed_in_unknown"] = "the provider shows none of the products it computed"
+        return details
 
 
 def read(path: Path, warm: int = 1) -> Profile:
@@ -78,7 +78,7 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
     first = min(warm, max(len(runs) - 1, 0))
     nodes: dict[str, set[Any]] = {}
     took: dict[tuple[Any, ...], dict[int, float]] = {}  # of a node, in each run
-    said: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    node_args: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for event, own_us in _own(events):
         args = event["args"]
         provider = args.get("provider", "")
@@ -89,7 +89,7 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
         if run >= first or not runs:
             of_run = took.setdefault(node, {})
             of_run[run] = of_run.get(run, 0.0) + own_us
-            said[node] = args
+            node_args[node] = args
     spent: dict[str, float] = {}
     products: dict[str, float] = {}
     operators: dict[str, Counter[str]] = {}
@@ -97,11 +97,11 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
         # Its shortest run: a process that took the core meanwhile would count as the node's.
         shortest = min(durations.values())
         _add(spent, node[0], shortest)
-        operators.setdefault(node[0], Counter())[said[node].get("op_name", "")] += 1
-        if said[node].get("op_name") in _PRODUCTS:
-            _add(products, _type(said[node]), shortest)
+        operators.setdefault(node[0], Counter())[node_args[node].get("op_name", "")] += 1
+        if node_args[node].get("op_name") in _PRODUCTS:
+            _add(products, _type(node_args[node]), shortest)
     return Profile(
-        nodes={provider: len(found) for provider, found in nodes.items()},
+        nodes={provider: len(members) for provider, members in nodes.items()},
         time_share=_shares(spent),
         computed_in=_shares(products),
         operators=operators,
@@ -113,10 +113,10 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
     for node, us in _own([event for event in events if event.get("ts", 0) >= first]):
-        said = node["args"]
+        args = node["args"]
         name = node["name"].removesuffix("_kernel_time")
-        place = place_of(said.get("provider", ""), device)
-        yield Spent(name, said.get("op_name", ""), us * 1e3, where=place)
+        place = place_of(args.get("provider", ""), device)
+        yield Spent(name, args.get("op_name", ""), us * 1e3, where=place)
 
 
 def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], float]]:
@@ -134,11 +134,11 @@ def _is_node(event: Mapping[str, Any]) -> bool:
     return event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
 
 
-def _type(said: Mapping[str, Any]) -> str:
+def _type(args: Mapping[str, Any]) -> str:
     """What a product was computed in."""
-    if any(part in said["op_name"] for part in _INTEGER):
+    if any(part in args["op_name"] for part in _INTEGER):
         return "int8"
-    types = [name for one in said.get("input_type_shape", ()) for name in one]
+    types = [name for entry in args.get("input_type_shape", ()) for name in entry]
     return types[0] if types else "unknown"
 
 

@@ -90,20 +90,20 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("directml", "DmlExecutionProvider", "directml", "onnxruntime-directml", binds="dml"),
 )
 
-HARDWARE = tuple(dict.fromkeys(one.hardware for one in PROVIDERS))
+HARDWARE = tuple(dict.fromkeys(provider.hardware for provider in PROVIDERS))
 
 
-def serving(hardware: str, asked: str | None = None) -> Provider | None:
+def serving(hardware: str, name: str | None = None) -> Provider | None:
     """The provider asked for on a platform, or its default."""
-    found = [one for one in PROVIDERS if one.hardware == hardware]
-    if asked is not None:
-        found = [one for one in found if one.name == asked]
-    return found[0] if found else None
+    candidates = [provider for provider in PROVIDERS if provider.hardware == hardware]
+    if name is not None:
+        candidates = [provider for provider in candidates if provider.name == name]
+    return candidates[0] if candidates else None
 
 
 def names_on(hardware: str) -> list[str]:
     """What --provider may say on a platform."""
-    return [one.name for one in PROVIDERS if one.hardware == hardware]
+    return [provider.name for provider in PROVIDERS if provider.hardware == hardware]
 
 
 def chain(provider: Provider, ordinal: int, precision: str, has: Collection[str]) -> list[Any]:
@@ -115,15 +115,15 @@ def chain(provider: Provider, ordinal: int, precision: str, has: Collection[str]
         precision: what products are to be computed in.
         has: the engines of the installed build.
     """
-    behind = [one for one in PROVIDERS if one.engine == provider.behind and one.engine in has]
-    return [_with_options(one, ordinal, precision) for one in (provider, *behind)]
+    behind = [link for link in PROVIDERS if link.engine == provider.behind and link.engine in has]
+    return [_with_options(link, ordinal, precision) for link in (provider, *behind)]
 
 
 def _with_options(provider: Provider, ordinal: int, precision: str) -> Any:
-    asked = {**provider.options, **provider.of_precision.get(precision, {})}
+    options = {**provider.options, **provider.of_precision.get(precision, {})}
     if provider.takes_ordinal:
-        asked = {"device_id": str(ordinal), **asked}
-    return (provider.engine, asked) if asked else provider.engine
+        options = {"device_id": str(ordinal), **options}
+    return (provider.engine, options) if options else provider.engine
 
 
 def place_of(engine: str, device: str) -> str:
@@ -131,6 +131,6 @@ def place_of(engine: str, device: str) -> str:
     if engine == CPU:
         return "cpu:0"
     hardware = device.partition(":")[0]
-    if any(one.engine == engine and one.hardware == hardware for one in PROVIDERS):
+    if any(provider.engine == engine and provider.hardware == hardware for provider in PROVIDERS):
         return device
     return engine

@@ -26,14 +26,14 @@ _OWN = (
     RuntimeOption(
         "provider",
         "who executes, where a platform has several",
-        choices=tuple(one.name for one in PROVIDERS),
+        choices=tuple(provider.name for provider in PROVIDERS),
         default={hardware: names_on(hardware)[0] for hardware in HARDWARE},
     ),
     RuntimeOption(
         "optimization", "how much of a graph is rewritten", choices=LEVELS, default=LEVELS[-1]
     ),
 )
-_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
+_OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
 _FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
 
 
@@ -71,11 +71,11 @@ class OnnxruntimeRuntime:
         import onnxruntime
 
         has = onnxruntime.get_available_providers()
-        found: dict[str, Device | Absent] = {}
-        for one in PROVIDERS:
-            if one.engine in has:
-                found[one.hardware] = Device(one.hardware, one.engine)
-        return list(found.values())
+        devices: dict[str, Device | Absent] = {}
+        for provider in PROVIDERS:
+            if provider.engine in has:
+                devices[provider.hardware] = Device(provider.hardware, provider.engine)
+        return list(devices.values())
 
     def supports(self, case: Case, device: Device) -> Support:
         name = self.info.name

@@ -100,7 +100,7 @@ class OnnxruntimeSession(ArraySession):
         self._threads = self._job.settings.threads or self._chosen_threads(before)
         self._names = [output.file_name for output in self.manifest.outputs]
         # What the graph itself takes: an input that a trace did not need is not among it.
-        self._takes = {one.name for one in self._session.get_inputs()}
+        self._takes = {node_arg.name for node_arg in self._session.get_inputs()}
         self._memory = self._provider.binds
 
     def _chosen_threads(self, before: int) -> int | None:
@@ -120,8 +120,8 @@ class OnnxruntimeSession(ArraySession):
         binding = self._session.io_binding()
         kind, ordinal = self._memory, self._job.device.ordinal
         for name, value in fed.items():
-            there = onnxruntime.OrtValue.ortvalue_from_numpy(value, kind, ordinal)
-            binding.bind_ortvalue_input(name, there)
+            ort_value = onnxruntime.OrtValue.ortvalue_from_numpy(value, kind, ordinal)
+            binding.bind_ortvalue_input(name, ort_value)
         for name in self._names:
             binding.bind_output(name, kind, ordinal)
         return binding
@@ -137,8 +137,8 @@ class OnnxruntimeSession(ArraySession):
             raise understood(error, "run_failed") from error
 
     def _read(self, result: Any) -> list[Any]:
-        found: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
-        return found
+        outputs: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
+        return outputs
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
@@ -216,11 +216,11 @@ class OnnxruntimeSession(ArraySession):
                 steps + 1,
                 str(self._job.device),
             )
-            found = profiled(NAME, nodes, times, REMARK)
+            report = profiled(NAME, nodes, times, REMARK)
             if traces is None:
-                return found
+                return report
             shutil.copyfile(path, traces / _TRACE)
-            return replace(found, trace=_TRACE)
+            return replace(report, trace=_TRACE)
 
     def close(self) -> None:
         self._session = self._looked_with = None

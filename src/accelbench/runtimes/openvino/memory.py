@@ -29,16 +29,16 @@ class UnitMemory:
 
     def begin(self, unit: str) -> None:
         """What is there now is not the model's."""
-        found = self._told(unit)
-        if found is not None and kind(unit) == NPU:
-            self._before[unit] = found[0]
+        reading = self._told(unit)
+        if reading is not None and kind(unit) == NPU:
+            self._before[unit] = reading[0]
 
     def now(self, unit: str) -> DeviceMemory | None:
         """What the model takes; None where the unit has no memory or tells nothing of it."""
-        found = self._told(unit)
-        if found is None:
+        reading = self._told(unit)
+        if reading is None:
             return None
-        taken, counter = found
+        taken, counter = reading
         return DeviceMemory(
             peak_bytes=None,
             current_bytes=max(taken - self._before.get(unit, 0), 0),

@@ -100,11 +100,11 @@ def _shares(counted: Counter[str]) -> dict[str, float]:
 
 def nodes_of(compiled: Any) -> list[dict[str, str]]:
     """The nodes of a model that was compiled with PERF_COUNT and has run."""
-    found = []
+    nodes = []
     for node in compiled.get_runtime_model().get_ordered_ops():
-        said = node.get_rt_info()
-        found.append({k: str(v.astype(str)) for k, v in said.items() if hasattr(v, "astype")})
-    return found
+        info = node.get_rt_info()
+        nodes.append({k: str(v.astype(str)) for k, v in info.items() if hasattr(v, "astype")})
+    return nodes
 
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -139,13 +139,13 @@ class CountedRequest:
         self.request.infer(share_outputs=share_outputs)
         start = time.perf_counter_ns()
         self._count += 1
-        for one in self.request.get_profiling_info():
-            ns = one.real_time / _MICROSECOND * 1e3
+        for info in self.request.get_profiling_info():
+            ns = info.real_time / _MICROSECOND * 1e3
             if self.averages:
                 total = ns * self._count
-                ns = total - self._totals.get(one.node_name, 0.0)
-                self._totals[one.node_name] = total
-            self.spent.append(Spent(one.node_name, one.node_type, ns, where=self.where))
+                ns = total - self._totals.get(info.node_name, 0.0)
+                self._totals[info.node_name] = total
+            self.spent.append(Spent(info.node_name, info.node_type, ns, where=self.where))
         self.reading_ns += time.perf_counter_ns() - start
 
     def __getattr__(self, name: str) -> Any:

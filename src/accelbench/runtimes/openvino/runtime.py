@@ -31,7 +31,7 @@ _OWN = (
         "model_cache", "keep compiled models for the next run", kind="truth", default=False
     ),
 )
-_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
+_OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
 
 
 class OpenvinoRuntime:

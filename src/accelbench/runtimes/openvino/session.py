@@ -218,9 +218,9 @@ class OpenvinoSession(ArraySession):
         return [result.get_output_tensor(position).data for position in self._gives]
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
-        found = super()._seen(inputs)
+        outputs = super()._seen(inputs)
         self._looked_with = self._as_bound(inputs)
-        return found
+        return outputs
 
     def device_memory(self) -> DeviceMemory | None:
         unit = self._unit
@@ -298,21 +298,21 @@ class OpenvinoSession(ArraySession):
         """A property in force of what was compiled; None where it is not told."""
         if self._compiled is None:
             return None
-        told = _property(self._compiled.model, name)
-        if told is not None:
-            return told
+        value = _property(self._compiled.model, name)
+        if value is not None:
+            return value
         # AUTO has it of the device that it chose.
         within = _property(self._compiled.model, "DEVICE_PROPERTIES") or {}
-        return next((dict(one).get(name) for one in dict(within).values()), None)
+        return next((dict(settings).get(name) for settings in dict(within).values()), None)
 
     def evidence(self) -> Evidence:
         self._prove()
-        said = self._said("EXECUTION_DEVICES") or []
+        devices = self._said("EXECUTION_DEVICES") or []
         hint = self._said("INFERENCE_PRECISION_HINT")
         device = self._job.device
         details = {
             "unit": self._unit.lower(),
-            "execution_devices": [name.lower() for name in executing(said)],
+            "execution_devices": [name.lower() for name in executing(devices)],
             "threads": self._said("INFERENCE_NUM_THREADS") or self._job.settings.threads,
             "streams": self._said("NUM_STREAMS"),
             "cpu_pinning": self._said("ENABLE_CPU_PINNING"),
@@ -326,7 +326,7 @@ class OpenvinoSession(ArraySession):
             **self.details(),
         }
         return Evidence(
-            devices=places(device, said),
+            devices=places(device, devices),
             requested=str(device),
             engine=f"openvino {openvino.__version__.partition('-')[0]}",
             details=details,
@@ -348,9 +348,9 @@ def _property(model: Any, name: str) -> Any:
         return None
 
 
-def instructions(said: Any) -> str | None:
+def instructions(requirements: Any) -> str | None:
     """The instruction set that kernels were chosen for, of what a compiled model requires."""
-    for part in str(said or "").split(";"):
+    for part in str(requirements or "").split(";"):
         name, _, value = part.partition("=")
         if name.strip() == "isa":
             return value.strip()

@@ -62,7 +62,7 @@ def not_computed(precision: str, name: str, capabilities: Collection[str]) -> st
 
 def computed(capabilities: Collection[str]) -> list[str]:
     """The precisions of a unit, in our words."""
-    return [name for name, one in PRECISIONS.items() if one.capability in capabilities]
+    return [name for name, precision in PRECISIONS.items() if precision.capability in capabilities]
 
 
 def properties(
@@ -72,43 +72,43 @@ def properties(
     wanted = PRECISIONS[precision].hint
     if precision == "int8" and capabilities and "FP32" not in capabilities:
         wanted = "f16"  # NPUs have no fp32 for what is not quantised
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "PERFORMANCE_HINT": hint.upper(),
         "INFERENCE_PRECISION_HINT": wanted,
     }
     unit = kind(name)
     if unit in (CPU, GPU) and hint == LATENCY:
-        found["NUM_STREAMS"] = 1
+        settings["NUM_STREAMS"] = 1
     if threads and unit in (CPU, AUTO):
-        found["INFERENCE_NUM_THREADS"] = threads
+        settings["INFERENCE_NUM_THREADS"] = threads
     if unit == AUTO:
         # It would begin on the CPU while another device's compiler works, and go back there
         # when that device fails: figures of two devices in one series.
-        found |= {"ENABLE_STARTUP_FALLBACK": False, "ENABLE_RUNTIME_FALLBACK": False}
-    return found
+        settings |= {"ENABLE_STARTUP_FALLBACK": False, "ENABLE_RUNTIME_FALLBACK": False}
+    return settings
 
 
-def executing(said: str | Sequence[str]) -> list[str]:
+def executing(devices: str | Sequence[str]) -> list[str]:
     """EXECUTION_DEVICES; AUTO puts those in brackets that only stand in for another.
 
     A list, but of the NPU's plugin: a model that it compiled says one string.
     """
-    names = [said] if isinstance(said, str) else said
+    names = [devices] if isinstance(devices, str) else devices
     return [name.strip("()") for name in names if name.strip("()")]
 
 
-def places(device: Device, said: str | Sequence[str]) -> tuple[str, ...]:
+def places(device: Device, devices: str | Sequence[str]) -> tuple[str, ...]:
     """Where the work was done: the device itself, or others by the engine's names.
 
     AUTO may choose: it is itself wherever that was, and the evidence says where.
     """
-    asked, names = engine_name(device), executing(said)
-    if asked == AUTO:
+    target, names = engine_name(device), executing(devices)
+    if target == AUTO:
         return (str(device),) if names else ()
-    mine = {asked, f"{asked}.0"} if "." not in asked else {asked}
-    if asked.endswith(".0") or kind(asked) == NPU:
-        mine.add(kind(asked))  # an NPU says its model's number only where there are several
-    if asked == NPU:
+    mine = {target, f"{target}.0"} if "." not in target else {target}
+    if target.endswith(".0") or kind(target) == NPU:
+        mine.add(kind(target))  # an NPU says its model's number only where there are several
+    if target == NPU:
         mine |= {name for name in names if kind(name) == NPU}
-    found = [str(device) if name in mine else f"{device.hardware}:{name.lower()}" for name in names]
-    return tuple(dict.fromkeys(found))
+    units = [str(device) if name in mine else f"{device.hardware}:{name.lower()}" for name in names]
+    return tuple(dict.fromkeys(units))

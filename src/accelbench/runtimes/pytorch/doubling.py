@@ -15,7 +15,7 @@ def doubled(weights: Sequence[torch.Tensor]) -> Iterator[None]:
     Of a weight that would be infinite then, such as a mask's, a copy is kept.
     """
     with torch.no_grad():
-        kept = {i: one.clone() for i, one in enumerate(weights) if not _can_double(one)}
+        kept = {i: weight.clone() for i, weight in enumerate(weights) if not _can_double(weight)}
         for weight in weights:
             weight.mul_(2)
     try:

@@ -41,7 +41,7 @@ def quantise(module: torch.nn.Module) -> dict[str, Any]:
     logging.getLogger("torchao").setLevel(logging.ERROR)
     from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
 
-    layers = [one for one in module.modules() if type(one).__name__ in _PRODUCTS]
+    layers = [layer for layer in module.modules() if type(layer).__name__ in _PRODUCTS]
     quantize_(module, Int8DynamicActivationInt8WeightConfig())
     done = sum(not _plain(layer.weight) for layer in layers)
     if not done:
@@ -66,7 +66,7 @@ def _plain(weight: Any) -> bool:
 
 def plain(parameters: Any) -> list[Any]:
     """The weights that are still ordinary numbers."""
-    return [one for one in parameters if _plain(one)]
+    return [weight for weight in parameters if _plain(weight)]
 
 
 @contextmanager
@@ -119,15 +119,15 @@ class _Work(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        found = func(*args, **(kwargs or {}))
+        output = func(*args, **(kwargs or {}))
         name = func._schema.name
         if name in _INNER:
-            count = found.numel() * _INNER[name](args)
+            count = output.numel() * _INNER[name](args)
             self._all += count
             if name == _OPERATOR:
                 self._int8 += count
                 self.products += 1
-        return found
+        return output
 
 
 #: How many multiplications a result takes, by operator.

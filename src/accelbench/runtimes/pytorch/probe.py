@@ -9,16 +9,16 @@ from accelbench.core.protocols import Absent, Device
 
 def devices() -> list[Device | Absent]:
     """One entry per device, or why there is none."""
-    found: list[Device | Absent] = [Device("cpu", "host", count=torch.get_num_threads())]
+    entries: list[Device | Absent] = [Device("cpu", "host", count=torch.get_num_threads())]
     gpu = "rocm" if torch.version.hip else "cuda"
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             card = torch.cuda.get_device_properties(i)
-            found.append(Device(gpu, card.name, i, memory_bytes=card.total_memory))
+            entries.append(Device(gpu, card.name, i, memory_bytes=card.total_memory))
     else:
         built = torch.version.cuda or torch.version.hip
         reason = "torch sees no device" if built else "this torch is built for CPU only"
-        found.append(Absent(gpu, reason, f"Install a PyTorch built for {gpu}."))
+        entries.append(Absent(gpu, reason, f"Install a PyTorch built for {gpu}."))
     if torch.backends.mps.is_available():
-        found.append(Device("mps", "Apple GPU"))
-    return found
+        entries.append(Device("mps", "Apple GPU"))
+    return entries

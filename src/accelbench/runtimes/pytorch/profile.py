@@ -53,14 +53,14 @@ def profile(
         with record_function(_STEP):
             step()
 
-    with torch.profiler.profile(activities=activities, record_shapes=True) as found:
+    with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:
         times = walls(clock, steps, marked)
-    rows = found.key_averages(group_by_input_shape=True)
-    told = profiled(NAME, spent(rows, device), times, _HOST if on_host else _DEVICE)
+    rows = profiler.key_averages(group_by_input_shape=True)
+    report = profiled(NAME, spent(rows, device), times, _HOST if on_host else _DEVICE)
     if traces is None:
-        return told
-    found.export_chrome_trace(str(traces / _TRACE))
-    return replace(told, trace=_TRACE)
+        return report
+    profiler.export_chrome_trace(str(traces / _TRACE))
+    return replace(report, trace=_TRACE)
 
 
 def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
@@ -74,6 +74,6 @@ def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
         yield Spent(shapes(row.input_shapes), row.key, us * 1e3, row.count, device)
 
 
-def shapes(found: Iterable[Any]) -> str:
+def shapes(input_shapes: Iterable[Any]) -> str:
     """Shapes of inputs as people write them: 128x768, 768x768; those of numbers are left out."""
-    return ", ".join("x".join(map(str, one)) for one in found if one)
+    return ", ".join("x".join(map(str, shape)) for shape in input_shapes if shape)

@@ -59,15 +59,15 @@ class Rounded(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if func in _PRODUCTS:
-            args = tuple(self._rounded(one) for one in args)
-        found = func(*args, **(kwargs or {}))
-        return self._rounded(found) if self._results and not func.is_view else found
+            args = tuple(self._rounded(arg) for arg in args)
+        output = func(*args, **(kwargs or {}))
+        return self._rounded(output) if self._results and not func.is_view else output
 
     def _rounded(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() > 1:
             return self._round(value)
         if isinstance(value, (list, tuple)):
-            return type(value)(self._rounded(one) for one in value)
+            return type(value)(self._rounded(part) for part in value)
         return value
 
 
@@ -77,7 +77,7 @@ def _narrow(dtype: torch.dtype) -> Rounder:
 
 def _stepped(value: torch.Tensor) -> torch.Tensor:
     """To 255 steps between the least and the largest, zero being one of them."""
-    low, high = (float(one) for one in value.clamp(_MASK, -_MASK).aminmax())
+    low, high = (float(bound) for bound in value.clamp(_MASK, -_MASK).aminmax())
     if low <= _MASK:
         return value
     step = (max(high, 0.0) - min(low, 0.0)) / 255

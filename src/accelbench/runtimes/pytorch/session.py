@@ -202,10 +202,10 @@ class PytorchSession:
     def _autocast(self) -> AbstractContextManager[Any]:
         if self._narrow is None:
             return nullcontext()
-        found: AbstractContextManager[Any] = torch.autocast(
+        context: AbstractContextManager[Any] = torch.autocast(
             self._place.device.type, dtype=self._narrow
         )
-        return found
+        return context
 
     @contextmanager
     def _around(self) -> Iterator[None]:
@@ -251,23 +251,23 @@ class PytorchSession:
                 self._place.synchronize()
 
         with self._around():
-            found = profile(step, self._opened.clock, steps, str(self._job.device), traces)
+            report = profile(step, self._opened.clock, steps, str(self._job.device), traces)
             self._procedure.drain()
-            return found
+            return report
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         left = self._sampler.left
         if left is None:
             return {}
-        found = {}
+        sketches = {}
         with self._around():
             for name, tensor in self._procedure.named(left).items():
                 # Picked where it lies: on a device the whole of it would be copied.
                 where = torch.from_numpy(places(tensor.numel(), most)).to(tensor.device)
                 some = tensor.reshape(-1)[where]
                 some = some.float() if some.is_floating_point() else some.resolve_conj()
-                found[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
-        return found
+                sketches[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
+        return sketches
 
     def inspect(self, inputs: Any) -> None:
         self._sampler.left = None
@@ -281,8 +281,8 @@ class PytorchSession:
             return self._quantised
         if "int8_products" not in self._quantised:
             with self._around():
-                found = int8.products(lambda: self._procedure.outputs(self._looked_with))
-            self._quantised |= found
+                facts = int8.products(lambda: self._procedure.outputs(self._looked_with))
+            self._quantised |= facts
         return self._quantised
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
@@ -290,11 +290,11 @@ class PytorchSession:
         if self._replays:
             seed_all(self._job.settings.seed)
         with self._around():
-            found = self._procedure.outputs(inputs)
-            self._look(found)
+            values = self._procedure.outputs(inputs)
+            self._look(values)
             return {
                 name: (t.float() if t.is_floating_point() else t.resolve_conj()).cpu().numpy()
-                for name, t in found.items()
+                for name, t in values.items()
             }
 
     def exact(self, inputs: Any) -> dict[str, Any]:
@@ -307,8 +307,8 @@ class PytorchSession:
     def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
         """The same pass with its numbers rounded."""
         with self._around(), Rounded(precision):
-            found = self._procedure.outputs(inputs)
-        return {name: t.cpu().numpy() for name, t in found.items()}
+            outputs = self._procedure.outputs(inputs)
+        return {name: t.cpu().numpy() for name, t in outputs.items()}
 
     def other_weights(self) -> AbstractContextManager[None]:
         return doubled([p for p in int8.plain(self._module.parameters()) if p.is_floating_point()])
@@ -325,8 +325,8 @@ class PytorchSession:
     def without_dropout(self) -> AbstractContextManager[None]:
         return dropped_nothing(self._module)
 
-    def _look(self, found: Mapping[str, torch.Tensor]) -> None:
-        values = found.values()
+    def _look(self, outputs: Mapping[str, torch.Tensor]) -> None:
+        values = outputs.values()
         self._output_facts = {
             "output_devices": sorted({str(t.device) for t in values}),
             "output_dtypes": sorted({str(t.dtype).removeprefix("torch.") for t in values}),

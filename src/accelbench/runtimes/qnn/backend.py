@@ -27,23 +27,23 @@ def devices() -> list[Any]:
     import onnxruntime_qnn
 
     def offered() -> list[Any]:
-        return [one for one in onnxruntime.get_ep_devices() if one.ep_name == NAME]
+        return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
 
     if not offered():
         onnxruntime.register_execution_provider_library(NAME, onnxruntime_qnn.get_library_path())
-    return sorted(offered(), key=lambda one: not str(one.device.type).endswith("NPU"))
+    return sorted(offered(), key=lambda device: not str(device.device.type).endswith("NPU"))
 
 
 def options(emulated: bool, dump: Path | None = None) -> dict[str, str]:
     """The provider's options; `dump` is a folder for the graphs that it hands to QNN."""
     import onnxruntime_qnn
 
-    found = {"backend_path": onnxruntime_qnn.get_qnn_htp_path()}
+    settings = {"backend_path": onnxruntime_qnn.get_qnn_htp_path()}
     if emulated:
-        found |= EMULATED
+        settings |= EMULATED
     if dump is not None:
-        found |= {"dump_json_qnn_graph": "1", "json_qnn_graph_dir": str(dump)}
-    return found
+        settings |= {"dump_json_qnn_graph": "1", "json_qnn_graph_dir": str(dump)}
+    return settings
 
 
 def version() -> str:
@@ -55,16 +55,16 @@ def version() -> str:
 
 def assigned(session: Any) -> dict[str, Counter[str]]:
     """How many nodes of which operator each provider took."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for part in session.get_provider_graph_assignment_info():
-        taken = found.setdefault(part.ep_name, Counter())
+        taken = counts.setdefault(part.ep_name, Counter())
         taken.update(node.op_type for node in part.get_nodes())
-    return found
+    return counts
 
 
 def left_over(taken: Mapping[str, Counter[str]]) -> str:
     """Where a graph's nodes ran that the NPU did not take, in words."""
-    total = sum(count for one in taken.values() for count in one.values())
+    total = sum(count for counter in taken.values() for count in counter.values())
     parts = []
     for provider, counted in sorted(taken.items()):
         if provider == NAME:

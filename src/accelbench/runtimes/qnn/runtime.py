@@ -59,8 +59,8 @@ class QnnRuntime:
         from accelbench.hardware.qnn import QnnDetector
         from accelbench.runtimes.qnn.backend import devices
 
-        found = QnnDetector().detect()
-        if isinstance(found[0], Device) and not devices():
+        entries = QnnDetector().detect()
+        if isinstance(entries[0], Device) and not devices():
             return [
                 Absent(
                     "qnn",
@@ -68,7 +68,7 @@ class QnnRuntime:
                     "Update the NPU's driver, or: pip install -U onnxruntime onnxruntime-qnn",
                 )
             ]
-        return found
+        return entries
 
     def supports(self, case: Case, device: Device) -> Support:
         name = self.info.name

@@ -82,7 +82,7 @@ class QnnSession(ArraySession):
                 raise self._fallback() from error
             raise understood(error, "session_failed") from error
         self._names = [output.file_name for output in self.manifest.outputs]
-        self._takes = {one.name for one in self._session.get_inputs()}
+        self._takes = {node_arg.name for node_arg in self._session.get_inputs()}
         self._nodes = backend.assigned(self._session)
 
     def _fallback(self) -> CaseError:
@@ -91,12 +91,12 @@ class QnnSession(ArraySession):
             session = onnxruntime.InferenceSession(
                 str(self.model_path), self._options(fallback=True)
             )
-            said = backend.left_over(backend.assigned(session))
+            detail = backend.left_over(backend.assigned(session))
         except Exception as error:
-            said = f"which ones is not known: {understood(error, 'session_failed').message}"
+            detail = f"which ones is not known: {understood(error, 'session_failed').message}"
         return CaseError(
             "fallback",
-            f"the NPU does not take all of {self._case.model.id}: {said}",
+            f"the NPU does not take all of {self._case.model.id}: {detail}",
             "What the CPU would do is no result of the NPU; use --framework onnxruntime for it.",
         )
 
@@ -135,8 +135,8 @@ class QnnSession(ArraySession):
             emulated = profile.EMULATED if self._job.device.emulated else ""
             types = profile.types_of(graphs)
             nodes = profile.read(path, types, steps, str(self._job.device))
-            found = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
-            return found if traces is None else replace(found, trace=_TRACE)
+            report = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
+            return report if traces is None else replace(report, trace=_TRACE)
 
     def evidence(self) -> Evidence:
         device = str(self._job.device)
@@ -148,7 +148,7 @@ class QnnSession(ArraySession):
             "backend": Path(backend.options(emulated=False)["backend_path"]).name,
             "soc": backend.EMULATED if self._job.device.emulated else "the device's own",
             "threads": self._session.get_session_options().intra_op_num_threads or None,
-            "provider_nodes": {name: sum(one.values()) for name, one in self._nodes.items()},
+            "provider_nodes": {name: sum(counts.values()) for name, counts in self._nodes.items()},
             **self.details(),
         }
         if self._composed is not None:
@@ -173,7 +173,7 @@ class QnnSession(ArraySession):
 
     def _hold_to_cpu(self) -> None:
         """Refuse outputs that the same file does not have on the CPU."""
-        far = {name: np.nan_to_num(one, nan=np.inf) for name, one in self._against_cpu.items()}
+        far = {name: np.nan_to_num(gap, nan=np.inf) for name, gap in self._against_cpu.items()}
         worst = max(far, key=lambda name: far[name], default=None)  # NaN would win no comparison
         if worst is not None and not far[worst] <= _MOST_APART:
             raise CaseError(
@@ -204,9 +204,9 @@ class QnnSession(ArraySession):
             right = cpu.run(self._names, fed)
         except Exception as error:
             raise understood(error, "no_cpu_to_hold_against") from error
-        found = zip(self._run(fed), right, strict=True)
+        pairs = zip(self._run(fed), right, strict=True)
         names = [output.name for output in self.manifest.outputs]
-        return distances(dict(zip(names, found, strict=True)))
+        return distances(dict(zip(names, pairs, strict=True)))
 
     def close(self) -> None:
         self._session = self._looked_with = None
@@ -224,10 +224,10 @@ def distances(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
     return {name: round(_apart(*pair), 6) for name, pair in (many or floats).items()}
 
 
-def _apart(here: Any, there: Any) -> float:
-    apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
-    size = float(np.sqrt(np.mean(np.square(there, dtype=np.float64))))
+def _apart(here: Any, reference: Any) -> float:
+    apart = float(np.sqrt(np.mean(np.square(here - reference, dtype=np.float64))))
+    size = float(np.sqrt(np.mean(np.square(reference, dtype=np.float64))))
     # Rounding alone moves values that are nearly all the same, such as the boxes of an untrained
     # detector: four last places of fp16 are to be within what is allowed.
-    spread = float(np.std(there, dtype=np.float64)) if there.size >= FEW_VALUES else size
+    spread = float(np.std(reference, dtype=np.float64)) if reference.size >= FEW_VALUES else size
     return apart / ((spread + _ROUNDING / _MOST_APART * size) or 1.0)

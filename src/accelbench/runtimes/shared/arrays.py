@@ -118,14 +118,14 @@ class ArtefactSession(ABC):
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         # Copies: an engine may write its next outputs to the same place.
-        found = {name: np.array(value) for name, value in self._seen(inputs).items()}
-        self._look(found)
-        return found
+        arrays = {name: np.array(value) for name, value in self._seen(inputs).items()}
+        self._look(arrays)
+        return arrays
 
-    def _look(self, found: Arrays) -> None:
+    def _look(self, outputs: Arrays) -> None:
         self._output_facts = {
-            "outputs_finite": all(_finite(value) for value in found.values()),
-            "output_dtypes": sorted({str(value.dtype) for value in found.values()}),
+            "outputs_finite": all(_finite(value) for value in outputs.values()),
+            "output_dtypes": sorted({str(value.dtype) for value in outputs.values()}),
         }
 
     def reset_memory(self) -> None:
@@ -213,27 +213,27 @@ class ArraySession(ArtefactSession):
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 
-def hold_precision(asked: str, computed_in: Mapping[str, float]) -> None:
+def hold_precision(precision: str, computed_in: Mapping[str, float]) -> None:
     """Refuse a cell whose products were mostly computed in another precision than asked.
 
     Args:
-        asked: the case's precision.
+        precision: the case's precision.
         computed_in: what an engine says of its products, as shares by type; empty where it
             says nothing, as one does that compiles a graph into one piece.
 
     Raises:
         CaseError: precision_changed.
     """
-    wanted = _TYPES[asked]
+    wanted = _TYPES[precision]
     share = sum(part for name, part in computed_in.items() if name in wanted)
     if not computed_in or share >= COMPUTED_AS_ASKED:
         return
     most = max(computed_in, key=lambda name: computed_in[name])
     raise CaseError(
         "precision_changed",
-        f"{share:.0%} of its products were computed in {asked}; most were in {most}"
+        f"{share:.0%} of its products were computed in {precision}; most were in {most}"
         f" ({computed_in[most]:.0%})",
-        f"It would be no {asked} result. Measure it as what it is, or use another runtime.",
+        f"It would be no {precision} result. Measure it as what it is, or use another runtime.",
     )
 
 

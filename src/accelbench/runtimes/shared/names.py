@@ -54,9 +54,9 @@ def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: a word stands for none.
     """
-    found = (
+    names = (
         name
         for word in words
         for name in (BOTH if word.lower() == "both" else (runtime_named(word),))
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))

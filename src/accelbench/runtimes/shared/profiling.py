@@ -14,13 +14,13 @@ from accelbench.runtimes.shared.local import no_collection
 
 def walls(clock: Clock, steps: int, step: Callable[[], Any]) -> list[int]:
     """The nanoseconds of so many steps, each done when it returns."""
-    found = []
+    times = []
     with no_collection():
         for _ in range(steps):
             start = clock.now_ns()
             step()
-            found.append(clock.now_ns() - start)
-    return found
+            times.append(clock.now_ns() - start)
+    return times
 
 
 def own(events: Sequence[tuple[Hashable, float, float]]) -> list[float]:
@@ -33,9 +33,9 @@ def own(events: Sequence[tuple[Hashable, float, float]]) -> list[float]:
     threads: dict[Hashable, list[int]] = defaultdict(list)
     for i, (thread, _, _) in enumerate(events):
         threads[thread].append(i)
-    for found in threads.values():
+    for indices in threads.values():
         open_: list[tuple[int, float]] = []  # those that the next one may lie within, and their end
-        for i in sorted(found, key=lambda i: (events[i][1], -events[i][2])):
+        for i in sorted(indices, key=lambda i: (events[i][1], -events[i][2])):
             _, start, duration = events[i]
             while open_ and open_[-1][1] <= start:
                 open_.pop()

@@ -68,10 +68,10 @@ def places(size: int, most: int) -> npt.NDArray[np.int64]:
 
 def sketch(outputs: Mapping[str, Any], most: int = MOST_VALUES) -> dict[str, Sketch]:
     """Of arrays, by name."""
-    found = {}
+    sketches = {}
     for name, output in outputs.items():
         whole = np.asarray(output)
         # A copy: an engine may write its next outputs to the same place.
         flat = np.array(whole.reshape(-1)[places(whole.size, most)])
-        found[name] = Sketch(whole.shape, flat)
-    return found
+        sketches[name] = Sketch(whole.shape, flat)
+    return sketches

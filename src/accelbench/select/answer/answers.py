@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.exactness import error_of, why_inexact
+from accelbench.core.rows import Json
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
@@ -16,9 +18,68 @@ from accelbench.select.rank.pricing import Costs, sign
 from accelbench.select.rank.scoring import ScoredCandidate
 
 
+class CandidateAnswer(TypedDict, total=False):
+    """What an answer says of a candidate; of one that cannot be chosen, why."""
+
+    score: float
+    rank: int
+    basis: str
+    compatible: bool
+    reason: str
+    performance_rating: str
+    rating_source: str
+    factors: dict[str, float]
+    reasons: list[str]
+    predictions: dict[str, object]
+    criteria: dict[str, float]
+    device: str | None
+    runtime: str | None
+    precision: str | None
+    compiled: bool | None
+    threads: int | None
+    options: dict[str, Setting]
+    engine_version: str | None
+    told_apart_by: list[str]
+    machine: str | None
+    device_fingerprint: str | None
+    present: bool
+    measured_at: str | None
+    run_id: str | None
+    note: str
+    measured_otherwise: bool
+    cost_per_million: float
+
+
+class Answer(TypedDict):
+    """An answer as Python and JSON have it."""
+
+    primary_recommendation: str | None
+    fallback_options: list[str]
+    all_scores: dict[str, CandidateAnswer]
+    clear_winner: bool
+    no_clear_winner_between: list[str]
+    compared: list[str]
+    explanation: str
+    question: dict[str, object]
+    weights: dict[str, float]
+    weights_left_out: dict[str, str]
+    left_out: list[dict[str, object]]
+    measured_otherwise: list[dict[str, object]]
+    set_aside: list[Json]
+    browsers_left_out: list[str]
+    remarks: list[str]
+    machines: dict[str, list[str]]
+    data_date: str | None
+    matrix_source: str
+    missing: list[dict[str, str | None]]
+    currency: NotRequired[str]
+    cost_notes: NotRequired[list[str]]
+    distributed: NotRequired[dict[str, object]]
+
+
 def told(
     chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
-) -> dict[str, Any]:
+) -> Answer:
     """The answer as JSON has it.
 
     Args:
@@ -27,14 +88,16 @@ def told(
         beside: what a result that is missing is to stand beside.
     """
     ranked = chosen.ranked
-    scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
+    scores = {
+        candidate.name: _score_told(candidate, rank) for rank, candidate in enumerate(ranked, 1)
+    }
     for contender in chosen.contenders:
         if contender.name not in scores:
             scores[contender.name] = _impossible_told(contender)
     missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
-    remedies = [_remedy(chosen, one, beside) for one in missing]
+    remedies = [_remedy(chosen, candidate, beside) for candidate in missing]
     notes = cost_notes(chosen, costs)
-    return {
+    answer: Answer = {
         "primary_recommendation": ranked[0].name if ranked else None,
         "fallback_options": [candidate.name for candidate in ranked[1:]],
         "all_scores": scores,
@@ -46,7 +109,7 @@ def told(
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
-        "measured_otherwise": [one.to_dict() for one in chosen.otherwise],
+        "measured_otherwise": [measurement.to_dict() for measurement in chosen.otherwise],
         "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
         "remarks": remarks(chosen),
@@ -54,40 +117,46 @@ def told(
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
         "missing": [
-            {"hardware": one.name, "command": fills.command}
+            {"hardware": candidate.name, "command": fills.command}
             | ({} if fills.command else {"reason": fills.why})
-            for one, fills in zip(missing, remedies, strict=True)
+            for candidate, fills in zip(missing, remedies, strict=True)
         ],
-        **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
     }
+    if costs is not None:
+        answer["currency"] = costs.currency
+        answer["cost_notes"] = notes
+    return answer
 
 
-def _remedy(chosen: Choice, one: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
+def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
     """What measures one; where it is not on this machine, on which."""
-    found = remedy(chosen.asked, one.candidate, beside)
-    if one.present is False and not found.device:
-        return replace(found, device=one.candidate.platform)
-    return found
+    advice = remedy(chosen.asked, candidate.candidate, beside)
+    if candidate.present is False and not advice.device:
+        return replace(advice, device=candidate.candidate.platform)
+    return advice
 
 
-def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "score": one.score,
+def _score_told(candidate: ScoredCandidate, rank: int) -> CandidateAnswer:
+    fields: CandidateAnswer = {
+        "score": candidate.score,
         "rank": rank,
-        "basis": one.figure.basis if one.figure else "rule",
+        "basis": candidate.figure.basis if candidate.figure else "rule",
         "compatible": True,
-        "performance_rating": one.rating,
-        "rating_source": one.entry.source if one.entry.rating else "the rules",
-        "factors": dict(one.factors),
+        "performance_rating": candidate.rating,
+        "rating_source": candidate.entry.source if candidate.entry.rating else "the rules",
+        "factors": dict(candidate.factors),
     }
-    if one.figure is None:
-        here = {} if one.present is None else {"present": one.present}
-        runs = {"measured_otherwise": True} if one.runs else {}
-        return {**found, "reasons": list(one.ruled.why), **here, **runs}
-    row = one.figure.cell.row
-    found |= {
-        "predictions": one.figure.to_dict(),
-        "criteria": dict(one.criteria or {}),
+    if candidate.figure is None:
+        fields["reasons"] = list(candidate.ruled.why)
+        if candidate.present is not None:
+            fields["present"] = candidate.present
+        if candidate.runs:
+            fields["measured_otherwise"] = True
+        return fields
+    row = candidate.figure.cell.row
+    fields |= {
+        "predictions": candidate.figure.to_dict(),
+        "criteria": dict(candidate.criteria or {}),
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),
         "precision": row.get("precision"),
@@ -95,20 +164,23 @@ def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
         "threads": row.get("threads"),
         "options": settings_of(row),
         "engine_version": row.get("engine_version"),
-        "told_apart_by": list(one.apart),
+        "told_apart_by": list(candidate.apart),
         "machine": row.get("machine") or None,
         "device_fingerprint": row.get("device_fingerprint"),
-        **({} if one.present is None else {"present": one.present}),
-        "measured_at": row.get("moment"),
-        "run_id": row.get("run_id") if one.figure.measured else None,
-        "note": one.figure.note,
     }
-    if one.cost is not None:
-        found["cost_per_million"] = one.cost
-    return found
+    if candidate.present is not None:
+        fields["present"] = candidate.present
+    fields |= {
+        "measured_at": row.get("moment"),
+        "run_id": row.get("run_id") if candidate.figure.measured else None,
+        "note": candidate.figure.note,
+    }
+    if candidate.cost is not None:
+        fields["cost_per_million"] = candidate.cost
+    return fields
 
 
-def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, Any]:
+def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
     row = cell.row
     return {
         "hardware": name,
@@ -124,10 +196,10 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     }
 
 
-def _impossible_told(one: ScoredCandidate) -> dict[str, Any]:
+def _impossible_told(candidate: ScoredCandidate) -> CandidateAnswer:
     return {
         "score": 0.0,
         "basis": "incompatible",
         "compatible": False,
-        "reason": one.why_not,
+        "reason": candidate.why_not,
     }

@@ -9,6 +9,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
 from accelbench.core.figures import name_of
 from accelbench.core.launch_failures import launches_failed
+from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from accelbench.select.rank.scoring import ScoredCandidate
 
 
-def command(asked: Query, candidate: Candidate) -> str | None:
+def command(query: Query, candidate: Candidate) -> str | None:
     """The command that measures what is missing; None where none does."""
-    return remedy(asked, candidate).command
+    return remedy(query, candidate).command
 
 
 def explained(
@@ -83,10 +84,10 @@ def unmeasured(chosen: Choice) -> list[ScoredCandidate]:
 def _sentences(
     chosen: Choice, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
 ) -> Iterator[str]:
-    asked = chosen.asked
-    model = asked.model or f"any model of the family {asked.family}"
-    precision = f" in {asked.precision}" if asked.precision else ""
-    what = f"{model} at batch {asked.batch}{precision}, {asked.mode}"
+    query = chosen.asked
+    model = query.model or f"any model of the family {query.family}"
+    precision = f" in {query.precision}" if query.precision else ""
+    what = f"{model} at batch {query.batch}{precision}, {query.mode}"
     if not chosen.ranked:
         yield f"Nothing that was asked about runs {what}."
     else:
@@ -118,13 +119,15 @@ def _sentences(
     missing = unmeasured(chosen)
     if missing:
         here = zip(missing, remedies, strict=False)
-        able = [fills for one, fills in here if fills.command and one.present is not False]
+        able = [
+            fills for candidate, fills in here if fills.command and candidate.present is not False
+        ]
         able += [fills for fills in remedies if fills.command]
-        said = next(iter([*able, *remedies]), "")
-        known = {*(one.hardware for one in chosen.otherwise), *chosen.inexact}
-        known |= {one["hardware"] for one in chosen.aside}
-        names = without_figure([one.name for one in missing], known)
-        yield f"{' '.join(names)} {said}".strip()
+        advice = next(iter([*able, *remedies]), "")
+        known = {*(measurement.hardware for measurement in chosen.otherwise), *chosen.inexact}
+        known |= {text(entry, "hardware") for entry in chosen.aside}
+        names = without_figure([candidate.name for candidate in missing], known)
+        yield f"{' '.join(names)} {advice}".strip()
 
 
 def told_figures(chosen: Choice) -> dict[str, str]:
@@ -140,8 +143,8 @@ def mixed_figures(by_name: Mapping[str, str]) -> str:
     """That times of several kinds stand beside each other; nothing where all are of one."""
     if len(set(by_name.values())) < 2:
         return ""
-    told = ", ".join(f"{name} {figure}" for name, figure in by_name.items())
-    return f"These times are not one figure, and differ by that too: {told}."
+    figures = ", ".join(f"{name} {figure}" for name, figure in by_name.items())
+    return f"These times are not one figure, and differ by that too: {figures}."
 
 
 def browsers_left_out(names: Sequence[str]) -> str:
@@ -168,40 +171,40 @@ def _alternatives(chosen: Choice, sign: str) -> Iterator[str]:
         yield f"Else {candidate.name}. {_figure_said(candidate, sign)}"
 
 
-def _figure_said(one: ScoredCandidate, sign: str) -> str:
-    found = one.figure
-    if found is None:
+def _figure_said(candidate: ScoredCandidate, sign: str) -> str:
+    figure = candidate.figure
+    if figure is None:
         # That it is rated so is said already.
-        reasons = [why for why in one.ruled.why if why != f"rated {one.rating}"]
-        why = "; ".join(reasons) or f"{one.entry.source or 'no rule'} says no more"
-        here = "" if one.present is not False else ", not on this machine"
-        return f"By rule alone, rated {one.rating}{here}: {why}."
-    row = found.cell.row
+        reasons = [why for why in candidate.ruled.why if why != f"rated {candidate.rating}"]
+        why = "; ".join(reasons) or f"{candidate.entry.source or 'no rule'} says no more"
+        here = "" if candidate.present is not False else ", not on this machine"
+        return f"By rule alone, rated {candidate.rating}{here}: {why}."
+    row = figure.cell.row
     where = ", ".join(way_said(row))
-    figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
-    figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
-    if found.measured:
-        count = len(found.cell.latencies)
+    figures = f"{name_of(figure.statistic)} {rounded(figure.latency)} ms a step"
+    figures += "" if figure.rate is None else f", {rounded(figure.rate)} {figure.unit}/s"
+    if figure.measured:
+        count = len(figure.cell.latencies)
         failed = launches_failed([row])
-        by = f" by others ({row.get('source') or 'imported'})" if found.cell.imported else ""
-        said = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
-        said += f", though {failed}" if failed else ""
+        by = f" by others ({row.get('source') or 'imported'})" if figure.cell.imported else ""
+        text = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
+        text += f", though {failed}" if failed else ""
     else:
-        said = (
-            f"Estimated ({found.basis}): {figures}, from {rounded(found.low)} to"
-            f" {rounded(found.high)} ms ({where}; {found.note})"
+        text = (
+            f"Estimated ({figure.basis}): {figures}, from {rounded(figure.low)} to"
+            f" {rounded(figure.high)} ms ({where}; {figure.note})"
         )
-    cost = "" if one.cost is None else f", {sign}{money(one.cost)} per million"
-    return f"{said}{cost}, score {one.score:.3g}."
+    cost = "" if candidate.cost is None else f", {sign}{money(candidate.cost)} per million"
+    return f"{text}{cost}, score {candidate.score:.3g}."
 
 
 def _together(chosen: Choice) -> Iterator[str]:
     """What is not meant by itself: many requests at once, several devices."""
-    said = chosen.circumstances
-    if int(said.get("world_size") or 1) > 1:
-        yield f"The figures are of {said['world_size']} devices together."
-    if said.get("scenario") not in (None, SINGLE_STREAM):
-        yield f"The figures are of requests that come as {said['scenario']}."
+    circumstances = chosen.circumstances
+    if (number(circumstances, "world_size") or 1) > 1:
+        yield f"The figures are of {circumstances['world_size']} devices together."
+    if circumstances.get("scenario") not in (None, SINGLE_STREAM):
+        yield f"The figures are of requests that come as {circumstances['scenario']}."
 
 
 def _ground(chosen: Choice) -> Iterator[str]:
@@ -211,14 +214,14 @@ def _ground(chosen: Choice) -> Iterator[str]:
     yield f"Weights: {weights}{why}."
     for name, reason in chosen.scored.left_out.items():
         yield f"Left out of them: {name}, {reason}."
-    told = [
+    preferences = [
         f"{candidate.name} {name.removesuffix('_factor')} × {value:g}"
         for candidate in chosen.ranked
         for name, value in candidate.factors.items()
         if value != 1.0
     ]
-    if told:
-        yield f"Preferences: {', '.join(told)}."
+    if preferences:
+        yield f"Preferences: {', '.join(preferences)}."
     sizes = ", ".join(f"{name} {value}" for name, value in chosen.shapes.items())
     if sizes:
         yield f"Sizes: {sizes}."

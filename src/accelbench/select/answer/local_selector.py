@@ -7,9 +7,10 @@ device that is here say what will happen here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.rows import Json
 from accelbench.select.query.deployments import BROWSERS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Selecting(Protocol):
     """`HardwareSelector`, or one of somebody's own."""
 
     @property
-    def select_hardware(self) -> Callable[..., Mapping[str, Any]]: ...
+    def select_hardware(self) -> Callable[..., Json]: ...
 
 
 class LocalSelector:
@@ -39,7 +40,7 @@ class LocalSelector:
         database: What the selector knows, where it knows anything.
     """
 
-    def __init__(self, selector: Selecting, found: Found, database: Database | None) -> None:
+    def __init__(self, selector: Selecting, platforms: Found, database: Database | None) -> None:
         self._selector = selector
         self._stored: dict[str, dict[str, bool]] = {}
         rows = [] if database is None else database.query(_DEVICES)[1]
@@ -48,27 +49,30 @@ class LocalSelector:
         #: What was detected, without stand-ins: also those that only their results have shown to be
         #: such, as a browser's adapter, which nobody knows before a page asks for it.
         self.found: Found = {
-            name: [one for one in ones if isinstance(one, Absent) or not self._stands_in(one)]
-            for name, ones in found.items()
+            name: [
+                device
+                for device in ones
+                if isinstance(device, Absent) or not self._stands_in(device)
+            ]
+            for name, ones in platforms.items()
         }
 
-    def select_hardware(
-        self, *, available_hardware: Sequence[str], **question: Any
-    ) -> Mapping[str, Any]:
+    def select_hardware(self, *, available_hardware: Sequence[str], **question: object) -> Json:
         """The answer for these platforms, each being the device of it that is here.
 
         Nobody has named them: a browser is among them only where nothing else is.
         """
         plain = [name for name in available_hardware if name not in BROWSERS]
-        there = [self.word(platform) for platform in plain or available_hardware]
-        return self._selector.select_hardware(available_hardware=there, **question)
+        hardware = [self.word(platform) for platform in plain or available_hardware]
+        return self._selector.select_hardware(available_hardware=hardware, **question)
 
     def words(self, *, browsers: bool = False) -> list[str]:
         """Everything here, as a selector takes it; browsers where they are meant."""
         present = (
             name
             for name, ones in self.found.items()
-            if any(isinstance(one, Device) for one in ones) and (browsers or name not in BROWSERS)
+            if any(isinstance(device, Device) for device in ones)
+            and (browsers or name not in BROWSERS)
         )
         return [self.word(name) for name in present]
 

@@ -69,14 +69,14 @@ def _criterion(
 
 def _unsaid(chosen: Choice) -> Iterator[str]:
     """What an import has not said of how it was asked, and is taken to be as with the others."""
-    asked = [*chosen.shapes, *(n for n, v in chosen.circumstances.items() if v is not None)]
+    settings = [*chosen.shapes, *(n for n, v in chosen.circumstances.items() if v is not None)]
     for candidate in chosen.ranked:
         row = (
             candidate.figure.cell.row
             if candidate.figure is not None and candidate.figure.measured
             else {}
         )
-        unsaid = [name.replace("_", " ") for name in asked if row and row.get(name) is None]
+        unsaid = [name.replace("_", " ") for name in settings if row and row.get(name) is None]
         if unsaid:
             yield f"Of {candidate.name} it is not said: {', '.join(unsaid)}."
 

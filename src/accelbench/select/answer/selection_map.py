@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from accelbench.core.vocabulary import Family, Mode
+from accelbench.select.answer.answers import Answer
 from accelbench.select.query.config import SIZES
 
 BATCHES = (1, 4, 16, 32, 64)
@@ -13,7 +13,7 @@ BATCHES = (1, 4, 16, 32, 64)
 LAST_RESORT = "cpu"
 
 #: model family, model name, batch size, mode → an answer.
-Select = Callable[[str, str, int, str], Mapping[str, Any]]
+Select = Callable[[str, str, int, str], Answer]
 
 
 def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
@@ -24,7 +24,7 @@ def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
 
 def selection_map(
     select: Select, categories: Mapping[str, float], timestamp: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The whole map; a size is at one item, a batch is of a model of medium size."""
     return {
         "timestamp": timestamp,
@@ -34,7 +34,7 @@ def selection_map(
     }
 
 
-def _family(family: str, select: Select, categories: Mapping[str, float]) -> dict[str, Any]:
+def _family(family: str, select: Select, categories: Mapping[str, float]) -> dict[str, object]:
     modes = [mode.value for mode in Mode]
     sizes = {
         size: {
@@ -55,7 +55,7 @@ def _family(family: str, select: Select, categories: Mapping[str, float]) -> dic
     return {"model_sizes": sizes, **batches}
 
 
-def _kept(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(answer: Answer) -> dict[str, object]:
     """The first, what comes next, and what is always there."""
     return {
         "primary": answer.get("primary_recommendation"),

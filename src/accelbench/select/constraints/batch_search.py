@@ -69,7 +69,9 @@ def _next_of(tried: Mapping[int, float], among: Sequence[int]) -> int | None:
     most = largest(tried) or 0
     missed = min((b for b, takes in tried.items() if takes > 1.0 and b > most), default=None)
     open_ones = [
-        one for one in among if one > most and one not in tried and (missed is None or one < missed)
+        batch
+        for batch in among
+        if batch > most and batch not in tried and (missed is None or batch < missed)
     ]
     return open_ones[len(open_ones) // 2] if open_ones else None
 
@@ -80,7 +82,7 @@ def searches(limits: Limits) -> bool:
 
 
 def to_search(
-    asked: Query,
+    query: Query,
     limits: Limits,
     options: Sequence[Option],
     candidates: Sequence[Candidate],
@@ -92,24 +94,24 @@ def to_search(
     It is every candidate by its own engine in each precision, and by those that measured the model
     there before.
     """
-    found: dict[tuple[str, ...], Words] = {}
-    precisions = (asked.precision,) if asked.precision else PRECISIONS
+    cases: dict[tuple[str, ...], Words] = {}
+    precisions = (query.precision,) if query.precision else PRECISIONS
     for candidate in candidates:
         for precision in precisions:
-            batch = _first(asked, limits, precision, among)
-            words = unmeasured(asked, candidate, precision, batch, here)
-            found.setdefault((candidate.name, precision, ""), words)
+            batch = _first(query, limits, precision, among)
+            words = unmeasured(query, candidate, precision, batch, here)
+            cases.setdefault((candidate.name, precision, ""), words)
     for option in _measured_here(options):
-        batch = _first(asked, limits, option.precision, among)
-        words = case(asked, replace(option, batch_size=batch), here)
+        batch = _first(query, limits, option.precision, among)
+        words = case(query, replace(option, batch_size=batch), here)
         key = (
             option.hardware,
             option.precision,
             option.runtime,
             str(sorted(option.settings.items())),
         )
-        found.setdefault(key, words)
-    return list(found.values())
+        cases.setdefault(key, words)
+    return list(cases.values())
 
 
 def _measured_here(options: Sequence[Option]) -> Iterator[Option]:
@@ -118,18 +120,18 @@ def _measured_here(options: Sequence[Option]) -> Iterator[Option]:
             yield option
 
 
-def _first(asked: Query, limits: Limits, precision: str, among: Sequence[int]) -> int:
+def _first(query: Query, limits: Limits, precision: str, among: Sequence[int]) -> int:
     """Where memory is counted to end; a step whose time is limited begins with one item."""
     if among:
         return _next_of({}, sorted(among)) or among[0]
     if limits.memory_mb is None or limits.max_latency_ms is not None:
         return 1
-    sizes, low, high = sizes_meant(asked), 1, LARGEST
-    if counted_memory(asked, 1, precision, sizes) is None:
+    sizes, low, high = sizes_meant(query), 1, LARGEST
+    if counted_memory(query, 1, precision, sizes) is None:
         return 1
     while low < high:
         middle = (low + high + 1) // 2
-        memory = counted_memory(asked, middle, precision, sizes)
+        memory = counted_memory(query, middle, precision, sizes)
         if memory is not None and memory <= limits.memory_mb:
             low = middle
         else:

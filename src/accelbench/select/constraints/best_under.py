@@ -5,14 +5,15 @@ What is not known does not fit: a limit that nobody can show to be kept is not k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from accelbench.core.figures import name_of
+from accelbench.core.rows import Json, text
 from accelbench.select.constraints.batch_search import searches, to_search
-from accelbench.select.constraints.case_words import Installed, case, installed
+from accelbench.select.constraints.case_words import Installed, Words, case, installed
 from accelbench.select.constraints.limits import (
     PRECISION,
     UNFILLED,
@@ -68,7 +69,7 @@ class LimitSearch:
     rate: Rate
     otherwise: Sequence[OtherMeasurement] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
-    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -89,23 +90,44 @@ class LimitSearch:
         known = {option.hardware for option in self.options}
         return [candidate.name for candidate in self.candidates if candidate.name not in known]
 
-    def _in_order(self, found: Iterable[Option]) -> list[Option]:
-        return sorted(found, key=lambda option: merit(option, self.rate))
+    def _in_order(self, choices: Iterable[Option]) -> list[Option]:
+        return sorted(choices, key=lambda option: merit(option, self.rate))
+
+
+class LimitAnswer(TypedDict):
+    """What keeps to limits, as Python and JSON have it."""
+
+    model: str
+    mode: str
+    limits: dict[str, float]
+    best: dict[str, object] | None
+    fits: list[dict[str, object]]
+    does_not_fit: list[dict[str, object]]
+    pareto: list[dict[str, object]]
+    pareto_by: list[str]
+    to_verify: list[Words]
+    to_search: list[Words]
+    unfillable: list[str]
+    measured_otherwise: list[dict[str, object]]
+    set_aside: list[Json]
+    explanation: str
+    currency: NotRequired[str]
+    cost_notes: NotRequired[list[str]]
 
 
 def under(
-    asked: Query,
+    query: Query,
     limits: Limits,
     own: ModelEvidence,
     candidates: Sequence[Candidate],
     batches: Iterable[int] = (),
     prices: Prices | None = None,
     here: Installed | None = None,
-) -> dict[str, Any]:
+) -> LimitAnswer:
     """What keeps to the limits, the best of it, and why the rest does not.
 
     Args:
-        asked: the question; its batch is none of it.
+        query: the question; its batch is none of it.
         limits: what has to be kept.
         own: what is known of the model, in one context.
         candidates: the hardware that counts.
@@ -117,204 +139,204 @@ def under(
         UsageError: a batch size is none.
     """
     named = batches_named(batches)
-    every = list(options(asked, own, candidates, named, prices))
+    every = list(options(query, own, candidates, named, prices))
     rate, counts = rate_in(every), unit_in(every)
 
     def judged(several: Iterable[Option]) -> list[Option]:
-        named = asked.precision is not None
-        found = (
+        named = query.precision is not None
+        verdicts = (
             replace(option, why=kept(option, limits, counts, any_error=named)) for option in several
         )
-        return _one_of_each(found, rate)
+        return _one_of_each(verdicts, rate)
 
-    aside = [said for candidate in candidates for said in own.otherwise(candidate)]
-    found = LimitSearch(
-        asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
+    aside = [measurement for candidate in candidates for measurement in own.otherwise(candidate)]
+    search = LimitSearch(
+        query, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
         set_aside(candidates, own.unusable),
     )  # fmt: skip
-    perhaps = list(found.options)
-    if not found.fits and not named:
+    perhaps = list(search.options)
+    if not search.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
-        perhaps = judged(options(asked, own, candidates, BATCHES, prices))
+        perhaps = judged(options(query, own, candidates, BATCHES, prices))
     here = here or installed()
     unfilled = [why for name, why in UNFILLED.items() if name in limits.given]
     # What nobody here can measure is as little known afterwards.
     to_verify = (
-        [] if unfilled else worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
+        [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
     )
 
-    def told(one: Option) -> dict[str, Any]:
-        words = case(asked, one, here)
-        return one.to_dict(words["command"], words.get("unmeasurable"))
+    def entry_of(option: Option) -> dict[str, object]:
+        words = case(query, option, here)
+        return option.to_dict(words["command"], words.get("unmeasurable"))
 
     return {
-        "model": asked.model,
-        "mode": asked.mode,
+        "model": query.model,
+        "mode": query.mode,
         "limits": limits.given,
-        "best": told(found.fits[0]) if found.fits else None,
-        "fits": [told(option) for option in found.fits],
-        "does_not_fit": [told(option) for option in found.misfits],
-        "pareto": [told(option) for option in found.front],
-        "pareto_by": ["latency_ms", "throughput", *_by_memory(found)],
+        "best": entry_of(search.fits[0]) if search.fits else None,
+        "fits": [entry_of(option) for option in search.fits],
+        "does_not_fit": [entry_of(option) for option in search.misfits],
+        "pareto": [entry_of(option) for option in search.front],
+        "pareto_by": ["latency_ms", "throughput", *_by_memory(search)],
         "to_verify": to_verify,
         "to_search": (
-            to_search(asked, limits, found.options, candidates, named, here)
+            to_search(query, limits, search.options, candidates, named, here)
             if searches(limits) and not unfilled
             else []
         ),
         "unfillable": unfilled,
-        "measured_otherwise": [one.to_dict() for one in found.otherwise],
-        "set_aside": list(found.aside),
-        "explanation": " ".join(_explained(found, to_verify)),
+        "measured_otherwise": [measurement.to_dict() for measurement in search.otherwise],
+        "set_aside": list(search.aside),
+        "explanation": " ".join(_explained(search, to_verify)),
     }
 
 
 def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
     """Versions of an engine have one name here: the best counts, and first one that fits."""
-    best: dict[tuple[Any, ...], tuple[Any, Option]] = {}
+    best: dict[tuple[object, ...], tuple[tuple[bool, tuple[object, ...]], Option]] = {}
     for option in judged:
         order = (bool(option.why), merit(option, rate))
         if option.name not in best or order < best[option.name][0]:
             best[option.name] = order, option
-    return [one for _, one in best.values()]
+    return [option for _, option in best.values()]
 
 
-def _by_memory(found: LimitSearch) -> list[str]:
-    return ["memory_mb"] if compares_memory(found.fits) else []
+def _by_memory(search: LimitSearch) -> list[str]:
+    return ["memory_mb"] if compares_memory(search.fits) else []
 
 
-def _explained(found: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _explained(search: LimitSearch, to_verify: Sequence[Words]) -> Iterator[str]:
     """Sentences."""
-    what = f" under {found.limits}" if found.limits.given else ""
-    yield from sentences(found.otherwise, FEW)
-    yield from sentences_of(found.aside, FEW, found.limits.memory_mb)
-    if not found.options:
-        yield f"{_none(found)}, so nothing is known to fit{what}."
-        yield from _too_large(found)
-    elif found.fits:
-        yield _best(found, what)
-        yield f"{len(found.fits)} of {len(found.options)} ways fit."
+    what = f" under {search.limits}" if search.limits.given else ""
+    yield from sentences(search.otherwise, FEW)
+    yield from sentences_of(search.aside, FEW, search.limits.memory_mb)
+    if not search.options:
+        yield f"{_none(search)}, so nothing is known to fit{what}."
+        yield from _too_large(search)
+    elif search.fits:
+        yield _best(search, what)
+        yield f"{len(search.fits)} of {len(search.options)} ways fit."
     else:
-        yield f"Nothing fits{what}: {_missed(found)}."
-    if found.limits.min_throughput is not None:
-        yield from reaching(found.otherwise, found.limits.min_throughput)
-    yield from _held_together(found)
+        yield f"Nothing fits{what}: {_missed(search)}."
+    if search.limits.min_throughput is not None:
+        yield from reaching(search.otherwise, search.limits.min_throughput)
+    yield from _held_together(search)
     for name, why in UNFILLED.items():
-        if name in found.limits.given:
+        if name in search.limits.given:
             yield f"{name} cannot be shown to be kept by measuring: {why}."
-    if found.options and found.unmeasured:
-        known = {one.hardware for one in found.otherwise}
-        known |= {one["hardware"] for one in found.aside}
-        yield from without_figure(found.unmeasured, known)
+    if search.options and search.unmeasured:
+        known = {measurement.hardware for measurement in search.otherwise}
+        known |= {text(entry, "hardware") for entry in search.aside}
+        yield from without_figure(search.unmeasured, known)
     # What was measured and fits would only be confirmed.
-    open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
-    yield from _unmeasurable([one for one in open_ones if one["command"] is None])
+    open_ones = to_verify[1:] if search.fits and search.fits[0].measured else to_verify
+    yield from _unmeasurable([check for check in open_ones if check["command"] is None])
 
 
-def _none(found: LimitSearch) -> str:
+def _none(search: LimitSearch) -> str:
     """That nothing answers: none of what there is, or there is nothing that counts."""
-    if found.otherwise:
+    if search.otherwise:
         return (
-            f"None of it is the time of a step of {_question(found)}, with one request after the"
+            f"None of it is the time of a step of {_question(search)}, with one request after the"
             " other on one device"
         )
-    return f"Nothing that counts is measured of {_question(found)}"
+    return f"Nothing that counts is measured of {_question(search)}"
 
 
-def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _unmeasurable(cases: Sequence[Words]) -> Iterator[str]:
     """Per reason the places that no command of this machine measures."""
     places: dict[str, list[str]] = {}
-    for one in cases:
-        places.setdefault(one["unmeasurable"], []).append(one["hardware"])
+    for check in cases:
+        places.setdefault(check["unmeasurable"], []).append(check["hardware"])
     for why, where in places.items():
         yield f"No command measures {', '.join(dict.fromkeys(where))}: {why}."
 
 
-def _question(found: LimitSearch) -> str:
-    asked = found.asked
-    sizes = ", ".join(f"{name} {value}" for name, value in asked.shapes.items())
-    said = [f"at {sizes}"] if sizes else []
-    said += [f"in {asked.precision}"] if asked.precision else []
-    said += [f"in {asked.mode}"] if asked.mode != "inference" else []
-    said += (
-        [f"on {', '.join(candidate.name for candidate in found.candidates)}"]
-        if found.elsewhere
+def _question(search: LimitSearch) -> str:
+    query = search.asked
+    sizes = ", ".join(f"{name} {value}" for name, value in query.shapes.items())
+    phrases = [f"at {sizes}"] if sizes else []
+    phrases += [f"in {query.precision}"] if query.precision else []
+    phrases += [f"in {query.mode}"] if query.mode != "inference" else []
+    phrases += (
+        [f"on {', '.join(candidate.name for candidate in search.candidates)}"]
+        if search.elsewhere
         else []
     )
-    return " ".join([asked.model, *said])
+    return " ".join([query.model, *phrases])
 
 
-def _too_large(found: LimitSearch) -> Iterator[str]:
-    asked, precision = found.asked, found.asked.precision or "fp32"
-    least = min(found.batches, default=1)
-    memory = counted_memory(asked, least, precision, sizes_meant(asked))
-    none_fits = first_batch(asked, found.limits, precision, found.batches) is None
+def _too_large(search: LimitSearch) -> Iterator[str]:
+    query, precision = search.asked, search.asked.precision or "fp32"
+    least = min(search.batches, default=1)
+    memory = counted_memory(query, least, precision, sizes_meant(query))
+    none_fits = first_batch(query, search.limits, precision, search.batches) is None
     if none_fits and memory is not None:
         yield f"Batch {least} in {precision} is estimated to take {rounded(memory)} MB."
 
 
-def _best(found: LimitSearch, what: str) -> str:
-    one = found.fits[0]
+def _best(search: LimitSearch, what: str) -> str:
+    best = search.fits[0]
     step, rate = (
-        f"{name_of(one.statistic)} {rounded(one.latency.middle)} ms a step",
-        f"{rounded(one.rate.middle)} {one.unit}/s, " if one.has_rate else "",
+        f"{name_of(best.statistic)} {rounded(best.latency.middle)} ms a step",
+        f"{rounded(best.rate.middle)} {best.unit}/s, " if best.has_rate else "",
     )
-    if not one.measured:
-        step += f" (at worst {rounded(one.latency.high)})"
-    memory = f", {rounded(one.memory.middle)} MB ({one.memory_basis})" if one.memory else ""
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(one.settings.items()))
-    where = " · ".join(part for part in (*way_said(one.row), settings) if part)
+    if not best.measured:
+        step += f" (at worst {rounded(best.latency.high)})"
+    memory = f", {rounded(best.memory.middle)} MB ({best.memory_basis})" if best.memory else ""
+    settings = ", ".join(f"{name}={value}" for name, value in sorted(best.settings.items()))
+    where = " · ".join(part for part in (*way_said(best.row), settings) if part)
     return (
-        f"{one.hardware} at batch {one.batch_size} in {one.precision}{what}: {one.basis},"
+        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {best.basis},"
         f" {rate}{step}{memory} ({where})."
     )
 
 
-def _missed(found: LimitSearch) -> str:
+def _missed(search: LimitSearch) -> str:
     """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
-    missed = [(why, option) for option in found.misfits for why in option.why]
+    missed = [(why, option) for option in search.misfits for why in option.why]
     limits = [why.limit for why, _ in missed]
-    most = min((*found.limits.given, PRECISION), key=lambda name: -limits.count(name))
-    why, one = min(
-        ((why, one) for why, one in missed if why.limit == most),
-        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
+    most = min((*search.limits.given, PRECISION), key=lambda name: -limits.count(name))
+    why, way = min(
+        ((why, option) for why, option in missed if why.limit == most),
+        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], search.rate)),
     )
     if most == PRECISION:
-        return f"{limits.count(most)} of {len(found.options)} ways are out: {why.text}"
-    is_open = any(one.open for one, _ in missed if one.limit == most)
+        return f"{limits.count(most)} of {len(search.options)} ways are out: {why.text}"
+    is_open = any(reason.open for reason, _ in missed if reason.limit == most)
     missed_by = "not known to be kept" if is_open else "missed"
     return (
-        f"{most} is {missed_by} by {limits.count(most)} of {len(found.options)} ways;"
-        f" the nearest is {one.hardware} {one.runtime} {one.precision} at batch {one.batch_size}:"
+        f"{most} is {missed_by} by {limits.count(most)} of {len(search.options)} ways;"
+        f" the nearest is {way.hardware} {way.runtime} {way.precision} at batch {way.batch_size}:"
         f" {why.text}"
     )
 
 
-def _held_together(found: LimitSearch) -> Iterator[str]:
+def _held_together(search: LimitSearch) -> Iterator[str]:
     """How options were held together, where that is not plain."""
-    if are_mixed(found.options):
-        units = sorted({option.unit for option in found.options})
+    if are_mixed(search.options):
+        units = sorted({option.unit for option in search.options})
         yield (
             f"Rates are of {' and of '.join(units)}, which do not compare: the order is by items of"
             " the batch that go through in a second."
         )
         for name in ("min_throughput", "max_cost"):
-            if name in found.limits.given:
-                yield f"{name} is taken to be of {unit_in(found.options)}."
+            if name in search.limits.given:
+                yield f"{name} is taken to be of {unit_in(search.options)}."
     machines: dict[str, list[str]] = {}
     for machine, name in sorted(
         {
             (str(option.row["machine"]), option.hardware)
-            for option in found.options
+            for option in search.options
             if option.row.get("machine")
         }
     ):
         machines.setdefault(machine, []).append(name)
     if len(machines) > 1:
         yield of_machines(machines)
-    unknown = sum(option.memory is None for option in found.fits)
-    if unknown and len(found.fits) > 1:
+    unknown = sum(option.memory is None for option in search.fits)
+    if unknown and len(search.fits) > 1:
         yield (
-            f"The Pareto front leaves memory out: of {unknown} of {len(found.fits)} that fit it is"
+            f"The Pareto front leaves memory out: of {unknown} of {len(search.fits)} that fit it is"
             " not known."
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
@@ -15,11 +16,35 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.select.constraints.measure_command import OPTIONS
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import sizes_of
+from accelbench.select.evidence.cells import EvidenceRow, sizes_of
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
 
-Words = dict[str, Any]
+
+class Words(TypedDict):
+    """What a run is asked for.
+
+    Attributes:
+        hardware: a platform, and a device of it after a colon where one is named.
+        options: what is set on purpose.
+        command: that asks for it; None where there is none.
+        unmeasurable: why there is none.
+    """
+
+    model: str
+    hardware: str
+    device: str | None
+    runtime: str | None
+    precision: str
+    batch_size: int
+    mode: str
+    shapes: dict[str, int]
+    options: dict[str, Setting]
+    weights: str
+    data: str | None
+    command: NotRequired[str | None]
+    unmeasurable: NotRequired[str]
+
 
 _FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
 _FLAGS |= {"pure": "--pure"}
@@ -51,71 +76,71 @@ def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
     return Installed(frozenset(registered(HARDWARE)), engines, where, unwritable)
 
 
-def case(asked: Query, one: Option, here: Installed) -> Words:
+def case(query: Query, option: Option, here: Installed) -> Words:
     """An option as words of a case, so that measuring it answers what the option leaves open."""
-    row = one.row
-    sizes = _sizes(asked, {**asked.shapes, **sizes_of(row)})
-    found = {
-        **_case(asked, one.hardware, one.precision, one.batch_size),
-        "device": one.device,
-        "runtime": one.runtime or None,
+    row = option.row
+    sizes = _sizes(query, {**query.shapes, **sizes_of(row)})
+    words: Words = {
+        **_case(query, option.hardware, option.precision, option.batch_size),
+        "device": option.device,
+        "runtime": option.runtime or None,
         "shapes": sizes,
-        "options": one.settings,
-        "weights": _source(asked, row.get("weights")),
+        "options": option.settings,
+        "weights": _source(query, row.get("weights")),
         "data": _folder(row.get("data_source")),
     }
-    return _with_command(asked, found, _unaskable(row, one.settings), here)
+    return _with_command(query, words, _unaskable(row, option.settings), here)
 
 
 def unmeasured(
-    asked: Query, candidate: Candidate, precision: str, batch: int, here: Installed
+    query: Query, candidate: Candidate, precision: str, batch: int, here: Installed
 ) -> Words:
     """What nobody measured, by whichever engine is the platform's own."""
-    found = _case(asked, candidate.name, precision, batch)
-    return _with_command(asked, {**found, "device": candidate.device or None}, "", here)
+    words = _case(query, candidate.name, precision, batch)
+    return _with_command(query, {**words, "device": candidate.device or None}, "", here)
 
 
-def _case(asked: Query, hardware: str, precision: str, batch: int) -> Words:
+def _case(query: Query, hardware: str, precision: str, batch: int) -> Words:
     return {
-        "model": asked.names[0],
+        "model": query.names[0],
         "hardware": hardware,
         "device": None,
         "runtime": None,
         "precision": precision,
         "batch_size": batch,
-        "mode": asked.mode,
-        "shapes": _sizes(asked, asked.shapes),
+        "mode": query.mode,
+        "shapes": _sizes(query, query.shapes),
         "options": {},
         "weights": _RANDOM,
         "data": None,
     }
 
 
-def _sizes(asked: Query, sizes: Mapping[str, Any]) -> dict[str, int]:
+def _sizes(query: Query, sizes: Mapping[str, int]) -> dict[str, int]:
     """As a run is asked for them: one forward pass of what can write is asked for as no tokens."""
-    training = asked.mode == Mode.TRAINING
-    found = {
+    training = query.mode == Mode.TRAINING
+    shapes = {
         name: int(value) for name, value in sizes.items() if not (training and name in GENERATING)
     }
-    writes = "new_tokens" in own_shapes(asked.spec) and not training
-    if writes and found.get("sequence_length") and not found.get("new_tokens"):
-        found["new_tokens"] = 0
-    return found
+    writes = "new_tokens" in own_shapes(query.spec) and not training
+    if writes and shapes.get("sequence_length") and not shapes.get("new_tokens"):
+        shapes["new_tokens"] = 0
+    return shapes
 
 
-def _source(asked: Query, weights: Any) -> str:
+def _source(query: Query, weights: str | None) -> str:
     """hub, by whichever of the model's ids it was; a folder; random where nobody says."""
-    if weights and asked.spec is not None and weights in asked.spec.hub_ids:
+    if weights and query.spec is not None and weights in query.spec.hub_ids:
         return "hub"
     return _folder(weights) or _RANDOM
 
 
-def _folder(source: Any) -> str | None:
+def _folder(source: str | None) -> str | None:
     """A folder that inputs or weights were from; what others say of theirs leads nowhere here."""
     return str(source) if source and str(source).startswith("/") else None
 
 
-def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def _unaskable(row: EvidenceRow, settings: Mapping[str, Setting]) -> str:
     """What of a figure's question no run can be asked for; "" where all can be."""
     if row.get("provenance") == Provenance.IMPORTED and runtimes_own(settings):
         return f"its settings ({', '.join(sorted(settings))}) are of the source that it is from"
@@ -126,18 +151,21 @@ def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     return ""
 
 
-def _with_command(asked: Query, words: Words, refused: str, here: Installed) -> Words:
+def _with_command(query: Query, words: Words, refused: str, here: Installed) -> Words:
     """The same with the command, else with why there is none."""
-    why = refused or _refused(asked, words, here)
-    command = None if why else _command(asked, words, here.where)
-    return {**words, "command": command, **({"unmeasurable": why} if why else {})}
+    why = refused or _refused(query, words, here)
+    command = None if why else _command(query, words, here.where)
+    answer: Words = {**words, "command": command}
+    if why:
+        answer["unmeasurable"] = why
+    return answer
 
 
-def _refused(asked: Query, words: Words, here: Installed) -> str:
+def _refused(query: Query, words: Words, here: Installed) -> str:
     """Why it cannot be measured by any command of this installation; "" where it can."""
     platform = words["hardware"].partition(":")[0]
-    if asked.spec is None:
-        return f"{asked.model} is not in the catalogue: describe it by run --models-file"
+    if query.spec is None:
+        return f"{query.model} is not in the catalogue: describe it by run --models-file"
     if platform not in here.platforms:
         return f"nothing here measures on {platform}"
     if words["runtime"] and words["runtime"] not in here.engines:
@@ -149,24 +177,24 @@ def _refused(asked: Query, words: Words, here: Installed) -> str:
     return here.unwritable
 
 
-def _command(asked: Query, words: Words, where: Sequence[str]) -> str:
+def _command(query: Query, words: Words, where: Sequence[str]) -> str:
     platform, _, device = words["hardware"].partition(":")
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")
-    said = ["accelbench", "run", words["model"]]
-    said += ["--hardware", words["hardware"] if plain else platform]
-    said += ["--batch-sizes", str(words["batch_size"])]
+    argv = ["accelbench", "run", words["model"]]
+    argv += ["--hardware", words["hardware"] if plain else platform]
+    argv += ["--batch-sizes", str(words["batch_size"])]
     if words["mode"] != Mode.INFERENCE:
-        said += ["--mode", words["mode"]]
-    if words["runtime"] or asked.precision:
-        said += ["--precision", words["precision"]]
+        argv += ["--mode", words["mode"]]
+    if words["runtime"] or query.precision:
+        argv += ["--precision", words["precision"]]
     if words["runtime"]:
-        said += ["--framework", words["runtime"]]
-    usual = own_shapes(asked.spec)
+        argv += ["--framework", words["runtime"]]
+    usual = own_shapes(query.spec)
     for name, value in words["shapes"].items():
         if usual.get(name) != value:
-            said += [OPTIONS[name], str(value)]
-    return shlex.join([*said, *_settings(words), *where])
+            argv += [OPTIONS[name], str(value)]
+    return shlex.join([*argv, *_settings(words), *where])
 
 
 def _settings(words: Words) -> Iterator[str]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
 from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
@@ -48,15 +48,15 @@ class Limits:
     max_power: float | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if value is not None:
                 # Plain numbers, so that an answer can be written whatever they came from.
-                number = _amount(one.name, value)
-                object.__setattr__(self, one.name, value if type(value) is int else number)
+                number = _amount(field.name, value)
+                object.__setattr__(self, field.name, value if type(value) is int else number)
                 if number <= 0:
-                    said = f"A limit of {spelled(number)} for {one.name} leaves nothing."
-                    raise UsageError(said, "A limit is above 0.")
+                    message = f"A limit of {spelled(number)} for {field.name} leaves nothing."
+                    raise UsageError(message, "A limit is above 0.")
 
     @property
     def given(self) -> dict[str, float]:
@@ -88,7 +88,7 @@ def limits_named(given: Mapping[str, float | None]) -> Limits:
     Raises:
         UsageError: there is no such limit, or it is no number above 0.
     """
-    known = [one.name for one in fields(Limits)]
+    known = [field.name for field in fields(Limits)]
     if not isinstance(given, Mapping):
         raise UsageError(
             f"Limits are named, and {_shortly(given)} names none.", f"Limits: {', '.join(known)}."
@@ -111,7 +111,7 @@ def batches_named(given: Iterable[int]) -> tuple[int, ...]:
         raise UsageError(
             f"{_shortly(given)} is no list of batch sizes.", "Use a list, such as [1, 8]."
         )
-    return tuple(sorted({_batch(one) for one in given}))
+    return tuple(sorted({_batch(batch) for batch in given}))
 
 
 def spelled(value: float) -> str:
@@ -119,50 +119,56 @@ def spelled(value: float) -> str:
     return f"{value:.10g}"
 
 
-def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[LimitReason, ...]:
+def kept(
+    option: Option, limits: Limits, counts: str, *, any_error: bool
+) -> tuple[LimitReason, ...]:
     """Every limit that an option is not known to keep.
 
     Args:
-        one: with its figures.
+        option: with its figures.
         limits: what has to be kept.
         counts: what rates, and what a million of costs, are limited for, as `counted` says it.
         any_error: a precision was named; else quantised outputs have a limit without being asked,
             unless one was set.
     """
-    found = tuple(_reasons(one, limits, counts))
-    if any_error or limits.max_error is not None or is_exact(one.row):
-        return found
-    error = error_of(one.row)
+    reasons = tuple(_reasons(option, limits, counts))
+    if any_error or limits.max_error is not None or is_exact(option.row):
+        return reasons
+    error = error_of(option.row)
     by = math.inf if error is None else error / MOST_ERROR
-    return (*found, LimitReason(PRECISION, why_inexact(one.row), by, open=error is None))
+    return (*reasons, LimitReason(PRECISION, why_inexact(option.row), by, open=error is None))
 
 
-def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
-    yield from _memory(one, limits.memory_mb)
-    latency = f"{name_of(one.statistic)} latency"
-    found = _most("max_latency_ms", latency, "ms", limits.max_latency_ms, one.latency, one.measured)
-    yield from found
-    yield from _most("max_error", "error", "", limits.max_error, Bounds.exact(one.error))
-    yield from _most("max_power", "power", "W", limits.max_power, Bounds.exact(one.power_watts))
-    if counted(one.unit) == counts:
+def _reasons(option: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
+    yield from _memory(option, limits.memory_mb)
+    latency = f"{name_of(option.statistic)} latency"
+    reasons = _most(
+        "max_latency_ms", latency, "ms", limits.max_latency_ms, option.latency, option.measured
+    )
+    yield from reasons
+    yield from _most("max_error", "error", "", limits.max_error, Bounds.exact(option.error))
+    yield from _most("max_power", "power", "W", limits.max_power, Bounds.exact(option.power_watts))
+    if counted(option.unit) == counts:
         cost = limits.max_cost
-        yield from _most("max_cost", "cost", "per million", cost, one.cost, one.measured)
-        yield from _least(one, limits.min_throughput)
+        yield from _most("max_cost", "cost", "per million", cost, option.cost, option.measured)
+        yield from _least(option, limits.min_throughput)
         return
     for name in ("min_throughput", "max_cost"):
         if name in limits.given:
-            yield LimitReason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
+            yield LimitReason(
+                name, f"it counts {option.unit}, and {name} is taken to be of {counts}"
+            )
 
 
-def _memory(one: Option, limit: float | None) -> Iterator[LimitReason]:
+def _memory(option: Option, limit: float | None) -> Iterator[LimitReason]:
     """Where memory is not known to be within a limit: of launches the one that took most counts."""
-    known = one.memory
-    launches = one.measured and one.memory_basis == MEASURED and known is not None
+    known = option.memory
+    launches = option.measured and option.memory_basis == MEASURED and known is not None
     if launches and known and limit is not None and known.high > max(limit, known.middle):
         text = f"memory of a launch {rounded(known.high)} MB is above {spelled(limit)}"
         yield LimitReason("memory_mb", text, known.high / limit)
         return
-    word = "memory" if one.memory_basis == MEASURED else "estimated memory"
+    word = "memory" if option.memory_basis == MEASURED else "estimated memory"
     exact = Bounds.exact(known.middle) if launches and known else known
     yield from _most("memory_mb", word, "MB", limit, exact)
 
@@ -195,22 +201,22 @@ def _most(
         if is_measured:
             text = _measured(word, unit, f"above {spelled(limit)}", known, is_open=is_open)
         else:
-            said = f"is above {spelled(limit)}"
-            text = _missed(word, unit, said, known.high, known.low, is_open=is_open)
+            verdict = f"is above {spelled(limit)}"
+            text = _missed(word, unit, verdict, known.high, known.low, is_open=is_open)
         yield LimitReason(name, text, known.middle / limit, is_open)
 
 
-def _least(one: Option, limit: float | None) -> Iterator[LimitReason]:
-    rate = one.rate
-    if limit is not None and not one.has_rate:
+def _least(option: Option, limit: float | None) -> Iterator[LimitReason]:
+    rate = option.rate
+    if limit is not None and not option.has_rate:
         yield LimitReason("min_throughput", f"its throughput {UNMEASURED}", open=True)
     elif limit is not None and rate.low < limit:
-        is_open, unit = rate.high >= limit, f"{one.unit}/s"
-        if one.measured:
+        is_open, unit = rate.high >= limit, f"{option.unit}/s"
+        if option.measured:
             text = _measured("", unit, f"below {spelled(limit)}", rate, is_open=is_open)
         else:
-            said = f"is below {spelled(limit)}"
-            text = _missed("", unit, said, rate.low, rate.high, is_open=is_open)
+            verdict = f"is below {spelled(limit)}"
+            text = _missed("", unit, verdict, rate.low, rate.high, is_open=is_open)
         yield LimitReason("min_throughput", text, limit / rate.middle, is_open)
 
 
@@ -232,7 +238,7 @@ def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_o
     return f"{text}, and it {UNMEASURED}" if is_open else text
 
 
-def _amount(name: str, value: Any) -> float:
+def _amount(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UsageError(
             f"A limit is a number, and {name} is {_shortly(value)}.", "Leave out what is none."
@@ -245,7 +251,7 @@ def _amount(name: str, value: Any) -> float:
     return number
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: Real) -> float | None:
     try:
         number = float(value)
     except OverflowError:
@@ -253,7 +259,7 @@ def _finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _batch(value: Any) -> int:
+def _batch(value: object) -> int:
     number = None if isinstance(value, bool) or not isinstance(value, Real) else _finite(value)
     if number is None or number != int(number):
         raise UsageError(f"A batch size is a whole number, and {_shortly(value)} is none.")
@@ -263,7 +269,7 @@ def _batch(value: Any) -> int:
     return int(number)
 
 
-def _shortly(value: Any) -> str:
+def _shortly(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # more digits than Python spells

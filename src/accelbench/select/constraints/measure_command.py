@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES
@@ -22,6 +21,7 @@ from accelbench.core.devices import devices_in
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
 from accelbench.select.evidence.candidates import Candidate
@@ -45,8 +45,8 @@ class MeasurementTarget:
         unwritable: why no result can be put there; "" where one can.
     """
 
-    sizes: Mapping[str, Any] = field(default_factory=dict)
-    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    circumstances: Mapping[str, object] = field(default_factory=dict)
     where: Sequence[str] = ()
     unwritable: str = ""
 
@@ -70,39 +70,39 @@ class _NoCommandError(Exception):
     """Why none does."""
 
 
-def remedy(asked: Query, candidate: Candidate, beside: MeasurementTarget | None = None) -> Remedy:
+def remedy(query: Query, candidate: Candidate, beside: MeasurementTarget | None = None) -> Remedy:
     """What measures a question on a candidate."""
     device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
     try:
-        words = list(_words(asked, candidate, beside or MeasurementTarget(asked.shapes)))
+        words = list(_words(query, candidate, beside or MeasurementTarget(query.shapes)))
     except _NoCommandError as error:
         return Remedy(None, str(error), device)
     return Remedy(shlex.join(words), "", device)
 
 
-def _words(asked: Query, candidate: Candidate, beside: MeasurementTarget) -> Iterator[str]:
-    spec = _model(asked)
-    yield from ("accelbench", "run", asked.names[0], "--hardware", _hardware(candidate))
-    yield from ("--batch-sizes", str(asked.batch))
-    yield from _mode(asked, spec)
-    if asked.precision and asked.precision not in PRECISIONS:
-        raise _NoCommandError(f"run measures in no {asked.precision}")
-    if asked.precision:
-        yield from ("--precision", asked.precision)
-    yield from _sizes(asked, spec, beside)
-    yield from _circumstances(beside.circumstances, asked.mode)
+def _words(query: Query, candidate: Candidate, beside: MeasurementTarget) -> Iterator[str]:
+    spec = _model(query)
+    yield from ("accelbench", "run", query.names[0], "--hardware", _hardware(candidate))
+    yield from ("--batch-sizes", str(query.batch))
+    yield from _mode(query, spec)
+    if query.precision and query.precision not in PRECISIONS:
+        raise _NoCommandError(f"run measures in no {query.precision}")
+    if query.precision:
+        yield from ("--precision", query.precision)
+    yield from _sizes(query, spec, beside)
+    yield from _circumstances(beside.circumstances, query.mode)
     if beside.unwritable:
         raise _NoCommandError(beside.unwritable)
     yield from beside.where
 
 
-def _model(asked: Query) -> ModelSpec:
-    if asked.spec is not None:
-        return asked.spec
-    if not asked.model:
+def _model(query: Query) -> ModelSpec:
+    if query.spec is not None:
+        return query.spec
+    if not query.model:
         raise _NoCommandError("no model is named")
     raise _NoCommandError(
-        f"{asked.model} is in no catalogue: give --models-file with its description to accelbench"
+        f"{query.model} is in no catalogue: give --models-file with its description to accelbench"
         " run"
     )
 
@@ -127,18 +127,18 @@ def _platforms() -> frozenset[str]:
     return frozenset(known())
 
 
-def _mode(asked: Query, spec: ModelSpec) -> Iterator[str]:
-    if asked.mode == Mode.INFERENCE:
+def _mode(query: Query, spec: ModelSpec) -> Iterator[str]:
+    if query.mode == Mode.INFERENCE:
         return
     if spec.training is None:
         raise _NoCommandError(f"the catalogue does not say how {spec.id} is trained")
-    yield from ("--mode", asked.mode)
+    yield from ("--mode", query.mode)
 
 
-def _sizes(asked: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator[str]:
-    sizes = {**asked.shapes, **beside.sizes}
+def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator[str]:
+    sizes = {**query.shapes, **beside.sizes}
     wanted = {name: value for name, value in sizes.items() if value is not None}
-    makes = spec.generation if asked.mode == Mode.INFERENCE else None
+    makes = spec.generation if query.mode == Mode.INFERENCE else None
     if makes is not None and not wanted:
         # Of what generates each platform is asked to: one that measured a forward pass instead
         # would stand beside none of the others.
@@ -147,7 +147,7 @@ def _sizes(asked: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
     if makes is not None and wanted.keys() & set(GENERATING):
         # Beside an engine that cannot generate, one forward pass is what `run` settles on.
         wanted.setdefault("new_tokens", makes.new_tokens)
-    shapes = Shapes(asked.batch, **{SIZES[name]: value for name, value in wanted.items()})
+    shapes = Shapes(query.batch, **{SIZES[name]: value for name, value in wanted.items()})
     try:
         settled = settle(spec, shapes)
     except AccelbenchError as error:
@@ -160,15 +160,17 @@ def _sizes(asked: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
         yield from ("--new-tokens", "0")
 
 
-def _circumstances(said: Mapping[str, Any], mode: str) -> Iterator[str]:
+def _circumstances(circumstances: Mapping[str, object], mode: str) -> Iterator[str]:
     """The options that make a result one of these figures; what none can make is refused."""
-    if said.get("scenario") not in (None, SINGLE_STREAM):
-        raise _NoCommandError(f"the figures that are known are of the scenario {said['scenario']}")
-    if int(said.get("world_size") or 1) > 1:
+    if circumstances.get("scenario") not in (None, SINGLE_STREAM):
         raise _NoCommandError(
-            f"the figures that are known are of {said['world_size']} devices together"
+            f"the figures that are known are of the scenario {circumstances['scenario']}"
         )
-    optimizer = said.get("optimizer")
+    if (number(circumstances, "world_size") or 1) > 1:
+        raise _NoCommandError(
+            f"the figures that are known are of {circumstances['world_size']} devices together"
+        )
+    optimizer = circumstances.get("optimizer")
     if mode == Mode.TRAINING and optimizer not in (None, "adamw"):
         yield from ("--optimizer", str(optimizer))
 

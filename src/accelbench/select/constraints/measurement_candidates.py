@@ -23,7 +23,7 @@ _MOST = 3
 
 
 def worth_measuring(
-    asked: Query,
+    query: Query,
     limits: Limits,
     options: Sequence[Option],
     candidates: Sequence[Candidate],
@@ -39,30 +39,30 @@ def worth_measuring(
     fits = sorted(
         (option for option in options if not option.why), key=lambda option: merit(option, rate)
     )
-    found = [case(asked, option, here) for option in [*fits[:1], *_promising(options, fits, rate)]]
+    cases = [case(query, option, here) for option in [*fits[:1], *_promising(options, fits, rate)]]
     if fits:
-        return found
+        return cases
     known = {option.hardware for option in options}
-    precision = asked.precision or "fp32"
-    batch = first_batch(asked, limits, precision, batches)
+    precision = query.precision or "fp32"
+    batch = first_batch(query, limits, precision, batches)
     unknown = [candidate for candidate in candidates if candidate.name not in known]
     if batch is not None:
-        there = [unmeasured(asked, candidate, precision, batch, here) for candidate in unknown]
-        able = [one for one in there if one["command"]]
-        found += able or ([] if found else there[:1])  # which says why there is none
-    return found
+        others = [unmeasured(query, candidate, precision, batch, here) for candidate in unknown]
+        able = [other for other in others if other["command"]]
+        cases += able or ([] if cases else others[:1])  # which says why there is none
+    return cases
 
 
-def first_batch(asked: Query, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:
+def first_batch(query: Query, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:
     """Where to begin with what was never measured; None where memory is counted not to allow any.
 
     Of a step whose time is limited, a small batch says most: where that is too slow, all are.
     """
     among = sorted(batches or BATCHES)
-    sizes = sizes_meant(asked)
+    sizes = sizes_meant(query)
     fitting = []
     for batch in among:
-        memory = counted_memory(asked, batch, precision, sizes)
+        memory = counted_memory(query, batch, precision, sizes)
         if memory is None:
             return among[0]
         if limits.memory_mb is None or memory <= limits.memory_mb:
@@ -72,12 +72,12 @@ def first_batch(asked: Query, limits: Limits, precision: str, batches: Sequence[
     return fitting[0] if limits.max_latency_ms is not None else fitting[-1]
 
 
-def sizes_meant(asked: Query) -> dict[str, int]:
+def sizes_meant(query: Query) -> dict[str, int]:
     """The sizes that are asked for, and of the rest the model's own."""
-    own = own_shapes(asked.spec)
-    if asked.shapes.get("sequence_length") or not asked.shapes.get("new_tokens", 1):
+    own = own_shapes(query.spec)
+    if query.shapes.get("sequence_length") or not query.shapes.get("new_tokens", 1):
         own = {name: value for name, value in own.items() if name not in GENERATING}
-    return {**own, **asked.shapes}
+    return {**own, **query.shapes}
 
 
 def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) -> Iterator[Option]:
@@ -98,23 +98,23 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
     yield from may[:_MOST]
 
 
-def _most(one: Option, rate: Rate) -> float:
+def _most(option: Option, rate: Rate) -> float:
     """What it may do, by the middle of what is known."""
-    return rate(one) * one.time / one.latency.middle
+    return rate(option) * option.time / option.latency.middle
 
 
-def _has_no_meter(one: Option) -> bool:
+def _has_no_meter(option: Option) -> bool:
     """Whether it was measured here, and no power with it: another batch would show none either."""
-    imported = one.row.get("provenance") == Provenance.IMPORTED
-    return one.measured and not imported and one.power_watts is None
+    imported = option.row.get("provenance") == Provenance.IMPORTED
+    return option.measured and not imported and option.power_watts is None
 
 
-def _tells(one: Option) -> bool:
+def _tells(option: Option) -> bool:
     """Whether measuring it would say more: what was measured here and is sure says all that it can,
     and what something costs nobody measures."""
-    if {why.limit for why in one.why} == {"max_cost"} and one.cost is None:
+    if {why.limit for why in option.why} == {"max_cost"} and option.cost is None:
         return False
-    imported = one.row.get("provenance") == Provenance.IMPORTED
+    imported = option.row.get("provenance") == Provenance.IMPORTED
     # Of a limit that lies within its interval more launches tell on which side it is.
-    is_wide = any(why.limit in _NARROWED and why.open for why in one.why)
-    return not one.measured or (imported and bool(one.why)) or is_wide
+    is_wide = any(why.limit in _NARROWED and why.open for why in option.why)
+    return not option.measured or (imported and bool(option.why)) or is_wide

@@ -7,16 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from accelbench.core.case import Option as Setting
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
+from accelbench.core.rows import Row
 from accelbench.select.constraints.limits import LimitReason
 from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion, figure
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge, sizes_of
+from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow, ModelKnowledge, sizes_of
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
@@ -52,7 +53,7 @@ class Option:
     memory_basis: str | None = None
     cost: Bounds | None = None
     error: float | None = None
-    row: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    row: EvidenceRow = field(default_factory=EvidenceRow, hash=False, repr=False)
     why: tuple[LimitReason, ...] = ()
 
     @property
@@ -76,11 +77,11 @@ class Option:
         return self.row.get("power_watts") if self.measured else None
 
     @cached_property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Setting]:
         return settings_of(self.row)
 
     @property
-    def name(self) -> tuple[Any, ...]:
+    def name(self) -> tuple[object, ...]:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         ran = (
@@ -105,14 +106,14 @@ class Option:
         """The rate that it is ordered by, likewise."""
         return self.rate.middle if self.measured else self.rate.low
 
-    def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
+    def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
         """As the answer has it.
 
         Args:
             command: that measures it.
             unmeasurable: why there is none.
         """
-        found: dict[str, Any] = {
+        entry: dict[str, object] = {
             "hardware": self.hardware,
             "device": self.device,
             "runtime": self.runtime,
@@ -142,19 +143,19 @@ class Option:
             "command": command,
         }
         if unmeasurable:
-            found["unmeasurable"] = unmeasurable
-        return {**found, "why": [one.text for one in self.why]} if self.why else found
+            entry["unmeasurable"] = unmeasurable
+        return {**entry, "why": [reason.text for reason in self.why]} if self.why else entry
 
 
-def settings_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(row: Row) -> dict[str, Setting]:
     """What was set on purpose; nothing where its source says nothing of it."""
-    said = row.get("options") or {}
-    found = json.loads(said) if isinstance(said, str) else said
-    return dict(found) if isinstance(found, Mapping) else {}
+    raw_options = row.get("options") or {}
+    settings = json.loads(raw_options) if isinstance(raw_options, str) else raw_options
+    return dict(settings) if isinstance(settings, Mapping) else {}
 
 
 def options(
-    asked: Query,
+    query: Query,
     own: ModelEvidence,
     candidates: Sequence[Candidate],
     batches: Sequence[int],
@@ -165,70 +166,74 @@ def options(
     What failed when it was last tried is none, nor what ran out of memory at a smaller batch.
     """
     for candidate in candidates:
-        there = own.of(candidate)
+        evidence = own.of(candidate)
         ways: dict[tuple[str, ...], list[EvidenceCell]] = defaultdict(list)
-        for cell in there.cells:
+        for cell in evidence.cells:
             ways[cell.way].append(cell)
         aside: dict[tuple[str, ...], list[EvidenceCell]] = defaultdict(list)
-        for cell in (one for one in there.unusable if one.row.get("batch_size") is not None):
+        for cell in (cell for cell in evidence.unusable if cell.row.get("batch_size") is not None):
             aside[cell.way].append(cell)
         for way, cells in sorted(ways.items()):
             for batch in sorted({*batches, *(cell.batch for cell in cells)}):
-                question = FigureQuestion(asked.names[0], asked.family, batch, asked.mode)
-                found = figure(question, cells, (), _NOTHING, there.failures)
-                if found is not None:
-                    yield _option(asked, candidate.name, batch, found, cells, prices, aside[way])
+                question = FigureQuestion(query.names[0], query.family, batch, query.mode)
+                prediction = figure(question, cells, (), _NOTHING, evidence.failures)
+                if prediction is not None:
+                    yield _option(
+                        query, candidate.name, batch, prediction, cells, prices, aside[way]
+                    )
 
 
 def _option(
-    asked: Query,
+    query: Query,
     name: str,
     batch: int,
-    found: Figure,
+    prediction: Figure,
     way: Sequence[EvidenceCell],
     prices: Prices | None,
     unusable: Sequence[EvidenceCell],
 ) -> Option:
-    row = found.cell.row
-    memory, basis = _memory(asked, batch, found, [*way, *unusable])
+    row = prediction.cell.row
+    memory, basis = _memory(query, batch, prediction, [*way, *unusable])
     # Of what was measured by its interval; a figure without one is held to be what it says.
-    measured = found.cell.interval or (found.latency, found.latency)
-    low, high = measured if found.measured else (found.low, found.high)
-    latency = Bounds(found.latency, min(low, found.latency), max(high, found.latency))
+    measured = prediction.cell.interval or (prediction.latency, prediction.latency)
+    low, high = measured if prediction.measured else (prediction.low, prediction.high)
+    latency = Bounds(
+        prediction.latency, min(low, prediction.latency), max(high, prediction.latency)
+    )
     rate = Bounds(
-        found.throughput,
-        found.throughput * found.latency / latency.high,
-        found.throughput * found.latency / latency.low,
+        prediction.throughput,
+        prediction.throughput * prediction.latency / latency.high,
+        prediction.throughput * prediction.latency / latency.low,
     )
     return Option(
         hardware=name,
         batch_size=batch,
-        basis=found.basis,
+        basis=prediction.basis,
         latency=latency,
         rate=rate,
-        unit=found.unit,
-        statistic=found.statistic,
-        has_rate=found.rate is not None,
+        unit=prediction.unit,
+        statistic=prediction.statistic,
+        has_rate=prediction.rate is not None,
         memory=memory,
         memory_basis=basis,
-        cost=None if found.rate is None else _cost(row, rate, prices),
-        error=_error([found.cell] if found.measured else way),
+        cost=None if prediction.rate is None else _cost(row, rate, prices),
+        error=_error([prediction.cell] if prediction.measured else way),
         row=row,
     )
 
 
 def _memory(
-    asked: Query, batch: int, found: Figure, way: Sequence[EvidenceCell]
+    query: Query, batch: int, prediction: Figure, way: Sequence[EvidenceCell]
 ) -> tuple[Bounds | None, str | None]:
-    cell = found.cell
-    measured = cell.row.get("memory_peak_mb") if found.measured else None
+    cell = prediction.cell
+    measured = cell.row.get("memory_peak_mb") if prediction.measured else None
     if measured is not None:
         highest = cell.row.get("memory_highest_mb") or measured
         return Bounds(measured, measured, max(measured, highest)), MEASURED
-    sizes, settings = {**asked.shapes, **sizes_of(cell.row)}, settings_of(cell.row)
+    sizes, settings = {**query.shapes, **sizes_of(cell.row)}, settings_of(cell.row)
 
     def count(batch: int) -> float | None:
-        return counted_memory(asked, batch, cell.precision, sizes, settings)
+        return counted_memory(query, batch, cell.precision, sizes, settings)
 
     if any(cell.batch == batch and cell.row.get("memory_peak_mb") for cell in way):
         # Of what was measured with times of no use, and is estimated for that.
@@ -237,18 +242,18 @@ def _memory(
     return known, None if known is None else ESTIMATED
 
 
-def _cost(row: Mapping[str, Any], rate: Bounds, prices: Prices | None) -> Bounds | None:
+def _cost(row: Row, rate: Bounds, prices: Prices | None) -> Bounds | None:
     """The faster, the cheaper."""
     if prices is None:
         return None
-    ends = [prices({**row, "throughput": one}) for one in (rate.middle, rate.high, rate.low)]
-    if any(one is None for one in ends):
+    ends = [prices({**row, "throughput": speed}) for speed in (rate.middle, rate.high, rate.low)]
+    if any(end is None for end in ends):
         return None
-    middle, low, high = (float(one) for one in ends if one is not None)
+    middle, low, high = (float(end) for end in ends if end is not None)
     return Bounds(middle, min(low, middle), max(high, middle))
 
 
 def _error(cells: Sequence[EvidenceCell]) -> float | None:
     """The most that is known of these; of an estimate, what the same way has at other batches."""
     known = [error_of(cell.row) for cell in cells]
-    return None if None in known else max(one for one in known if one is not None)
+    return None if None in known else max(error for error in known if error is not None)

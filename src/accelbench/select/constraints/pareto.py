@@ -6,7 +6,6 @@ An estimate counts by its dear end beside what was measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.units import ITEMS, counted
@@ -29,12 +28,14 @@ def rate_in(options: Iterable[Option]) -> Rate:
 def unit_in(options: Iterable[Option]) -> str:
     """What most of them count: what a limited rate, or cost, is taken to be of."""
     units = [counted(option.unit) for option in options]
-    return min(set(units), key=lambda one: (-units.count(one), one != ITEMS, one), default=ITEMS)
+    return min(
+        set(units), key=lambda unit: (-units.count(unit), unit != ITEMS, unit), default=ITEMS
+    )
 
 
-def merit(one: Option, rate: Rate) -> tuple[Any, ...]:
+def merit(option: Option, rate: Rate) -> tuple[object, ...]:
     """The most a second first; the same order every time."""
-    return (-rate(one), not one.measured, one.time, *one.name)
+    return (-rate(option), not option.measured, option.time, *option.name)
 
 
 def compares_memory(options: Iterable[Option]) -> bool:
@@ -50,9 +51,9 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
     held = rate or rate_in(options)
     by_memory = compares_memory(options)
 
-    def figures(one: Option) -> tuple[float, ...]:
-        memory = (one.memory.high,) if by_memory and one.memory else ()
-        return (one.time, -held(one), *memory)
+    def figures(option: Option) -> tuple[float, ...]:
+        memory = (option.memory.high,) if by_memory and option.memory else ()
+        return (option.time, -held(option), *memory)
 
     every = [figures(option) for option in options]
 
@@ -62,13 +63,13 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
             for theirs in every
         )
 
-    found = [one for one, mine in zip(options, every, strict=True) if not beaten(mine)]
-    return sorted(found, key=lambda one: (one.time, merit(one, held)))
+    front = [option for option, mine in zip(options, every, strict=True) if not beaten(mine)]
+    return sorted(front, key=lambda option: (option.time, merit(option, held)))
 
 
-def _rate(one: Option) -> float:
-    return one.throughput
+def _rate(option: Option) -> float:
+    return option.throughput
 
 
-def _pace(one: Option) -> float:
-    return one.pace
+def _pace(option: Option) -> float:
+    return option.pace

@@ -12,19 +12,19 @@ from accelbench.select.evidence.cells import NEAR_BATCH
 BEYOND, NO_WORSE = 0.2, 2.0
 
 
-def at_batch(step: float, batch: int, asked: int) -> Bounds:
+def at_batch(step: float, batch: int, target: int) -> Bounds:
     """What a step of one batch comes to at another.
 
     An item costs the same at about the same batch. Of a far larger one nobody knows how much of a
     step is saved with all but a few of its items, and of a far smaller one what more of them cost:
     the same as of the model's own figures.
     """
-    alike = step * asked / batch
-    if is_near(asked, batch):
+    alike = step * target / batch
+    if is_near(target, batch):
         return Bounds(alike, alike, alike)
-    if asked < batch:
-        return Bounds(step * math.sqrt(asked / batch), alike, step)
-    reach = math.exp(BEYOND * math.log2(asked / batch))
+    if target < batch:
+        return Bounds(step * math.sqrt(target / batch), alike, step)
+    reach = math.exp(BEYOND * math.log2(target / batch))
     return Bounds(alike, max(alike / reach, step), alike * min(reach, NO_WORSE))
 
 

@@ -31,33 +31,33 @@ _FILLED = 0.04
 
 
 def bounded(
-    found: Figure, flops: float | None, own: Iterable[EvidenceCell], rates: Rates
+    figure: Figure, flops: float | None, own: Iterable[EvidenceCell], rates: Rates
 ) -> Figure:
     """An estimate, no quicker than it can be.
 
     Args:
-        found: the estimate.
+        figure: the estimate.
         flops: operations of one item of the model.
         own: the model's figures, wherever they were measured.
         rates: of devices, as far as they are known.
     """
-    if found.measured or not flops:
-        return found
-    limit = _limit(found, flops, own, rates)
+    if figure.measured or not flops:
+        return figure
+    limit = _limit(figure, flops, own, rates)
     if limit is None:
-        return found
+        return figure
     rate, why = limit
-    least = flops * found.batch / rate
-    if least <= found.low:
-        return found
-    middle = max(found.latency, least)
+    least = flops * figure.batch / rate
+    if least <= figure.low:
+        return figure
+    middle = max(figure.latency, least)
     return replace(
-        found,
+        figure,
         latency=middle,
-        throughput=found.throughput * found.latency / middle,
+        throughput=figure.throughput * figure.latency / middle,
         low=least,
-        high=max(found.high, middle),
-        note=f"{found.note}; no less than {rounded(least)} ms, {why}",
+        high=max(figure.high, middle),
+        note=f"{figure.note}; no less than {rounded(least)} ms, {why}",
     )
 
 
@@ -67,17 +67,17 @@ def key_of(cell: EvidenceCell) -> Key:
 
 
 def _limit(
-    found: Figure, flops: float, own: Iterable[EvidenceCell], rates: Rates
+    figure: Figure, flops: float, own: Iterable[EvidenceCell], rates: Rates
 ) -> tuple[float, str] | None:
     """The most operations a millisecond, and by what."""
     limits = []
-    documented = _documented(found.cell)
+    documented = _documented(figure.cell)
     if documented is not None:
         limits.append((documented, "by what its maker says it computes"))
-    best = rates.get(key_of(found.cell))
+    best = rates.get(key_of(figure.cell))
     if best is not None:
         limits.append((_BEYOND_BEST * best, "by the most that any model reaches there"))
-        near = (cell for cell in own if is_near(cell.batch, found.batch))
+        near = (cell for cell in own if is_near(cell.batch, figure.batch))
         share = max((_share(cell, flops, rates) for cell in near), default=0.0)
         if share >= _FILLED:
             reached = f"by the {share:.0%} of another device's best that the model reaches there"

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from statistics import median, quantiles
-from typing import Any
 
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.rows import Row
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import (
@@ -34,7 +34,7 @@ MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "extrapolated", "roofline", "neighbour", "rule"),
 )
 #: What tells questions of other models apart.
-Key = tuple[Any, ...]
+Key = tuple[object, ...]
 
 #: A neighbourhood wants so many neighbours.
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 3
@@ -101,10 +101,10 @@ class Figure:
         """What the throughput counts, in the plural: images, tokens."""
         return unit_of(self.cell.row)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer's `predictions`."""
-        row = self.cell.row
-        found: dict[str, Any] = {
+        row: Row = self.cell.row
+        entry: dict[str, object] = {
             "latency": self.latency,
             "figure": str(self.statistic),
             "throughput": self.rate,
@@ -114,16 +114,16 @@ class Figure:
         }
         if self.measured:
             more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts")
-            found |= {name: row[name] for name in more if row.get(name) is not None}
+            entry |= {name: row[name] for name in more if row.get(name) is not None}
             if (error := error_of(row)) is not None:
-                found["verification_error"] = error
-            found["launches"] = len(self.cell.latencies)
+                entry["verification_error"] = error
+            entry["launches"] = len(self.cell.latencies)
             if row.get(FAILED):
-                found |= {name: row[name] for name in (FAILED, LAUNCHED)}
-            found["provenance"] = row.get("provenance")
-            found["source"] = row.get("source")
-            found["latency_interval"] = self.cell.interval_told()
-        return found
+                entry |= {name: row[name] for name in (FAILED, LAUNCHED)}
+            entry["provenance"] = row.get("provenance")
+            entry["source"] = row.get("source")
+            entry["latency_interval"] = self.cell.interval_told()
+        return entry
 
 
 def figure(
@@ -165,8 +165,8 @@ def from_batches(question: FigureQuestion, own: Sequence[EvidenceCell]) -> Figur
     for cell in own:
         by_batch = ways.setdefault(cell.way, {})
         by_batch[cell.batch] = best([cell, by_batch.get(cell.batch, cell)])
-    found = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
-    return min(found, key=_time, default=None)
+    estimates = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
+    return min(estimates, key=_time, default=None)
 
 
 def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) -> Figure:
@@ -213,18 +213,19 @@ def roofline(
         return None
     work = math.log(known.flops)
     counted = [(abs(cell.work - work), cell) for cell in peers if cell.work is not None]
-    kin = [one for one in counted if one[1].row.get("kin") == known.kin] if known.kin else []
+    kin = [pair for pair in counted if pair[1].row.get("kin") == known.kin] if known.kin else []
     fitted = _nearest(kin if len(kin) >= FEWEST_FITTED else counted, _MOST_FITTED)
     if len(fitted) < FEWEST_FITTED:
         return None
     step = known.flops * question.batch
     scaled = {
         cell.question: at_batch(
-            known.flops * cell.batch * cell.latency / cell.row["flops"], cell.batch, question.batch
+            known.flops * cell.batch * cell.latency / flops, cell.batch, question.batch
         )
         for cell in fitted
+        if (flops := cell.row["flops"])
     }
-    middles = [one.middle for one in scaled.values()]
+    middles = [span.middle for span in scaled.values()]
     fast, *_, slow = quantiles(middles, n=10, method="inclusive")
     note = f"{step / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
     return _from_others(question, ROOFLINE, median(middles), fast, slow, fitted, note, scaled)
@@ -251,12 +252,13 @@ def neighbour(
         return None
     scaled = {
         cell.question: at_batch(
-            cell.latency * known.parameters / cell.row["parameters"], cell.batch, question.batch
+            cell.latency * known.parameters / parameters, cell.batch, question.batch
         )
         for cell in nearest
+        if (parameters := cell.row["parameters"])
     }
     note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
-    middles = [one.middle for one in scaled.values()]
+    middles = [span.middle for span in scaled.values()]
     low, high = min(middles), max(middles)
     middle = math.exp(math.fsum(map(math.log, middles)) / len(middles))
     return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
@@ -265,12 +267,12 @@ def neighbour(
 def _nearest(counted: Sequence[tuple[float, EvidenceCell]], most: int) -> list[EvidenceCell]:
     if len(counted) > most:  # so that of many few are ordered
         farthest = nsmallest(most, (apart for apart, _ in counted))[-1]
-        counted = [one for one in counted if one[0] <= farthest]
+        counted = [pair for pair in counted if pair[0] <= farthest]
     return [cell for _, cell in sorted(counted, key=_place)[:most]]
 
 
-def _place(one: tuple[float, EvidenceCell]) -> tuple[float, int]:
-    return one[0], one[1].order
+def _place(pair: tuple[float, EvidenceCell]) -> tuple[float, int]:
+    return pair[0], pair[1].order
 
 
 def has_sizes(cell: EvidenceCell, sizes: Mapping[str, int]) -> bool:
@@ -297,12 +299,12 @@ def _from_others(
     low /= max(span.middle / span.low for span in spans.values())
     high *= max(span.high / span.middle for span in spans.values())
     low, high = _no_nearer(middle, low, high)
-    alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
+    alike = [other for other in cells if unit_of(other.row) == unit_of(cell.row)]
     # Steps that make more tokens, or hear more seconds, do more of them.
     of_size = [cell for cell in alike if has_sizes(cell, question.shapes)]
     items = items_a_step(of_size or alike)
     # How two places compare at a far batch does not say how they do at this one.
-    scaled = {key: one.middle for key, one in spans.items() if one.low == one.high}
+    scaled = {key: span.middle for key, span in spans.items() if span.low == span.high}
     far = sorted({cell.batch for cell in cells if not is_near(cell.batch, question.batch)})
     if far:
         between = f"{far[0]} to {far[-1]}" if len(far) > 1 else str(far[0])
@@ -336,5 +338,5 @@ def _estimate(
     return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch)
 
 
-def _time(found: Figure) -> tuple[float, int]:
-    return found.latency, found.cell.order
+def _time(prediction: Figure) -> tuple[float, int]:
+    return prediction.latency, prediction.cell.order

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
-from accelbench.core.case import Shapes
+from accelbench.core.case import Option, Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.select.estimate.spans import Bounds
@@ -18,32 +17,32 @@ Counted = Callable[[int], float | None]
 
 
 def counted_memory(
-    asked: Query,
+    query: Query,
     batch: int,
     precision: str,
     sizes: Mapping[str, int],
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Option] | None = None,
 ) -> float | None:
     """Megabytes as the catalogue counts them; None where it does not.
 
     Args:
-        asked: the question.
+        query: the question.
         batch: items in a step.
         precision: as it is stored.
         sizes: of a step, by the store's columns: those that are asked for, or that a figure is of.
         options: what was set on purpose.
     """
-    if asked.spec is None:
+    if query.spec is None:
         return None
-    made = GENERATING if asked.mode == Mode.TRAINING else ()
+    made = GENERATING if query.mode == Mode.TRAINING else ()
     known = {SIZES[name]: int(value) for name, value in sizes.items() if name not in made}
     try:
-        found = memory_estimate_bytes(
-            asked.spec, Shapes(batch, **known), precision or "fp32", asked.mode, options
+        estimate = memory_estimate_bytes(
+            query.spec, Shapes(batch, **known), precision or "fp32", query.mode, options
         )
     except AccelbenchError:
         return None
-    return None if found is None else found / MIB
+    return None if estimate is None else estimate / MIB
 
 
 def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bounds | None:
@@ -56,7 +55,7 @@ def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bound
     for cell in way:  # of several that are called alike the one that took most
         took = float(cell.row.get("memory_peak_mb") or 0.0)
         known[cell.batch] = max(took, known.get(cell.batch, took))
-    known = {one: took for one, took in known.items() if took}
+    known = {size: took for size, took in known.items() if took}
     if not known:
         return None
     if batch in known:
@@ -66,7 +65,7 @@ def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bound
     low = known[below] if below is not None else 0.0
     high = known[above] if above is not None else known[max(known)] * batch / max(known)
     low, high = min(low, high), max(low, high)
-    near = min(known, key=lambda one: (abs(one - batch), one))
+    near = min(known, key=lambda size: (abs(size - batch), size))
     growth = _growth(near, batch, known, count)
     middle = high if growth is None else known[near] + growth * (batch - near)
     return Bounds(min(max(middle, low), high), low, high)
@@ -75,7 +74,7 @@ def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bound
 def _growth(near: int, batch: int, known: Mapping[int, float], count: Counted) -> float | None:
     """What an item more takes, about there."""
     if len(known) > 1:
-        first, last = sorted(sorted(known, key=lambda one: (abs(one - batch), one))[:2])
+        first, last = sorted(sorted(known, key=lambda size: (abs(size - batch), size))[:2])
         return (known[last] - known[first]) / (last - first)
     here, there = count(near), count(batch)
     return None if here is None or there is None else (there - here) / (batch - near)

@@ -142,10 +142,10 @@ def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleA
     elif not any(rule.hardware == hardware for rule in RULES):
         return RuleAnswer(_UNKNOWN, compatible=True, why=("no rule speaks of it",))
     base = {"high": HIGH, "medium": MEDIUM}.get(rating or "", 0.0)
-    said = [f"rated {rating}"] if rating is not None else []
+    reasons = [f"rated {rating}"] if rating is not None else []
     points = base + sum(rule.points * about.leaning(rule) for rule in mine)
     return RuleAnswer(
-        points, compatible=True, why=(*said, *(rule.why for rule in mine if rule.points))
+        points, compatible=True, why=(*reasons, *(rule.why for rule in mine if rule.points))
     )
 
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -34,21 +33,21 @@ class Candidate:
     def name(self) -> str:
         return f"{self.platform}:{self.device}" if self.device else self.platform
 
-    def has(self, found: EvidenceAttempt) -> bool:
+    def has(self, attempt: EvidenceAttempt) -> bool:
         """Whether a figure was measured there, or an attempt failed there."""
-        there = found.hardware == self.platform and is_on(found, self.device)
-        return there and not any(is_on(found, device) for device in self.but)
+        is_match = attempt.hardware == self.platform and is_on(attempt, self.device)
+        return is_match and not any(is_on(attempt, device) for device in self.but)
 
 
 def candidates(
-    asked: Sequence[str] | None,
+    words: Sequence[str] | None,
     measured: Mapping[str, Sequence[str]],
     others: Iterable[str] = (),
 ) -> list[Candidate]:
     """Those that are asked for, each once; without a word of them every platform but browsers.
 
     Args:
-        asked: platforms, "platform:device", "platform:=its whole name", or a part of the name of
+        words: platforms, "platform:device", "platform:=its whole name", or a part of the name of
             one device.
         measured: of each platform, the devices that have results.
         others: platforms that the configuration or a matrix brings.
@@ -57,13 +56,13 @@ def candidates(
         UsageError: a word names nothing, or several devices.
     """
     known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
-    asked = validation.names("available_hardware", asked)
-    if asked is None:
+    words = validation.names("available_hardware", words)
+    if words is None:
         return [Candidate(name) for name in every(measured, others) if name not in BROWSERS]
-    found = [_named(word, known, measured) for word in asked if word.strip()]
-    if not found:
+    choices = [_named(word, known, measured) for word in words if word.strip()]
+    if not choices:
         raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
-    return _apart(dict.fromkeys(found), measured)
+    return _apart(dict.fromkeys(choices), measured)
 
 
 def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) -> list[Candidate]:
@@ -72,28 +71,28 @@ def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) ->
     Where results are of those devices alone, the platform is none of its own.
     """
     every = list(named)
-    found = []
+    choices = []
     for candidate in every:
         devices = tuple(o.device for o in every if o.platform == candidate.platform and o.device)
         if candidate.device or not devices:
-            found.append(candidate)
+            choices.append(candidate)
         elif set(measured.get(candidate.platform, ("",))) - set(devices):
-            found.append(replace(candidate, but=devices))
-    return found
+            choices.append(replace(candidate, but=devices))
+    return choices
 
 
 def every(measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> list[str]:
     """Every platform that there is anything to say of."""
-    there = {*measured, *others}
+    mentions = {*measured, *others}
     known = dict.fromkeys((*HARDWARE, *measured, *others))
-    return [name for name in known if name not in _RARE or name in there]
+    return [name for name in known if name not in _RARE or name in mentions]
 
 
-def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
+def deployed(choices: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
     """Those that can be chosen where a model is to run.
 
     Args:
-        found: what is asked about.
+        choices: what is asked about.
         where: one of `DEPLOYMENTS`.
         all_asked: nobody named any: what there may be is there.
 
@@ -104,36 +103,36 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
         raise UsageError(
             f"There is no deployment {in_quotes(where)}.", f"There are: {', '.join(DEPLOYMENTS)}."
         )
-    there = DEPLOYMENTS[where]
+    platforms = DEPLOYMENTS[where]
     if all_asked:
-        return [Candidate(name) for name in there]
-    return [candidate for candidate in found if candidate.platform in there]
+        return [Candidate(name) for name in platforms]
+    return [candidate for candidate in choices if candidate.platform in platforms]
 
 
 def order_in(where: str) -> Callable[[str], float]:
     """Where a platform stands among equals in a deployment."""
-    there = DEPLOYMENTS[where]
-    return lambda name: float(there.index(name))
+    platforms = DEPLOYMENTS[where]
+    return lambda name: float(platforms.index(name))
 
 
-def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
+def placed(encode: Callable[[str], object]) -> Callable[[str], float]:
     """What somebody's own encoding says of where a platform stands, seen to be a number."""
 
     def order(name: str) -> float:
-        said = encode(name)
-        if not isinstance(said, Real) or math.isnan(said):
+        place = encode(name)
+        if not isinstance(place, Real) or math.isnan(place):
             raise UsageError(
-                f"_encode_hardware_type gave {in_quotes(said)} for {name}.",
+                f"_encode_hardware_type gave {in_quotes(place)} for {name}.",
                 "It gives a number: the lower, the earlier among equals.",
             )
-        return float(said)
+        return float(place)
 
     return order
 
 
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
     text = word.strip()
-    spelt = {one.lower(): one for one in reversed(known)}
+    spelt = {name.lower(): name for name in reversed(known)}
     if text.lower() in spelt:
         return Candidate(text if text in known else spelt[text.lower()])
     platform, colon, device = (part.strip() for part in text.partition(":"))
@@ -154,7 +153,7 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
     if holding:
         raise UsageError(
             f"{in_quotes(word)} is a part of {len(holding)} names of devices.",
-            f"There are: {', '.join(sorted(one.name for one in holding))}.",
+            f"There are: {', '.join(sorted(candidate.name for candidate in holding))}.",
         )
     near = difflib.get_close_matches(text.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
@@ -176,7 +175,7 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
         if int(device):
             raise UsageError(f"There is one device of {platform}.", f"Use {platform}.")
         return Candidate(platform)
-    names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
+    names = [name for name in measured.get(platform, ()) if device.lower() in name.lower()]
     exact = [name for name in names if name.lower() == device.lower()]
     if len(exact or names) == 1:
         return Candidate(platform, (exact or names)[0])

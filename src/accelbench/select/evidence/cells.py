@@ -6,16 +6,16 @@ Plain values, whatever they were read from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.devices import devices_in
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic
+from accelbench.core.rows import ResultRow, Row
 from accelbench.measure.launches import interval_of, typical
 
 #: What else has to be alike for two figures to answer one question. Which weights and which data
@@ -30,9 +30,35 @@ NEAR_BATCH = 4.0
 FEWEST_FITTED = 5
 
 
-def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
+class EvidenceRow(ResultRow, total=False):
+    """What launches have in common, by the store's columns and what choosing asks beside them.
+
+    Attributes:
+        machine: that it was made on, by name; "" where that is not known.
+        unit: the kind of unit that its device is, where a platform has several.
+        moment: when the newest of its launches was started.
+        kin: the name of the architecture's kind, where a source has said it.
+        source: who measured it, where it was imported.
+        versions: of the software that it ran with.
+        memory_highest_mb: of the launch that took most.
+        failed_launches: how many of `launches_tried` came to nothing.
+    """
+
+    machine: str | None
+    unit: str | None
+    moment: str | None
+    kin: str | None
+    source: str | None
+    versions: str | None
+    engine_version: str | None
+    memory_highest_mb: float | None
+    failed_launches: int | None
+    launches_tried: int | None
+
+
+def sizes_of(row: Row) -> dict[str, int]:
     """The sizes that were said."""
-    return {name: row[name] for name in SHAPES if row.get(name) is not None}
+    return {name: size for name in SHAPES if isinstance(size := row.get(name), int)}
 
 
 @dataclass(frozen=True)
@@ -43,7 +69,7 @@ class EvidenceAttempt:
         row: what its launches have in common, by the store's column names.
     """
 
-    row: Mapping[str, Any] = field(hash=False)
+    row: EvidenceRow = field(hash=False)
 
     @cached_property
     def hardware(self) -> str:
@@ -101,7 +127,9 @@ class EvidenceCell(EvidenceAttempt):
     @cached_property
     def batch(self) -> int:
         """Of what is timed: only that is held against anything."""
-        return int(self.row["batch_size"])
+        size = self.row["batch_size"]
+        assert size is not None
+        return int(size)
 
     @property
     def has_rate(self) -> bool:
@@ -123,7 +151,7 @@ class EvidenceCell(EvidenceAttempt):
         known = interval_within(self.row, self.statistic) if self.timed else None
         return None if known is None or known[0] <= 0.0 else known
 
-    def interval_told(self) -> dict[str, Any] | None:
+    def interval_told(self) -> dict[str, object] | None:
         """The interval that was measured, and of what; None of a figure that has none."""
         if self.interval is None:
             return None
@@ -139,16 +167,16 @@ class EvidenceCell(EvidenceAttempt):
         return str(self.row["model"])
 
     @cached_property
-    def context(self) -> tuple[Any, ...]:
+    def context(self) -> tuple[object, ...]:
         """What has to be alike beside model, mode and batch."""
-        said = {**self.row, "world_size": self.devices}
-        return tuple(said.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+        row = {**self.row, "world_size": self.devices}
+        return tuple(row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
 
     @cached_property
     def devices(self) -> int | None:
         """How many worked on a step: a name may say it where the column does not."""
-        named, said = devices_in(self.device)[0], self.row.get("world_size")
-        return named if named > 1 and named > (said or 1) else said
+        named, world_size = devices_in(self.device)[0], self.row.get("world_size")
+        return named if named > 1 and named > (world_size or 1) else world_size
 
     @property
     def timed(self) -> bool:
@@ -169,7 +197,7 @@ class EvidenceCell(EvidenceAttempt):
         return self.row.get("provenance") == "imported"
 
     @cached_property
-    def question(self) -> tuple[Any, ...]:
+    def question(self) -> tuple[object, ...]:
         """What was asked, wherever and however it was answered."""
         return self.model, self.batch, self.context
 
@@ -257,20 +285,23 @@ class EvidencePlace:
 
     def best_of_each(self, cells: Iterable[EvidenceCell]) -> list[EvidenceCell]:
         """Of each question that was asked there the best answer, by batch."""
-        found: dict[tuple[Any, ...], EvidenceCell] = {}
+        answers: dict[tuple[object, ...], EvidenceCell] = {}
         for cell in cells:
             if self.counts(cell):
-                known = found.get(cell.question)
+                known = answers.get(cell.question)
                 if known is None or (cell.latency, cell.order) < (known.latency, known.order):
-                    found[cell.question] = cell
-        return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
+                    answers[cell.question] = cell
+        return sorted(answers.values(), key=lambda cell: (cell.batch, cell.order))
 
 
-def is_on(found: EvidenceAttempt, device: str) -> bool:
+def is_on(attempt: EvidenceAttempt, device: str) -> bool:
     """Whether it was tried on a device, by its name, its number or the kind of unit that it is."""
-    number = str(found.row.get("device") or "").rpartition(":")[2]
-    unit = str(found.row.get("unit") or "")
-    return device in ("", found.device, number) or device.lower() in (unit, unit.partition(".")[0])
+    number = str(attempt.row.get("device") or "").rpartition(":")[2]
+    unit = str(attempt.row.get("unit") or "")
+    return device in ("", attempt.device, number) or device.lower() in (
+        unit,
+        unit.partition(".")[0],
+    )
 
 
 def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:

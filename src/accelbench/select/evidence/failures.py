@@ -31,8 +31,8 @@ class Failure(EvidenceAttempt):
     @property
     def batch(self) -> int | None:
         """What was tried; None where its source does not say it."""
-        said = self.row.get("batch_size")
-        return None if said is None else int(said)
+        size = self.row.get("batch_size")
+        return None if size is None else int(size)
 
     @property
     def reason(self) -> str:
@@ -101,7 +101,7 @@ class Failure(EvidenceAttempt):
 
     def explanation(self) -> str:
         """In words: out_of_memory at batch 64 (pytorch, fp32)."""
-        way = ", ".join(str(self.row[name]) for name in ("runtime", "precision") if self.row[name])
+        way = ", ".join(str(part) for part in (self.row["runtime"], self.row["precision"]) if part)
         batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"
         return f"{self.reason} at {batch} ({way})"
 

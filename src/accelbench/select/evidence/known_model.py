@@ -12,30 +12,31 @@ from accelbench.select.query.query import GENERATING, SIZES, Query
 
 
 def known_of(
-    asked: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
+    query: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
 ) -> ModelKnowledge:
     """What is known of the model: by who asks, by the catalogue, by results anywhere."""
-    parameters = asked.size.parameters
-    counted = flops or _counted(asked)
+    parameters = query.size.parameters
+    counted = flops or _counted(query)
     for cell in own:
         parameters = parameters or cell.row.get("parameters")
-        if not counted and cell.row.get("flops"):
-            counted = float(cell.row["flops"]) / cell.batch
+        operations = cell.row.get("flops")
+        if not counted and operations:
+            counted = float(operations) / cell.batch
         kin = kin or str(cell.row.get("kin") or "")
     return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
 
 
-def _counted(asked: Query) -> float | None:
+def _counted(query: Query) -> float | None:
     """Operations of an item, as the catalogue counts them; None where it does not."""
-    if asked.spec is None:
+    if query.spec is None:
         return None
     from accelbench.catalog.cost import flops
 
-    sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
-    if asked.mode == Mode.TRAINING:
+    sizes = {SIZES[name]: value for name, value in query.shapes.items()}
+    if query.mode == Mode.TRAINING:
         sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
     try:
-        found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
+        operations = flops(query.spec, Shapes(query.batch, **sizes), query.mode)
     except AccelbenchError:
         return None
-    return None if found is None else found / asked.batch
+    return None if operations is None else operations / query.batch

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.figures import TAILS, Statistic, name_of
@@ -39,7 +38,7 @@ class ModelEvidence:
     failures: Sequence[Failure] = ()
     others: Sequence[EvidenceCell] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, object] = field(default_factory=dict)
     inexact: Sequence[EvidenceCell] = ()
     precisions: Sequence[str] = ()
     unusable: Sequence[EvidenceCell] = ()
@@ -65,29 +64,29 @@ class ModelEvidence:
         return ", ".join(why).replace("_", " ")
 
     @property
-    def circumstances(self) -> dict[str, Any]:
+    def circumstances(self) -> dict[str, object]:
         """How it was asked, its sizes aside; nothing where there are no figures."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
     def otherwise(self, candidate: Candidate) -> list[OtherMeasurement]:
         """What a candidate without any figure of this question has been measured at."""
-        there = self.of(candidate)
-        if there.cells:
+        evidence = self.of(candidate)
+        if evidence.cells:
             return []
-        context = {**self.sizes, **self.context, "precisions": self.precisions}
-        return list(otherwise(candidate.name, there.others, context))
+        context = {**self.sizes, **self.context}
+        return list(otherwise(candidate.name, evidence.others, context, self.precisions))
 
     def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
         """What failed there, where nothing is left to choose; in words."""
         free, against = in_the_way(batch, self.cells, self.failures)
         if free or not is_barred(against, precisions):
             return ""
-        newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
+        newest = max(against, key=lambda failure: str(failure.row.get("moment") or ""))
         return newest.explanation()
 
 
 def own_of(
-    asked: Query,
+    query: Query,
     cells: Sequence[EvidenceCell],
     failures: Sequence[Failure],
     *,
@@ -98,38 +97,42 @@ def own_of(
     """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
 
     Args:
-        asked: the question.
+        query: the question.
         cells: its figures.
         failures: what failed when it was last tried.
         any_batch: its batch is none of the question.
         inexact: quantised figures count as well, as a limit of the error is asked about apart.
         unusable: what was measured of it, and has no time to choose by.
     """
-    of_mode = [cell for cell in cells if cell.mode == asked.mode]
-    known = [cell for cell in of_mode if asked.takes(cell.precision)]
-    apart = [cell for cell in of_mode if not asked.takes(cell.precision)]
-    unasked = asked.precision is None and not inexact
+    of_mode = [cell for cell in cells if cell.mode == query.mode]
+    known = [cell for cell in of_mode if query.takes(cell.precision)]
+    apart = [cell for cell in of_mode if not query.takes(cell.precision)]
+    unasked = query.precision is None and not inexact
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
     # What works in int8 has worked, whether or not it counts.
     every = [cell for cell in known if cell.timed]
-    still = standing([failure for failure in failures if _fits(failure, asked)], every)
+    still = standing([failure for failure in failures if _fits(failure, query)], every)
     fitting = [cell for cell in every if not unasked or cell.exact]
-    found = meant(
-        lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
+    selection = meant(
+        lasting(fitting, still), None if any_batch else query.batch, query.shapes, query.spec
     )
-    sizes = found.sizes if found.cells else dict(asked.shapes)
-    wanted = sizes if found.cells else {**own_shapes(asked.spec), **asked.shapes}
-    counted, aside = of_one_figure(found.cells)
+    sizes = selection.sizes if selection.cells else dict(query.shapes)
+    wanted = sizes if selection.cells else {**own_shapes(query.spec), **query.shapes}
+    counted, aside = of_one_figure(selection.cells)
     return ModelEvidence(
         counted,
-        [one for one in still if _is_of(one, wanted, found.context)],
-        [*found.others, *aside, *(cell for cell in known if not cell.timed), *apart],
+        [failure for failure in still if _is_of(failure, wanted, selection.context)],
+        [*selection.others, *aside, *(cell for cell in known if not cell.timed), *apart],
         sizes,
-        found.context,
+        selection.context,
         left_out,
-        asked.precisions,
-        [cell for cell in unusable if _fits(cell, asked) and _is_of(cell, wanted, found.context)],
-        [failure for failure in failures if _fits(failure, asked) and not failure.counts],
+        query.precisions,
+        [
+            cell
+            for cell in unusable
+            if _fits(cell, query) and _is_of(cell, wanted, selection.context)
+        ],
+        [failure for failure in failures if _fits(failure, query) and not failure.counts],
     )
 
 
@@ -141,7 +144,7 @@ def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], li
     kinds = Counter(name_of(cell.statistic) for cell in cells)
 
     def place(kind: str) -> tuple[int, int, str]:
-        plain = [name_of(one) for one in Statistic if one not in TAILS]
+        plain = [name_of(statistic) for statistic in Statistic if statistic not in TAILS]
         return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
 
     most = min(kinds, key=place, default="")
@@ -149,14 +152,16 @@ def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], li
     return kept, [cell for cell in cells if name_of(cell.statistic) != most]
 
 
-def _fits(one: EvidenceAttempt, asked: Query) -> bool:
-    row = one.row
-    return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
+def _fits(attempt: EvidenceAttempt, query: Query) -> bool:
+    row = attempt.row
+    return row.get("mode") == query.mode and query.takes(row.get("precision"))
 
 
-def _is_of(one: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+def _is_of(
+    attempt: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, object]
+) -> bool:
     """Whether something was asked what is asked, as far as either is known."""
-    row = one.row
+    row = attempt.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())
     same = (
         value is None or row.get(name) in (None, value)

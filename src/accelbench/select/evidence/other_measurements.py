@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from accelbench.core.figures import MEANS, name_of
 from accelbench.core.nouns import counted as so_many
+from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.cells import EvidenceCell
@@ -43,10 +43,10 @@ class OtherMeasurement:
         """The one that does most on a device: a larger cluster is no better hardware."""
         return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer has it."""
-        one = self.best
-        row, rate = one.row, _rate(one)
+        cell = self.best
+        row, rate = cell.row, _rate(cell)
         return {
             "hardware": self.hardware,
             "why": self.why,
@@ -54,62 +54,75 @@ class OtherMeasurement:
             "scenario": row.get("scenario"),
             "batch_size": row.get("batch_size"),
             "device": row.get("device_name"),
-            "devices": one.devices,
+            "devices": cell.devices,
             "runtime": row.get("runtime"),
             "precision": row.get("precision"),
             "engine_version": row.get("engine_version"),
-            "latency": one.latency if one.latencies else None,
-            "figure": str(one.statistic) if one.latencies else None,
+            "latency": cell.latency if cell.latencies else None,
+            "figure": str(cell.statistic) if cell.latencies else None,
             "throughput": rate,
-            "throughput_per_device": None if rate is None else rate / (one.devices or 1),
+            "throughput_per_device": None if rate is None else rate / (cell.devices or 1),
             "throughput_unit": None if rate is None else unit_of(row),
             "measured_at": row.get("moment"),
             "text": str(self),
         }
 
     def __str__(self) -> str:
-        one = self.best
+        cell = self.best
         several = len(self.cells) > 1
-        found = f", {'the most ' if several else ''}{', '.join(_figures(one))}"
-        where = (one.device, one.row.get("runtime"), one.precision)
-        of = ", ".join(str(part) for part in (*where, _batch(one)) if part)
+        figures = f", {'the most ' if several else ''}{', '.join(_figures(cell))}"
+        where = (cell.device, cell.row.get("runtime"), cell.precision)
+        of = ", ".join(str(part) for part in (*where, _batch(cell)) if part)
         what = f"{self.why}: " if self.why else ""
-        return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{found} ({of})"
+        return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{figures} ({of})"
 
 
 def otherwise(
-    name: str, cells: Iterable[EvidenceCell], context: Mapping[str, Any]
+    name: str,
+    cells: Iterable[EvidenceCell],
+    context: Mapping[str, object],
+    precisions: Sequence[str] = (),
 ) -> Iterator[OtherMeasurement]:
-    """A platform's figures that do not answer, those together that are of the same."""
-    found: dict[tuple[str, str], list[EvidenceCell]] = {}
+    """A platform's figures that do not answer, those together that are of the same.
+
+    Args:
+        name: the candidate's.
+        cells: the figures.
+        context: sizes and circumstances that are asked for.
+        precisions: that are asked for; nothing stands for any.
+    """
+    groups: dict[tuple[str, str], list[EvidenceCell]] = {}
     for cell in cells:
         # Tokens and images stand apart.
-        found.setdefault((_why(cell, context), _counts(cell)), []).append(cell)
-    for (why, _), several in sorted(found.items()):
+        groups.setdefault((_why(cell, context, precisions), _counts(cell)), []).append(cell)
+    for (why, _), several in sorted(groups.items()):
         yield OtherMeasurement(name, why, several)
 
 
-def sentences(found: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
+def sentences(measurements: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
     """What was measured otherwise, in lines."""
-    return sentences_of([one.to_dict() for one in found], most)
+    return sentences_of([measurement.to_dict() for measurement in measurements], most)
 
 
-def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) -> Iterator[str]:
+def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[str]:
     """The same of an answer."""
-    for one in found[:most]:
-        yield f"Measured, though not as asked: {one['text']}."
-    if most is not None and len(found) > most:
-        yield f"{len(found) - most} more such: --explain."
+    for entry in entries[:most]:
+        yield f"Measured, though not as asked: {entry['text']}."
+    if most is not None and len(entries) > most:
+        yield f"{len(entries) - most} more such: --explain."
 
 
-def reaching(found: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
+def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
     """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
-    rates = [(one.to_dict()["throughput_per_device"], one) for one in found]
+    rates = [
+        (number(measurement.to_dict(), "throughput_per_device"), measurement)
+        for measurement in measurements
+    ]
     known = sorted(
-        ((rate, one) for rate, one in rates if rate is not None),
+        ((rate, measurement) for rate, measurement in rates if rate is not None),
         key=lambda pair: (-pair[0], str(pair[1])),
     )
-    enough = [_rate_said(rate, one) for rate, one in known if rate >= least]
+    enough = [_rate_said(rate, measurement) for rate, measurement in known if rate >= least]
     if enough:
         more = f" and {len(enough) - FEW} more" if len(enough) > FEW else ""
         yield (
@@ -121,37 +134,37 @@ def reaching(found: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
         yield f"None of these rates reaches {least:g} a second: the most is {most}."
 
 
-def _rate_said(rate: float, one: OtherMeasurement) -> str:
-    row, several = one.best.row, (one.best.devices or 1) > 1
+def _rate_said(rate: float, measurement: OtherMeasurement) -> str:
+    row, several = measurement.best.row, (measurement.best.devices or 1) > 1
     scenario = row.get("scenario")
-    said = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
+    suffix = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
     each = " on each device" if several else ""
-    return f"{one.hardware} {rounded(rate)} {unit_of(row)}/s{each}{said}"
+    return f"{measurement.hardware} {rounded(rate)} {unit_of(row)}/s{each}{suffix}"
 
 
 def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]:
     """What has no measured figure of a question: for want of one that counts, or of any."""
-    there = [name for name in names if name in known]
+    matches = [name for name in names if name in known]
     never = [name for name in names if name not in known]
-    if there:
-        yield f"Without a measured figure of what is asked: {', '.join(there)}."
+    if matches:
+        yield f"Without a measured figure of what is asked: {', '.join(matches)}."
     if never:
         yield f"Not measured: {', '.join(never)}."
 
 
-def _why(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
+def _why(cell: EvidenceCell, context: Mapping[str, object], precisions: Sequence[str]) -> str:
     scenario = cell.row.get("scenario")
-    said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
-    if context.get("precisions") and cell.precision not in context["precisions"]:
-        said.append(f"in {cell.precision}")
-    rest = {n: value for n, value in context.items() if n not in ("scenario", "precisions")}
+    reasons = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
+    if precisions and cell.precision not in precisions:
+        reasons.append(f"in {cell.precision}")
+    rest = {n: value for n, value in context.items() if n != "scenario"}
     if apart := differs(cell, rest):
-        said.append(apart)
+        reasons.append(apart)
     if not cell.latencies:
-        said.append("no time of a step")
-    elif not said and cell.statistic not in MEANS:
-        said.append(f"{name_of(cell.statistic)} alone")
-    return ", ".join(said)
+        reasons.append("no time of a step")
+    elif not reasons and cell.statistic not in MEANS:
+        reasons.append(f"{name_of(cell.statistic)} alone")
+    return ", ".join(reasons)
 
 
 def _counts(cell: EvidenceCell) -> str:

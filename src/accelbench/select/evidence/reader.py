@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from accelbench.analysis.machines import Machine, chosen, machines_of
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import Provenance
 from accelbench.query.histories import histories_of
 from accelbench.select.evidence import sql as queries
@@ -25,12 +26,16 @@ from accelbench.select.evidence.cells import (
 from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.model_names import plain_name
+from accelbench.select.query.query import StoredModel
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
 Attempt = TypeVar("Attempt", bound=EvidenceAttempt)
+Kept = TypeVar("Kept")
+#: By family and platform, and by what is known of them: its logarithm, and a model's name.
+Places = dict[tuple[str | None, str], dict[str, list[tuple[float, str]]]]
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
 #: Platforms whose devices are units of several kinds.
@@ -56,8 +61,8 @@ class EvidenceStore:
 
     def __init__(self, database: Database, machine: str | None = None) -> None:
         self.database, self.machine = database, machine
-        self._seen: Any = None
-        self._kept: dict[Any, Any] = {}
+        self._seen: list[tuple[int, int]] | None = None
+        self._kept: dict[Hashable, object] = {}
         self._asked: set[tuple[str, ...]] = set()
         self._every = False
         self._answering: ExitStack | None = None
@@ -73,8 +78,8 @@ class EvidenceStore:
                 self._answering = None
 
     def _query(
-        self, sql: str, values: Sequence[Any] = ()
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        self, sql: str, values: Sequence[object] = ()
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
         if self._answering is not None:  # opened again it is the same connection
             self._answering.enter_context(self.database.asking())
         return self.database.query(sql, values)
@@ -90,18 +95,18 @@ class EvidenceStore:
 
     def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
         if self._at_once():
-            found = sorted(self._cells_of(models), key=lambda cell: cell.order)
+            cells = sorted(self._cells_of(models), key=lambda cell: cell.order)
         else:
-            found = self._read(f"model IN ({_marks(models)})", models)
-        return self._of_machine(found)
+            cells = self._read(f"model IN ({_marks(models)})", models)
+        return self._of_machine(cells)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         """What of a model did not work when it was last tried."""
         if not self._few():
-            found: list[Failure] = self._once(("failures", *models), lambda: self._failed(models))
-            return self._of_machine(found)
-        known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
-        return self._of_machine([one for name in models for one in known.get(name, ())])
+            model_failures = self._once(("failures", *models), lambda: self._failed(models))
+            return self._of_machine(model_failures)
+        known = self._once("failures", self._every_failure)
+        return self._of_machine([failure for name in models for failure in known.get(name, ())])
 
     def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         """The best answers at a place of the models that are most like one, by batch."""
@@ -109,22 +114,25 @@ class EvidenceStore:
         if not names:
             return []
         if self._at_once():
-            found = self._cells_of(names)
+            cells = self._cells_of(names)
         else:
-            found = self._read(
+            cells = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
-        return place.best_of_each(attempt for attempt in self._of_machine(found) if attempt.usable)
+        return place.best_of_each(attempt for attempt in self._of_machine(cells) if attempt.usable)
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""
 
         def read() -> Rates:
             rows = self._query(queries.rates_sql(self._there()))[1]
-            return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
+            return {
+                (str(hardware), str(device), str(precision), str(mode)): rate
+                for hardware, device, precision, mode, rate in rows
+                if isinstance(rate, float)
+            }
 
-        found: Rates = self._once("rates", read)
-        return found
+        return self._once("rates", read)
 
     def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         """The older runs of what was measured, on the machines where it was; an import has none."""
@@ -139,29 +147,32 @@ class EvidenceStore:
                 self.database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
             )
 
-        asked = ((row.get("series_key"), row.get("run_id")) for row in rows)
-        found: Histories = self._once(("histories", *asked), read)
-        return found
+        keys = ((row.get("series_key"), row.get("run_id")) for row in rows)
+        return self._once(("histories", *keys), read)
 
     def _machines(self) -> dict[str, Machine]:
         """The machine of each run."""
-        found: dict[str, Machine] = self._once(
-            "machines", lambda: machines_of(self._query(queries.RUNS)[1])
-        )
-        return found
 
-    def _of_machine(self, found: list[Attempt]) -> list[Attempt]:
+        def read() -> dict[str, Machine]:
+            rows = self._query(queries.RUNS)[1]
+            return machines_of(
+                (str(run), None if recorded is None else str(recorded)) for run, recorded in rows
+            )
+
+        return self._once("machines", read)
+
+    def _of_machine(self, attempts: list[Attempt]) -> list[Attempt]:
         """What was measured, or tried, on the machine that is asked for; all where none is.
 
         Raises:
             UsageError: No machine answers to it, or several do.
         """
         if self.machine is None:
-            return found
+            return attempts
         machines = self._machines()
         ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
         return [
-            attempt for attempt in found if machines.get(str(attempt.row.get("run_id"))) == ours
+            attempt for attempt in attempts if machines.get(str(attempt.row.get("run_id"))) == ours
         ]
 
     def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
@@ -169,38 +180,34 @@ class EvidenceStore:
 
         Where too few say that, it is about as many weights.
         """
-        there = self._by_place().get((place.family, place.hardware), {})
+        by_column = self._by_place().get((place.family, place.hardware), {})
         for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
-            told = there.get(column, ())
-            if amount and len(told) >= FEWEST_FITTED:
+            entries = by_column.get(column, ())
+            if amount and len(entries) >= FEWEST_FITTED:
                 work = math.log(amount)
                 return [name for _, name in nsmallest(_MOST_LIKE, (
-                    (abs(one - work), name) for one, name in told
+                    (abs(size - work), name) for size, name in entries
                 ))]  # fmt: skip
-        return [name for _, name in there.get("", ())][:_MOST_LIKE]
+        return [name for _, name in by_column.get("", ())][:_MOST_LIKE]
 
-    def _by_place(self) -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+    def _by_place(self) -> Places:
         """By family and platform the models with a result there, beside what is known of each.
 
         Under flops and parameters stand the logarithms of those that say theirs.
         """
 
-        def made() -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
-            found: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
-            for name, said in self.models().items():
-                for hardware in said["hardware"]:
-                    there = found.setdefault((said["family"], hardware), {})
-                    there.setdefault("", []).append((0.0, name))
+        def made() -> Places:
+            places: Places = {}
+            for name, model in self.models().items():
+                for hardware in model["hardware"]:
+                    by_column = places.setdefault((model["family"], hardware), {})
+                    by_column.setdefault("", []).append((0.0, name))
                     for column in ("flops", "parameters"):
-                        if said[column]:
-                            known = (math.log(said[column]), name)
-                            there.setdefault(column, []).append(known)
-            return found
+                        if amount := number(model, column):
+                            by_column.setdefault(column, []).append((math.log(amount), name))
+            return places
 
-        by_place: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = self._once(
-            "by place", made
-        )
-        return by_place
+        return self._once("by place", made)
 
     def expect_many(self) -> None:
         """Many models will be asked about: what there is is best read at once."""
@@ -214,23 +221,24 @@ class EvidenceStore:
 
         def counted() -> int:
             _, ((count,),) = self._query("SELECT count(*) FROM benchmark_results")
-            return int(count)
+            assert isinstance(count, int)
+            return count
 
-        return bool(self._once("count", counted) <= _MOST_HELD)
+        return self._once("count", counted) <= _MOST_HELD
 
     def _cells_of(self, models: Sequence[str]) -> list[EvidenceCell]:
         """Of everything that was read; what nobody has asked about yet is made now."""
         names, rows = self._once("rows", self._every_row)
-        made: dict[str, list[EvidenceCell]] = self._once("made", dict)
+        made = self._once("made", dict[str, list[EvidenceCell]])
         for model in models:
             if model not in made:
                 made[model] = [
-                    queries.cell(number, self._whole(dict(zip(names, row, strict=True))))
-                    for number, row in rows.get(model, ())
+                    queries.cell(order, self._whole(dict(zip(names, row, strict=True))))
+                    for order, row in rows.get(model, ())
                 ]
         return [cell for model in models for cell in made[model]]
 
-    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[Any, ...]]]]]:
+    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[object, ...]]]]]:
         """The cells of all models as they were read.
 
         As plain rows until they are asked for, without lists: the collector of garbage, which
@@ -239,21 +247,19 @@ class EvidenceStore:
         """
         names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
         place = names.index("model")
-        found: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
-        for number, row in enumerate(rows):
-            plain = tuple(tuple(one) if isinstance(one, list) else one for one in row)
-            found.setdefault(str(row[place]), []).append((number, plain))
-        return names, found
+        by_model: dict[str, list[tuple[int, tuple[object, ...]]]] = {}
+        for order, row in enumerate(rows):
+            plain = tuple(tuple(value) if isinstance(value, list) else value for value in row)
+            by_model.setdefault(str(row[place]), []).append((order, plain))
+        return names, by_model
 
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
-        found: list[Tried] = self._once("tried", self._tried)
-        return found
+        return self._once("tried", self._tried)
 
-    def models(self) -> dict[str, dict[str, Any]]:
+    def models(self) -> dict[str, StoredModel]:
         """Every stored model with its family, weights, operations an item, and kind."""
-        found: dict[str, dict[str, Any]] = self._once("models", self._models)
-        return found
+        return self._once("models", self._models)
 
     def named(self) -> dict[str, str]:
         """The stored models by their names as `plain_name` leaves them."""
@@ -261,8 +267,7 @@ class EvidenceStore:
         def made() -> dict[str, str]:
             return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
 
-        found: dict[str, str] = self._once("named", made)
-        return found
+        return self._once("named", made)
 
     def precisions(self) -> frozenset[str]:
         """Every precision that a result has, as it is spelt there."""
@@ -270,89 +275,91 @@ class EvidenceStore:
         def read() -> frozenset[str]:
             return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
 
-        found: frozenset[str] = self._once("precisions", read)
-        return found
+        return self._once("precisions", read)
 
     def devices(self) -> dict[str, list[str]]:
         """Of each platform, the devices with a result that counts."""
-        found: dict[str, list[str]] = self._once("devices", self._devices)
-        return found
+        return self._once("devices", self._devices)
 
-    def _once(self, key: Any, made: Any) -> Any:
+    def _once(self, key: Hashable, made: Callable[[], Kept]) -> Kept:
         """What was asked before, unless the store has changed since."""
         now = self._looks()
         if now != self._seen:
             self._kept, self._seen = {}, now
         if key not in self._kept:
             self._kept[key] = made()
-        return self._kept[key]
+        return cast("Kept", self._kept[key])  # a key is of one kind of thing
 
     def _looks(self) -> list[tuple[int, int]]:
         """What can be seen of the file, and of what waits to become part of it, from outside."""
         path = self.database.path
         files = (path, path.with_name(f"{path.name}.wal"))
         stats = [file.stat() for file in files if file.exists()]
-        return [(one.st_size, one.st_mtime_ns) for one in stats]
+        return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def _there(self) -> set[str]:
         def read() -> set[str]:
             _, rows = self._query("DESCRIBE benchmark_results")
             return {str(row[0]) for row in rows}
 
-        found: set[str] = self._once("columns", read)
-        return found
+        return self._once("columns", read)
 
-    def _read(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
-        found: list[EvidenceCell] = self._once((where, *values), lambda: self._cells(where, values))
-        return found
+    def _read(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
+        return self._once((where, *values), lambda: self._cells(where, values))
 
-    def _cells(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
+    def _cells(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
         rows = self._rows(queries.cells_sql(self._there(), where), values)
-        found = [queries.cell(number, row) for number, row in enumerate(rows)]
-        _log.debug("%d cells where %s: %s", len(found), where, list(values))
-        return found
+        cells = [queries.cell(order, row) for order, row in enumerate(rows)]
+        _log.debug("%d cells where %s: %s", len(cells), where, list(values))
+        return cells
 
     def _every_failure(self) -> dict[str, list[Failure]]:
         """By model: there are few, and to look for those of one takes as long."""
-        found: dict[str, list[Failure]] = {}
+        by_model: dict[str, list[Failure]] = {}
         for row in self._rows(queries.failures_sql(self._there(), "model IS NOT NULL")):
-            found.setdefault(str(row["model"]), []).append(queries.failure(row))
-        return found
+            by_model.setdefault(str(row["model"]), []).append(queries.failure(row))
+        return by_model
 
     def _failed(self, models: Sequence[str]) -> list[Failure]:
         sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
         return [queries.failure(row) for row in self._rows(sql, models)]
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def _rows(self, sql: str, values: Sequence[str] = ()) -> list[dict[str, object]]:
         names, rows = self._query(sql, list(values))
         return [self._whole(dict(zip(names, row, strict=True))) for row in rows]
 
-    def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, row: dict[str, object]) -> dict[str, object]:
         """A row with its machine by name, and its device's kind of unit where there are several."""
         if row.get("machine"):
             row["machine"] = str(self._machines()[str(row["run_id"])])
         if row.get("hardware") not in _OF_UNITS:
             return row
-        units: dict[str, str] = self._once("units", lambda: dict(self._query(queries.UNITS)[1]))
-        return {**row, "unit": units.get(row.get("device_fingerprint") or "")}
+        units = self._once("units", self._units)
+        return {**row, "unit": units.get(str(row.get("device_fingerprint") or ""))}
+
+    def _units(self) -> dict[str, str]:
+        return {str(device): str(unit) for device, unit in self._query(queries.UNITS)[1]}
 
     def _tried(self) -> list[Tried]:
         return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]
 
-    def _models(self) -> dict[str, dict[str, Any]]:
+    def _models(self) -> dict[str, StoredModel]:
         _, rows = self._query(queries.FACTS)
         names = ("family", "parameters", "flops", "kin", "hardware")
-        return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
+        return {
+            str(model): cast("StoredModel", dict(zip(names, known, strict=True)))
+            for model, *known in rows
+        }
 
     def _devices(self) -> dict[str, list[str]]:
         _, rows = self._query(queries.DEVICES)
-        found: dict[str, list[str]] = {}
+        by_platform: dict[str, list[str]] = {}
         for hardware, device in rows:
-            names = found.setdefault(str(hardware), [])
+            names = by_platform.setdefault(str(hardware), [])
             if device is not None:
                 names.append(str(device))
-        return found
+        return by_platform
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))

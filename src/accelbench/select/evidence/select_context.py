@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.axes import AS_ASKED, axes_of
@@ -20,7 +19,7 @@ from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, sizes_
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: What an import does not say.
 _ANYTHING = object()
-Context = tuple[Any, ...]
+Context = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class SelectedContext:
     """
 
     cells: Sequence[EvidenceCell]
-    context: Mapping[str, Any]
+    context: Mapping[str, object]
     others: Sequence[EvidenceCell]
 
     @property
@@ -62,26 +61,28 @@ def meant(
     if not by_context:
         return SelectedContext((), {}, tuple(cells))
     own = own_shapes(spec)
-    most_said_first = sorted(by_context, key=lambda one: (one.count(_ANYTHING), _order(one)))
+    most_said_first = sorted(
+        by_context, key=lambda context: (context.count(_ANYTHING), _order(context))
+    )
     groups = {context: _grown(context, most_said_first) for context in by_context}
 
-    def merit(context: Context) -> tuple[Any, ...]:
+    def merit(context: Context) -> tuple[object, ...]:
         whole, members = groups[context]
-        said = dict(zip(_NAMES, whole, strict=True))
-        found = [cell for one in members for cell in by_context[one]]
-        here = {(c.hardware, c.device) for c in found if batch in (None, c.batch)}
+        settings = dict(zip(_NAMES, whole, strict=True))
+        group = [cell for member in members for cell in by_context[member]]
+        here = {(c.hardware, c.device) for c in group if batch in (None, c.batch)}
         return (
-            -sum(said[name] == value for name, value in own.items()),
-            said["scenario"] not in (None, _ANYTHING, SINGLE_STREAM),
-            said["world_size"] not in (None, _ANYTHING, 1),
+            -sum(settings[name] == value for name, value in own.items()),
+            settings["scenario"] not in (None, _ANYTHING, SINGLE_STREAM),
+            settings["world_size"] not in (None, _ANYTHING, 1),
             -len(here),
-            -len({(c.hardware, c.device) for c in found}),
-            -len(found),
+            -len({(c.hardware, c.device) for c in group}),
+            -len(group),
             _order(whole),
         )
 
     whole, members = groups[min(groups, key=merit)]
-    kept = {id(cell) for one in members for cell in by_context[one]}
+    kept = {id(cell) for member in members for cell in by_context[member]}
     known = {n: None if v is _ANYTHING else v for n, v in zip(_NAMES, whole, strict=True)}
     return SelectedContext(
         [cell for cell in cells if id(cell) in kept],
@@ -98,13 +99,15 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def differs(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
+def differs(cell: EvidenceCell, context: Mapping[str, object]) -> str:
     """In words, what a figure of another context was asked otherwise."""
-    said = dict(zip(_NAMES, cell.context, strict=True))
-    found = [
-        f"{name} {said[name]}" for name, value in context.items() if said[name] not in (None, value)
+    settings = dict(zip(_NAMES, cell.context, strict=True))
+    differences = [
+        f"{name} {settings[name]}"
+        for name, value in context.items()
+        if settings[name] not in (None, value)
     ]
-    return ", ".join(found)
+    return ", ".join(differences)
 
 
 def _said(cell: EvidenceCell) -> Context:
@@ -126,8 +129,10 @@ def _grown(start: Context, contexts: Sequence[Context]) -> tuple[Context, list[C
     return whole, members
 
 
-def _may_be(one: Context, other: Context) -> bool:
-    return all(a is _ANYTHING or b is _ANYTHING or a == b for a, b in zip(one, other, strict=True))
+def _may_be(context: Context, other: Context) -> bool:
+    return all(
+        a is _ANYTHING or b is _ANYTHING or a == b for a, b in zip(context, other, strict=True)
+    )
 
 
 def _order(context: Context) -> tuple[tuple[bool, str], ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
 from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query import validation
-from accelbench.select.query.config import defaults, over_defaults, read
+from accelbench.select.query.config import Config, defaults, over_defaults, read
+from accelbench.select.query.query import StoredModel
 
 StrPath = str | PathLike[str]
 
@@ -48,7 +48,7 @@ class EmptyStore:
     def tried(self) -> list[Tried]:
         return []
 
-    def models(self) -> dict[str, dict[str, Any]]:
+    def models(self) -> dict[str, StoredModel]:
         return {}
 
     def named(self) -> dict[str, str]:
@@ -61,7 +61,7 @@ class EmptyStore:
         return {}
 
 
-def configured(given: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
+def configured(given: StrPath | Mapping[str, object] | None) -> Config:
     """A configuration over the defaults: of a file, or as it is.
 
     Raises:

@@ -6,8 +6,9 @@ reaches Python is as small as what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+from typing import TypedDict, cast
 
 from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
@@ -29,10 +30,11 @@ from accelbench.core.launch_failures import FAILED, LAUNCHED, whole_runs_sql
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
+from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
-from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, EvidenceRow, Tried
 from accelbench.select.evidence.device_rates import FEWEST_MODELS
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.ways import engine_sql
@@ -194,26 +196,26 @@ GROUP BY model ORDER BY model
 """  # noqa: S608 — our words
 
 
-def cells_sql(there: Container[str], where: str) -> str:
+def cells_sql(columns: Container[str], where: str) -> str:
     """The query for cells of what is in a table, the same order every time."""
     return _CELLS.format(
-        columns=_columns(there),
-        latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
-        statistic=_statistic_sql(there),
+        columns=_columns(columns),
+        latency=f"coalesce({_step_sql(columns)}, {TAIL_SQL})",
+        statistic=_statistic_sql(columns),
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         version=version_sql(),
         of_import=OF_IMPORT_SQL,
-        results=whole_runs_sql(there),
+        results=whole_runs_sql(columns),
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
         same_software=same_software_sql("series, machine, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
-        asked=_text(ASKED, there),
+        asked=_text(ASKED, columns),
         real=_REAL,
         answered=ANSWERED_SQL,
-        usable=_usable_sql(there),
+        usable=_usable_sql(columns),
         where=where,
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
         middles=", ".join(f'{_middle(name)} AS "{name}"' for name in _MIDDLES),
@@ -222,10 +224,10 @@ def cells_sql(there: Container[str], where: str) -> str:
     )
 
 
-def failures_sql(there: Container[str], where: str) -> str:
+def failures_sql(columns: Container[str], where: str) -> str:
     """The query for what did not work when it was last tried."""
     return _FAILURES.format(
-        columns=_columns(there),
+        columns=_columns(columns),
         attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
         real=_REAL,
         answered=ANSWERED_SQL,
@@ -233,58 +235,91 @@ def failures_sql(there: Container[str], where: str) -> str:
     )
 
 
-def rates_sql(there: Container[str]) -> str:
+def rates_sql(columns: Container[str]) -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
-        latency=_step_sql(there),
-        results=whole_runs_sql(there),
+        latency=_step_sql(columns),
+        results=whole_runs_sql(columns),
         real=_REAL,
         answered=ANSWERED_SQL,
-        usable=_usable_sql(there),
+        usable=_usable_sql(columns),
         fewest=FEWEST_MODELS,
     )
 
 
-def tried_sql(there: Container[str]) -> str:
+def tried_sql(columns: Container[str]) -> str:
     """The query for what became of each family on each platform."""
     return _TRIED.format(
-        usable=_usable_sql(there),
-        known=f"{_usable_sql(there)} AND {_known_sql(there)}",
+        usable=_usable_sql(columns),
+        known=f"{_usable_sql(columns)} AND {_known_sql(columns)}",
         rate=_FIGURES["throughput"],
-        question=_text(_QUESTION, there),
-        counted=kind_sql("throughput_unit") if "throughput_unit" in there else "''",
-        results=whole_runs_sql(there),
+        question=_text(_QUESTION, columns),
+        counted=kind_sql("throughput_unit") if "throughput_unit" in columns else "''",
+        results=whole_runs_sql(columns),
         real=_REAL,
         answered=ANSWERED_SQL,
     )
 
 
-def cell(number: int, row: dict[str, Any]) -> EvidenceCell:
+class _CellRow(EvidenceRow, total=False):
+    """A row of `cells_sql`: the figures of its launches stand in it one by one."""
+
+    latencies: Sequence[float | None]
+    statistics: Sequence[str | None]
+    rates: Sequence[float | None]
+    counts: bool
+
+
+class _TriedRow(TypedDict):
+    """A row of `tried_sql`."""
+
+    family: str
+    hardware: str
+    mode: str | None
+    models: int
+    through: int
+    reasons: Sequence[str | None] | None
+    speed: float | None
+    least: float
+
+
+def cell(number: int, values: dict[str, object]) -> EvidenceCell:
     """A row of `cells_sql` with its number there."""
+    values["moment"] = _spelt(values["moment"])
+    row = cast("_CellRow", values)
     rates = tuple(filter(None, row.pop("rates")))
     latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
-    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return EvidenceCell(row, latencies, rates, number, statistic, row.pop("counts"))
+    counts = row.pop("counts")
+    return EvidenceCell(row, latencies, rates, number, statistic, counts)
+
+
+def _spelt(moment: object) -> str | None:
+    return spell_time(moment) if isinstance(moment, datetime) else None
 
 
 def _of_one_statistic(
-    latencies: Sequence[float | None], said: Sequence[str | None]
+    latencies: Sequence[float | None], statistics: Sequence[str | None]
 ) -> tuple[tuple[float, ...], Statistic]:
     """The launches of which the figure is known that says most; a rate says a mean as well."""
-    known = [(ms, Statistic(one)) for ms, one in zip(latencies, said, strict=True) if ms and one]
-    most = min((one for _, one in known), key=list(Statistic).index, default=Statistic.MEAN)
+    known = [
+        (ms, Statistic(name)) for ms, name in zip(latencies, statistics, strict=True) if ms and name
+    ]
+    most = min(
+        (statistic for _, statistic in known), key=list(Statistic).index, default=Statistic.MEAN
+    )
     alike = MEANS if most in MEANS else {most}
-    return tuple(ms for ms, one in known if one in alike), most
+    return tuple(ms for ms, statistic in known if statistic in alike), most
 
 
-def failure(row: dict[str, Any]) -> Failure:
+def failure(values: Row) -> Failure:
     """A row of `failures_sql`."""
-    return Failure({**row, "moment": spell_time(row["moment"])})
+    return Failure(cast("EvidenceRow", {**values, "moment": _spelt(values["moment"])}))
 
 
-def tried(row: Mapping[str, Any]) -> Tried:
+def tried(values: Row) -> Tried:
     """A row of `tried_sql`."""
-    reasons = [str(one) for one in row["reasons"] or () if one]
+    row = cast("_TriedRow", values)
+    reasons = [str(reason) for reason in row["reasons"] or () if reason]
     refused = [reason for reason in reasons if belongs(reason) is Belongs.CELL]
     return Tried(
         family=row["family"],
@@ -299,37 +334,37 @@ def tried(row: Mapping[str, Any]) -> Tried:
     )
 
 
-def _usable_sql(there: Container[str]) -> str:
+def _usable_sql(columns: Container[str]) -> str:
     """Nothing is chosen by a figure that is known too badly; an older table may say nothing."""
-    return USABLE_SQL if "quality" in there else "true"
+    return USABLE_SQL if "quality" in columns else "true"
 
 
-def _known_sql(there: Container[str]) -> str:
+def _known_sql(columns: Container[str]) -> str:
     """No platform is rated by a few samples, which say nothing of the next."""
     known = [
         f"{name} >= {least}"
         for name, least in (("sample_count", FEWEST), ("effective_sample_count", KNOWN))
-        if name in there
+        if name in columns
     ]
-    unsaid = ["sample_count IS NULL"] if "sample_count" in there else ["true"]
+    unsaid = ["sample_count IS NULL"] if "sample_count" in columns else ["true"]
     return f"({' OR '.join([*unsaid, *known])})"
 
 
-def _step_sql(there: Container[str]) -> str:
+def _step_sql(columns: Container[str]) -> str:
     """Milliseconds of a step: the mean, of which ratios are, or the median, or by a rate.
 
     That has to be of single items of a known batch: a rate of many requests at once says nothing of
     how long one takes, nor does one of tokens.
     """
-    counted = kind_sql("throughput_unit") if "throughput_unit" in there else "''"
+    counted = kind_sql("throughput_unit") if "throughput_unit" in columns else "''"
     return f"""coalesce({STEP_SQL}, CASE
         WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
         THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
 
 
-def _statistic_sql(there: Container[str]) -> str:
+def _statistic_sql(columns: Container[str]) -> str:
     """Which figure of a row its latency is."""
-    return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(there)} > 0
+    return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(columns)} > 0
         THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
 
 
@@ -341,10 +376,10 @@ def _middle(name: str) -> str:
     return f'CASE WHEN {same} THEN median("{name}") ELSE exp(avg(ln("{name}"))) END'
 
 
-def _columns(there: Container[str]) -> str:
+def _columns(columns: Container[str]) -> str:
     """Those that choosing reads; an older table may lack some."""
-    return ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in _COLUMNS)
+    return ", ".join(f'"{name}"' if name in columns else f'NULL AS "{name}"' for name in _COLUMNS)
 
 
-def _text(names: Iterable[str], there: Container[str]) -> str:
-    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names if name in there)
+def _text(names: Iterable[str], columns: Container[str]) -> str:
+    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names if name in columns)

@@ -22,7 +22,7 @@ _log = logging.getLogger("hardware_selector")
 _RAW = ("raw_results", ".")
 
 
-def opened(asked: str | PathLike[str] | None) -> Database | None:
+def opened(location: str | PathLike[str] | None) -> Database | None:
     """The store that a path names, filled from its journals; None where there is none.
 
     Without a path it is the usual one. A path that leads nowhere is said in the log, and the rules
@@ -33,40 +33,40 @@ def opened(asked: str | PathLike[str] | None) -> Database | None:
     """
     from accelbench.store.lake import store_at
 
-    if asked is None:
+    if location is None:
         database = store_at()
         if not database.there:
             name = os.environ.get(ENVIRONMENT, DEFAULT_NAME)
             _log.debug("there is no %s: nothing measured is known", name)
             return None
         return _filled(database)
-    named = validation.path("database_path", asked)
+    named = validation.path("database_path", location)
     path = Path(named or "").expanduser()
     if path.is_dir() and not (path / "accelbench-lake.json").exists():
         return _in_folder(path)
-    database = store_at(str(asked))
+    database = store_at(str(location))
     if not database.there:
-        _log.warning("There is nothing at %s: rules answer, and nothing measured.", asked)
+        _log.warning("There is nothing at %s: rules answer, and nothing measured.", location)
         return None
     return _filled(database)
 
 
-def destination(asked: str | PathLike[str] | None) -> tuple[tuple[str, ...], str]:
+def destination(location: str | PathLike[str] | None) -> tuple[tuple[str, ...], str]:
     """Words of `run` that put its results where they will be looked for; or why there are none."""
-    if asked is None:
+    if location is None:
         return (), ""
-    path = Path(asked).expanduser()
+    path = Path(location).expanduser()
     if not path.is_dir() or (path / "accelbench-lake.json").exists():
-        return ("--db", str(asked)), ""
+        return ("--db", str(location)), ""
     files = sorted(path.glob("*.duckdb"))
     if files:
-        return ("--db", str(Path(asked) / files[0].name)), ""
-    raw, found = path / _RAW[0], _result_files(path)
-    if not found or found[0].parent == raw:
-        return ("--output-dir", str(asked)), ""
-    if found[0].parent == path:
-        return ("--output-ci", str(Path(asked) / "measured.json")), ""
-    return (), f"what run measures cannot be put among the files below {asked}: use a database"
+        return ("--db", str(Path(location) / files[0].name)), ""
+    raw, result_files = path / _RAW[0], _result_files(path)
+    if not result_files or result_files[0].parent == raw:
+        return ("--output-dir", str(location)), ""
+    if result_files[0].parent == path:
+        return ("--output-ci", str(Path(location) / "measured.json")), ""
+    return (), f"what run measures cannot be put among the files below {location}: use a database"
 
 
 def _in_folder(folder: Path) -> Database | None:
@@ -87,9 +87,9 @@ def _in_folder(folder: Path) -> Database | None:
 def _result_files(folder: Path) -> list[Path]:
     """The result files of a folder; those of its raw_results before what was made of them."""
     for name in _RAW:
-        found = sorted((folder / name).glob("*.json"))
-        if found:
-            return found
+        files = sorted((folder / name).glob("*.json"))
+        if files:
+            return files
     return sorted(folder.rglob("*.json"))
 
 

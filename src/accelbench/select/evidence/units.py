@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 from accelbench.analysis.costs import items_of
 from accelbench.core.rates import kind_of_unit
+from accelbench.core.rows import Row
 from accelbench.select.evidence.cells import EvidenceCell
 
 #: What is said of a rate whose source names no unit.
@@ -16,11 +16,11 @@ ITEMS = "items"
 _LONG = 1e4
 
 
-def unit_of(row: Mapping[str, Any]) -> str:
+def unit_of(row: Row) -> str:
     """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
-    said = row.get("throughput_unit")
+    unit = row.get("throughput_unit")
     # A cell has its rates apart from its row, and without a rate nobody says its unit.
-    return items_of({**row, "throughput": 1.0}) or ITEMS if said else ITEMS
+    return items_of({**row, "throughput": 1.0}) or ITEMS if unit else ITEMS
 
 
 def counted(unit: str) -> str:

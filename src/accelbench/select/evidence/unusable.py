@@ -6,10 +6,10 @@ nobody has. What it took of memory is as good as any other's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from accelbench.core.nouns import counted as so_many
+from accelbench.core.rows import Json, number
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
@@ -20,7 +20,7 @@ _WHY = f"its times are not usable, {WHY_UNUSABLE}"
 
 def set_aside(
     candidates: Iterable[Candidate], cells: Sequence[EvidenceCell]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The unusable results of each candidate, as an answer has them."""
     return [
         _told(candidate.name, cell)
@@ -31,16 +31,16 @@ def set_aside(
 
 
 def sentences_of(
-    found: Sequence[Mapping[str, Any]], most: int | None = None, memory_mb: float | None = None
+    cases: Sequence[Json], most: int | None = None, memory_mb: float | None = None
 ) -> Iterator[str]:
     """The same in lines, with what each says of a limit of memory."""
-    for one in found[:most]:
-        yield f"Measured, and set aside: {one['text']}: {one['reason']}{_room(one, memory_mb)}."
-    if most is not None and len(found) > most:
-        yield f"{len(found) - most} more set aside: --explain."
+    for case in cases[:most]:
+        yield f"Measured, and set aside: {case['text']}: {case['reason']}{_room(case, memory_mb)}."
+    if most is not None and len(cases) > most:
+        yield f"{len(cases) - most} more set aside: --explain."
 
 
-def _told(name: str, cell: EvidenceCell) -> dict[str, Any]:
+def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
     row = cell.row
     device = "" if not cell.device or cell.device in name else f" ({cell.device})"
     way = " ".join(str(part) for part in (row.get("runtime"), cell.precision) if part)
@@ -62,8 +62,8 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     }
 
 
-def _room(one: Mapping[str, Any], limit: float | None) -> str:
-    took = one["memory_mb"]
+def _room(case: Json, limit: float | None) -> str:
+    took = number(case, "memory_mb")
     if limit is None or took is None:
         return ""
     return f"; its {rounded(took)} MB are {'above' if took > limit else 'within'} {limit:g}"

@@ -6,10 +6,10 @@ An answer in full says all that is known; a table says what tells apart two ways
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from accelbench.core.cards import cards
 from accelbench.core.protocols import RuntimeInfo
+from accelbench.core.rows import Row
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.store.duck import quoted
 
@@ -19,7 +19,7 @@ SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
 BY_FASTEST = ", each device by its fastest"
 
 
-def engine_said(row: Mapping[str, Any]) -> str:
+def engine_said(row: Row) -> str:
     """An engine with its version, where that is known."""
     engine, version = str(row.get("runtime") or ""), str(row.get("engine_version") or "")
     if not version or version.lower().startswith(engine.lower()):
@@ -27,7 +27,7 @@ def engine_said(row: Mapping[str, Any]) -> str:
     return f"{engine} ({version})"
 
 
-def way_said(row: Mapping[str, Any]) -> Iterator[str]:
+def way_said(row: Row) -> Iterator[str]:
     """A way in full, part by part."""
     yield from (str(row[name]) for name in ("device_name",) if row.get(name))
     yield from filter(None, (engine_said(row), str(row.get("precision") or "")))
@@ -37,7 +37,7 @@ def way_said(row: Mapping[str, Any]) -> Iterator[str]:
         yield threads
 
 
-def threads_said(row: Mapping[str, Any]) -> str:
+def threads_said(row: Row) -> str:
     """Of how many threads a figure is; "" where nobody says."""
     count = row.get("threads")
     return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
@@ -46,14 +46,20 @@ def threads_said(row: Mapping[str, Any]) -> str:
 def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
     """The settings in which others of its place, engine, precision and batch differ from it."""
 
-    def named(one: EvidenceCell) -> tuple[Any, ...]:
-        row = one.row
-        return one.hardware, one.device, row.get("runtime"), one.precision, row.get("batch_size")
+    def named(evidence: EvidenceCell) -> tuple[object, ...]:
+        row = evidence.row
+        return (
+            evidence.hardware,
+            evidence.device,
+            row.get("runtime"),
+            evidence.precision,
+            row.get("batch_size"),
+        )
 
-    return differing([one.row for one in among if named(one) == named(cell)])
+    return differing([other.row for other in among if named(other) == named(cell)])
 
 
-def differing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def differing(rows: Sequence[Row]) -> tuple[str, ...]:
     """The settings that are not the same in all."""
     return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
 
@@ -65,12 +71,12 @@ def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
         machines: each with the hardware whose figures are of it.
         how: which of its figures stands for a device.
     """
-    said = "; ".join(
+    parts = "; ".join(
         f"{', '.join(names) or 'nothing that is faster'} on {machine}"
         for machine, names in machines.items()
     )
     return (
-        f"These are results of {len(machines)} machines{how}: {said}. --machine answers by one of"
+        f"These are results of {len(machines)} machines{how}: {parts}. --machine answers by one of"
         " them."
     )
 
@@ -83,7 +89,9 @@ def engine_sql(runtime: str, conditions: str) -> str:
         conditions: SQL for the conditions' text.
     """
     packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
-    named = " ".join(f"WHEN {quoted(one)} THEN {quoted(name)}" for one, name in packages.items())
+    named = " ".join(
+        f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
+    )
     called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
     package = f"""replace({called}, '"', '')"""
     paths = (f"""'$.{before}"' || {package} || '"'""" for before in ("packages.", ""))

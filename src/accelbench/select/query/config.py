@@ -13,7 +13,7 @@ from copy import deepcopy
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import NoReturn, TypedDict
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, parse
@@ -35,8 +35,28 @@ _OWN = ("fallback_order", "compatibility")
 #: Of a compatibility: every family.
 ANY_FAMILY = "*"
 
+
+class PlatformEntry(TypedDict):
+    """What a configuration says of a platform for a family."""
+
+    compatible: bool
+    performance_rating: str
+
+
+class Config(TypedDict):
+    """A whole configuration: what is given over the defaults."""
+
+    selection_criteria: dict[str, dict[str, float]]
+    model_families: dict[str, dict[str, str]]
+    hardware_preferences: dict[str, dict[str, float]]
+    batch_size_thresholds: dict[str, float]
+    model_size_categories: dict[str, float]
+    fallback_order: list[str]
+    compatibility: dict[str, dict[str, PlatformEntry]]
+
+
 #: The factors are all 1: what a machine costs, and whether it is to be had, only its user knows.
-DEFAULTS: Mapping[str, Any] = {
+DEFAULTS: Config = {
     "selection_criteria": {
         "inference": {
             "latency_weight": 0.4,
@@ -73,12 +93,12 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def defaults() -> dict[str, Any]:
+def defaults() -> Config:
     """A copy of them, to be changed."""
-    return deepcopy(dict(DEFAULTS))
+    return deepcopy(DEFAULTS)
 
 
-def read(path: str | PathLike[str]) -> dict[str, Any]:
+def read(path: str | PathLike[str]) -> Config:
     """The configuration of a file over the defaults.
 
     Raises:
@@ -98,7 +118,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     return over_defaults(given, str(file))
 
 
-def over_defaults(given: Any, place: str = "the configuration") -> dict[str, Any]:
+def over_defaults(given: object, place: str = "the configuration") -> Config:
     """The defaults with what is given over them.
 
     Raises:
@@ -114,16 +134,19 @@ def over_defaults(given: Any, place: str = "the configuration") -> dict[str, Any
             part.wrong("all weights are 0")
     for family, part in whole.parts("model_families", tuple(Family)):
         part.allow(_IMPORTANCE_OF)
-        found = {name: part.word(name, IMPORTANCES) for name in part.given}
-        made["model_families"][family] |= found
+        importances = {name: part.word(name, IMPORTANCES) for name in part.given}
+        made["model_families"][family] |= importances
     for hardware, part in whole.parts("hardware_preferences"):
         part.allow(FACTORS)
         neutral = dict.fromkeys(FACTORS, 1.0)
         known = made["hardware_preferences"].setdefault(hardware, neutral)
         known |= {name: part.factor(name) for name in part.given}
-    for name in ("batch_size_thresholds", "model_size_categories"):
+    for name, bounds in (
+        ("batch_size_thresholds", made["batch_size_thresholds"]),
+        ("model_size_categories", made["model_size_categories"]),
+    ):
         if name in whole.given:
-            made[name] |= _ascending(_Part(whole.given[name], place, name), made[name])
+            bounds.update(_ascending(_Part(whole.given[name], place, name), bounds))
     if "fallback_order" in whole.given:
         made["fallback_order"] = whole.words("fallback_order")
     for family, part in whole.parts("compatibility", (*Family, ANY_FAMILY)):
@@ -139,7 +162,7 @@ def size_of(amount: float, thresholds: Mapping[str, float]) -> str:
     return SIZES[-1]
 
 
-def _compatibility(part: _Part) -> Iterable[tuple[str, dict[str, Any]]]:
+def _compatibility(part: _Part) -> Iterable[tuple[str, PlatformEntry]]:
     """Entries as the compatibility matrix has them."""
     for hardware, entry in part.parts():
         entry.allow(("compatible", "performance_rating"))
@@ -154,26 +177,26 @@ def _compatibility(part: _Part) -> Iterable[tuple[str, dict[str, Any]]]:
 
 def _ascending(part: _Part, known: Mapping[str, float]) -> dict[str, float]:
     part.allow(SIZES)
-    found = {**known, **{name: part.amount(name, above=True) for name in part.given}}
-    bounds = [found[name] for name in SIZES]
+    thresholds = {**known, **{name: part.amount(name, above=True) for name in part.given}}
+    bounds = [thresholds[name] for name in SIZES]
     if any(low >= high for low, high in pairwise(bounds)):
-        part.wrong(f"the bounds do not ascend: {', '.join(f'{one:g}' for one in bounds)}")
-    return found
+        part.wrong(f"the bounds do not ascend: {', '.join(f'{bound:g}' for bound in bounds)}")
+    return thresholds
 
 
 class _Part:
     """An object of the file that knows where it stands."""
 
-    def __init__(self, given: Any, place: str, name: str, line: int | None = None) -> None:
+    def __init__(self, given: object, place: str, name: str, line: int | None = None) -> None:
         self.place, self.name, self.line = place, name, line
         if not isinstance(given, dict):
             self.wrong("an object in braces is expected")
-        self.given: dict[str, Any] = given
+        self.given: dict[str, object] = given
         for key in given:
             if not isinstance(key, str) or not key.strip():
                 self.wrong(f"{in_quotes(key)} is no name")
 
-    def wrong(self, why: str, key: str = "", advice: str = "") -> Any:
+    def wrong(self, why: str, key: str = "", advice: str = "") -> NoReturn:
         lines = getattr(getattr(self, "given", None), "lines", {})
         line = lines.get(key) or self.line
         where = f"{self.place}, line {line}" if line else self.place
@@ -234,7 +257,7 @@ class _Part:
 
     def words(self, key: str) -> list[str]:
         value = self.given[key]
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             self.wrong("a list of names is expected", key)
         return list(dict.fromkeys(value))
 

@@ -33,4 +33,4 @@ def stored_names(
 
 def _whole(name: str) -> str:
     """A name with its owner, whatever its spelling."""
-    return "".join(one for one in name.lower() if one.isalnum() or one == "/")
+    return "".join(char for char in name.lower() if char.isalnum() or char == "/")

@@ -45,11 +45,11 @@ class ModelSize:
 def from_name(name: str) -> int | str | None:
     """What a name says of a size: a number of weights, or small, medium or large; else None."""
     text = name.lower()
-    found = _NUMBER.search(text)
-    if found:
-        return round(int(found[1] or 1) * float(found[2]) * _UNITS[found[3]])
-    said = [_WORDS[word] for word in re.split(r"[^a-z]+", text) if word in _WORDS]
-    return said[0] if said else None
+    match = _NUMBER.search(text)
+    if match:
+        return round(int(match[1] or 1) * float(match[2]) * _UNITS[match[3]])
+    sizes = [_WORDS[word] for word in re.split(r"[^a-z]+", text) if word in _WORDS]
+    return sizes[0] if sizes else None
 
 
 def known_size(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from accelbench.catalog.find import find
 from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
@@ -22,6 +22,22 @@ from accelbench.select.query.task import task_key, task_named
 SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED)}
 #: Tokens of a request: what is trained has none.
 GENERATING = columns(Part.REQUEST)
+
+
+class StoredModel(TypedDict, total=False):
+    """What the results of a model say of it; nothing of one that has none.
+
+    Attributes:
+        flops: operations of an item.
+        kin: the name of the architecture's kind, where a source has said it.
+        hardware: the platforms that it has results on.
+    """
+
+    family: str | None
+    parameters: int | None
+    flops: float | None
+    kin: str | None
+    hardware: list[str]
 
 
 @dataclass(frozen=True)
@@ -47,20 +63,20 @@ class Query:
     precisions: tuple[str, ...] = ()
     task: str | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
-    distributed: Mapping[str, Any] | None = None
+    distributed: validation.Distributed | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """What its results may be stored under."""
-        said = (self.spec.id if self.spec else "", self.model, *self.stored)
+        ids = (self.spec.id if self.spec else "", self.model, *self.stored)
         # Of any model of a family there is no name, and no result has none.
-        return tuple(dict.fromkeys(name for name in said if name)) or ("",)
+        return tuple(dict.fromkeys(name for name in ids if name)) or ("",)
 
     def takes(self, stored: str | None) -> bool:
         """Whether a result in a precision, as it is stored, is of what is asked."""
         return not self.precisions or stored in self.precisions
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the answer repeats it."""
         return {
             "model": self.model,
@@ -85,7 +101,7 @@ class RawQuery:
     batch: int
     mode: str
     task: str | None = None
-    distributed: Mapping[str, Any] | None = None
+    distributed: Mapping[str, object] | None = None
     precision: str | None = None
     shapes: Mapping[str, int] | None = None
     parameters: int | None = None
@@ -107,7 +123,7 @@ class RawQuery:
     def understood(
         self,
         names: tuple[str, ...],
-        stored: Mapping[str, Any],
+        stored: StoredModel,
         size: Callable[..., ModelSize],
         stored_precisions: Container[str] = (),
     ) -> Query:
@@ -126,10 +142,10 @@ class RawQuery:
             raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
         batch = validation.whole("batch_size", self.batch)
         spec = spec_of(self.model) if self.model else None
-        said = None if self.family in (None, "") else family_named(self.family)
-        if spec is not None and said is not None:
-            _refuse_other_family(spec, said)
-        family = said or (spec.family.value if spec else "") or stored.get("family")
+        given_family = None if self.family in (None, "") else family_named(self.family)
+        if spec is not None and given_family is not None:
+            _refuse_other_family(spec, given_family)
+        family = given_family or (spec.family.value if spec else "") or stored.get("family")
         if not family and not names:  # what was measured of it speaks for itself
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
@@ -220,15 +236,15 @@ def precision_named(
     """
     if word is None:
         return None
-    said = validation.word("precision", word, PRECISIONS).strip()
+    text = validation.word("precision", word, PRECISIONS).strip()
     try:
-        found = parse_precision(said)
+        precision = parse_precision(text)
     except UsageError:
-        theirs = next((name for name in spellings(said) if name in stored), None)
-        if theirs is None and not says_quantised(said):
+        theirs = next((name for name in spellings(text) if name in stored), None)
+        if theirs is None and not says_quantised(text):
             raise
-        return theirs or said.lower()  # w8a16
-    return found.removeprefix("amp-") if mode == Mode.TRAINING else found
+        return theirs or text.lower()  # w8a16
+    return precision.removeprefix("amp-") if mode == Mode.TRAINING else precision
 
 
 def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
@@ -242,10 +258,10 @@ def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
             f"shapes takes a mapping, not {in_quotes(given)}.", 'Use {"image_size": 224}.'
         )
     aliases = {short: long for long, short in SIZES.items()}
-    found = {}
+    shapes = {}
     for name, value in (given or {}).items():
         column = aliases.get(name, name)
         if column not in SIZES:
             raise UsageError(f"There is no size {in_quotes(name)}.", f"Sizes: {', '.join(SIZES)}.")
-        found[column] = validation.whole(column, value)
-    return found
+        shapes[column] = validation.whole(column, value)
+    return shapes

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from os import PathLike, fspath
-from typing import Any
+from typing import TypedDict
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -20,7 +20,14 @@ _LARGEST = 2**31 - 1
 _DISTRIBUTED = ("gpu_count", "max_memory_gb")
 
 
-def whole(what: str, value: Any, advice: str = "Use 1 or more.") -> int:
+class Distributed(TypedDict):
+    """Several devices for one model, and what memory each of them has."""
+
+    gpu_count: int
+    max_memory_gb: float | None
+
+
+def whole(what: str, value: object, advice: str = "Use 1 or more.") -> int:
     """A whole number of at least 1; 8.0 is one.
 
     Raises:
@@ -32,7 +39,7 @@ def whole(what: str, value: Any, advice: str = "Use 1 or more.") -> int:
     return int(number)
 
 
-def amount(what: str, value: Any, advice: str = "") -> float:
+def amount(what: str, value: object, advice: str = "") -> float:
     """A number above 0 that has an end.
 
     Raises:
@@ -49,7 +56,7 @@ def amount(what: str, value: Any, advice: str = "") -> float:
     return number
 
 
-def word(what: str, value: Any, known: Iterable[str] = (), advice: str = "") -> str:
+def word(what: str, value: object, known: Iterable[str] = (), advice: str = "") -> str:
     """A text; those that are known, or an advice, stand beside what is wrong.
 
     Raises:
@@ -61,7 +68,7 @@ def word(what: str, value: Any, known: Iterable[str] = (), advice: str = "") -> 
     raise UsageError(f"{what} takes a name, not {in_quotes(value)}.", advice or f"One of {names}.")
 
 
-def names(what: str, value: Any) -> list[str] | None:
+def names(what: str, value: object) -> list[str] | None:
     """A list of names, in one order whatever held them; None stands for all.
 
     Raises:
@@ -77,16 +84,16 @@ def names(what: str, value: Any) -> list[str] | None:
         raise UsageError(
             f"{what} takes a list of names, not {in_quotes(value)}.", 'Use ["cpu", "cuda"].'
         )
-    found = list(value)
-    for one in found:
-        if not isinstance(one, str):
+    entries = list(value)
+    for entry in entries:
+        if not isinstance(entry, str):
             raise UsageError(
-                f"{what} holds {in_quotes(one)}, which is no name.", 'Use ["cpu", "cuda"].'
+                f"{what} holds {in_quotes(entry)}, which is no name.", 'Use ["cpu", "cuda"].'
             )
-    return sorted(found) if isinstance(value, (set, frozenset)) else found
+    return sorted(entries) if isinstance(value, (set, frozenset)) else entries
 
 
-def batches(value: Any) -> list[int]:
+def batches(value: object) -> list[int]:
     """Batch sizes.
 
     Raises:
@@ -96,10 +103,10 @@ def batches(value: Any) -> list[int]:
         raise UsageError(
             f"batch_sizes takes a list of numbers, not {in_quotes(value)}.", "Use [1, 8]."
         )
-    return [whole("batch_sizes", one) for one in value]
+    return [whole("batch_sizes", batch) for batch in value]
 
 
-def distributed(given: Any) -> dict[str, Any] | None:
+def distributed(given: object) -> Distributed | None:
     """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
 
     Raises:
@@ -123,7 +130,7 @@ def distributed(given: Any) -> dict[str, Any] | None:
     }
 
 
-def path(what: str, value: Any) -> str | None:
+def path(what: str, value: object) -> str | None:
     """A path as text; None where none is given.
 
     Raises:
@@ -135,12 +142,12 @@ def path(what: str, value: Any) -> str | None:
         raise UsageError(
             f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
         )
-    said = fspath(value)
-    if not isinstance(said, str) or "\0" in said:
+    text = fspath(value)
+    if not isinstance(text, str) or "\0" in text:
         raise UsageError(
             f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
         )
-    return said
+    return text
 
 
 def _plain(number: float) -> float | int:

@@ -37,41 +37,43 @@ def no_clear_winner_between(
         return []
     first, *rest = figured
     close = [
-        one.name
-        for one in rest
-        if not _is_same(one, first)
-        and scored([*_without(figured, one), _at_its_best(one, first, known)], weights, order)
-        .ranked[0].name == one.name
+        rival.name
+        for rival in rest
+        if not _is_same(rival, first)
+        and scored([*_without(figured, rival), _at_its_best(rival, first, known)], weights, order)
+        .ranked[0].name == rival.name
     ]  # fmt: skip
     return [first.name, *close] if close else []
 
 
-def _is_same(one: ScoredCandidate, first: ScoredCandidate) -> bool:
+def _is_same(rival: ScoredCandidate, first: ScoredCandidate) -> bool:
     """Whether a device stands beside its own platform: it is one figure under two names."""
-    assert one.figure is not None
+    assert rival.figure is not None
     assert first.figure is not None
-    return one.figure.measured and one.figure.cell is first.figure.cell
+    return rival.figure.measured and rival.figure.cell is first.figure.cell
 
 
-def _without(many: Sequence[ScoredCandidate], one: ScoredCandidate) -> list[ScoredCandidate]:
-    return [other for other in many if other is not one]
+def _without(many: Sequence[ScoredCandidate], rival: ScoredCandidate) -> list[ScoredCandidate]:
+    return [other for other in many if other is not rival]
 
 
-def _at_its_best(one: ScoredCandidate, first: ScoredCandidate, known: Histories) -> ScoredCandidate:
+def _at_its_best(
+    rival: ScoredCandidate, first: ScoredCandidate, known: Histories
+) -> ScoredCandidate:
     """One with the shortest time, as against the first's, that is still believable."""
-    assert one.figure is not None
+    assert rival.figure is not None
     assert first.figure is not None
-    by = _least_ratio(one.figure, first.figure, known)
-    shorter = one.figure.latency / first.figure.latency / by
+    by = _least_ratio(rival.figure, first.figure, known)
+    shorter = rival.figure.latency / first.figure.latency / by
     figure = replace(
-        one.figure,
-        latency=one.figure.latency / shorter,
-        throughput=one.figure.throughput * shorter,
-        high=one.figure.latency / shorter,
+        rival.figure,
+        latency=rival.figure.latency / shorter,
+        throughput=rival.figure.throughput * shorter,
+        high=rival.figure.latency / shorter,
     )
     # Half the time for each item is half the price.
-    cost = None if one.cost is None else one.cost / shorter
-    return replace(one, figure=figure, cost=cost)
+    cost = None if rival.cost is None else rival.cost / shorter
+    return replace(rival, figure=figure, cost=cost)
 
 
 def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.rows import Json, Row
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.ceilings import bounded
 from accelbench.select.estimate.figures import Figure, FigureQuestion, figure, has_sizes
@@ -26,7 +27,7 @@ from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
 from accelbench.select.evidence.other_measurements import OtherMeasurement
 from accelbench.select.evidence.unusable import set_aside
 from accelbench.select.evidence.ways import told_apart_by
-from accelbench.select.query.config import size_of
+from accelbench.select.query.config import Config, size_of
 from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.certainty import no_clear_winner_between
@@ -36,7 +37,7 @@ from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scor
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
 #: Dollars per million items of a result, or None where no price is known.
-Prices = Callable[[Mapping[str, Any]], float | None]
+Prices = Callable[[Row], float | None]
 
 
 class ModelFigures(Protocol):
@@ -69,7 +70,7 @@ class AnswerBasis:
         unasked: platforms that nobody named, and that only count when named.
     """
 
-    config: Mapping[str, Any]
+    config: Config
     matrices: Matrices
     order: Encode
     prices: Prices | None = None
@@ -87,12 +88,12 @@ class Choice:
     unclear: Sequence[str]
     data_date: str | None
     matrix_source: str
-    shapes: Mapping[str, Any] = field(default_factory=dict)
-    circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    circumstances: Mapping[str, object] = field(default_factory=dict)  # of the figures there are
     otherwise: Sequence[OtherMeasurement] = ()  # what was measured, and does not answer
     inexact: Mapping[str, EvidenceCell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
-    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
     #: Where results are of several machines: each with the candidates whose figure is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -114,36 +115,36 @@ class Choice:
 
 
 def choose(
-    asked: Query,
+    query: Query,
     candidates: Sequence[Candidate],
     evidence: ModelFigures,
     ground: AnswerBasis,
     known: ModelKnowledge | None = None,
 ) -> Choice:
     """The candidates in order for a question."""
-    names = asked.names
+    names = query.names
     own = own_of(
-        asked, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
+        query, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
     )
-    about = known or known_of(asked, (*own.cells, *own.inexact))
-    importance = ground.config["model_families"].get(asked.family, {})
+    about = known or known_of(query, (*own.cells, *own.inexact))
+    importance = ground.config["model_families"].get(query.family, {})
     question = FigureQuestion(
-        asked.names[0],
-        asked.family,
-        asked.batch,
-        asked.mode,
-        asked.precisions,
+        query.names[0],
+        query.family,
+        query.batch,
+        query.mode,
+        query.precisions,
         own.sizes,
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
     )
     figures = _figures(question, candidates, own, evidence, about)
     contenders = [
-        _contender(asked, one, found, own.of(one), ground)
-        for one, found in zip(candidates, figures, strict=True)
+        _contender(query, candidate, prediction, own.of(candidate), ground)
+        for candidate, prediction in zip(candidates, figures, strict=True)
     ]
     contenders = _placed_here(contenders, ground)
-    weights = weights_of(asked, ground.config)
+    weights = weights_of(query, ground.config)
     order = scored(contenders, weights, ground.order)
     used = [candidate.figure.cell for candidate in order.ranked if candidate.figure is not None]
     measured = [
@@ -155,7 +156,7 @@ def choose(
     unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
     moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
     return Choice(
-        asked,
+        query,
         order,
         contenders,
         unclear,
@@ -163,8 +164,8 @@ def choose(
         ground.matrices.source,
         own.sizes,
         own.circumstances,
-        [said for candidate in candidates for said in own.otherwise(candidate)],
-        _inexact(asked, candidates, own),
+        [measurement for candidate in candidates for measurement in own.otherwise(candidate)],
+        _inexact(query, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
         set_aside(candidates, own.unusable),
         _machines(
@@ -181,28 +182,28 @@ def _machines(
     Nothing where there is one alone: what the same device does on two machines is not one figure,
     and a device of one beside a device of the other is no comparison of devices alone.
     """
-    found: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
+    machines: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
     for candidate in ranked:
         if candidate.figure is not None and candidate.figure.cell.machine:
-            found.setdefault(candidate.figure.cell.machine, []).append(candidate.name)
-    return dict(sorted(found.items())) if len(found) > 1 else {}
+            machines.setdefault(candidate.figure.cell.machine, []).append(candidate.name)
+    return dict(sorted(machines.items())) if len(machines) > 1 else {}
 
 
 def _inexact(
-    asked: Query, candidates: Sequence[Candidate], own: ModelEvidence
+    query: Query, candidates: Sequence[Candidate], own: ModelEvidence
 ) -> dict[str, EvidenceCell]:
     """Of each candidate the best figure that its precision keeps out, at the batch if there is one.
 
     Only where it would have been the best of the candidate: else nothing is missed.
     """
-    found = {}
+    by_name = {}
     for candidate in candidates:
-        there = own.of(candidate)
-        at_batch = [cell for cell in there.inexact if cell.batch == asked.batch]
-        counted = [cell for cell in there.cells if cell.batch == asked.batch]
-        if there.inexact and best([*(at_batch or there.inexact), *counted]).exact is False:
-            found[candidate.name] = best(at_batch or there.inexact)
-    return found
+        evidence = own.of(candidate)
+        at_batch = [cell for cell in evidence.inexact if cell.batch == query.batch]
+        counted = [cell for cell in evidence.cells if cell.batch == query.batch]
+        if evidence.inexact and best([*(at_batch or evidence.inexact), *counted]).exact is False:
+            by_name[candidate.name] = best(at_batch or evidence.inexact)
+    return by_name
 
 
 def _placed_here(
@@ -214,25 +215,25 @@ def _placed_here(
         for candidate in contenders
         if not (candidate.figure and candidate.figure.measured)
     ]
-    asked = [candidate.candidate.platform for candidate in missing if candidate.compatible]
-    if ground.present is None or not asked:
+    platforms = [candidate.candidate.platform for candidate in missing if candidate.compatible]
+    if ground.present is None or not platforms:
         return list(contenders)
-    there = ground.present(asked)
+    local_platforms = ground.present(platforms)
     return [
-        replace(candidate, present=candidate.candidate.platform in there)
+        replace(candidate, present=candidate.candidate.platform in local_platforms)
         if candidate in missing
         else candidate
         for candidate in contenders
     ]
 
 
-def weights_of(asked: Query, config: Mapping[str, Any]) -> dict[str, float]:
+def weights_of(query: Query, config: Config) -> dict[str, float]:
     """The criteria and their weights: of the mode, and as the task has it."""
-    task = TASKS.get(asked.task or "")
+    task = TASKS.get(query.task or "")
     matters = task.matters if task else {}
     return {
         (criterion := name.removesuffix("_weight")): weight * matters.get(criterion, 1.0)
-        for name, weight in config["selection_criteria"][asked.mode].items()
+        for name, weight in config["selection_criteria"][query.mode].items()
     }
 
 
@@ -250,25 +251,27 @@ def _figures(
     """
     mine = [own.of(candidate) for candidate in candidates]
     others = [
-        [] if there.cells else _peers(question, one, own.cells, evidence, known)
-        for one, there in zip(candidates, mine, strict=True)
+        [] if subset.cells else _peers(question, candidate, own.cells, evidence, known)
+        for candidate, subset in zip(candidates, mine, strict=True)
     ]
-    somewhere = [{cell.question for cell in found} for found in others if found]
+    somewhere = [{cell.question for cell in peers} for peers in others if peers]
     if len(somewhere) > 1:
         shared = set.intersection(*somewhere)
         if len(shared) >= FEWEST_FITTED:
-            others = [[cell for cell in found if cell.question in shared] for found in others]
+            others = [[cell for cell in peers if cell.question in shared] for peers in others]
     figures = [
-        figure(question, there.cells, found, known, there.failures)
-        for there, found in zip(mine, others, strict=True)
+        figure(question, subset.cells, peers, known, subset.failures)
+        for subset, peers in zip(mine, others, strict=True)
     ]
     # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
-    if not known.flops or not any(one and one.measured for one in figures):
+    if not known.flops or not any(prediction and prediction.measured for prediction in figures):
         return figures
-    if all(one is None or one.measured for one in figures):
+    if all(prediction is None or prediction.measured for prediction in figures):
         return figures
     rates = evidence.rates()
-    return [one and bounded(one, known.flops, own.cells, rates) for one in figures]
+    return [
+        prediction and bounded(prediction, known.flops, own.cells, rates) for prediction in figures
+    ]
 
 
 def _peers(
@@ -293,43 +296,45 @@ def _peers(
     every = [c for c in evidence.peers(place, known) if c.model != question.model]
     near = [cell for cell in every if is_near(cell.batch, question.batch)]
     alike = [cell for cell in near if has_sizes(cell, question.shapes)]
-    found = (one for one in (alike, near) if len(one) >= _ENOUGH_PEERS)
-    return next(found, every)
+    groups = (group for group in (alike, near) if len(group) >= _ENOUGH_PEERS)
+    return next(groups, every)
 
 
 def _contender(
-    asked: Query,
+    query: Query,
     candidate: Candidate,
-    found: Figure | None,
+    prediction: Figure | None,
     own: ModelEvidence,
     ground: AnswerBasis,
 ) -> ScoredCandidate:
     config = ground.config
-    entry = ground.matrices.entry(asked.family, candidate.platform, asked.mode)
-    importance = config["model_families"].get(asked.family, {})
+    entry = ground.matrices.entry(query.family, candidate.platform, query.mode)
+    importance = config["model_families"].get(query.family, {})
     about = RuleSubject(
-        asked.family,
-        asked.size.name,
-        size_of(asked.batch, config["batch_size_thresholds"]),
-        asked.mode,
+        query.family,
+        query.size.name,
+        size_of(query.batch, config["batch_size_thresholds"]),
+        query.mode,
         importance.get("model_size_importance", "medium"),
         importance.get("batch_size_importance", "medium"),
     )
     return ScoredCandidate(
         candidate,
-        found,
+        prediction,
         entry,
         ruled(candidate.platform, about, entry.rating),
         config["hardware_preferences"].get(candidate.platform, {}),
-        _cost(found, ground.prices),
+        _cost(prediction, ground.prices),
         runs=bool(own.others),
-        apart=() if found is None else told_apart_by(found.cell, own.cells),
-        failed=own.failed_at(asked.batch, asked.precisions),
-        failed_since=own.failed_since(found.cell) if found and found.measured else "",
+        apart=() if prediction is None else told_apart_by(prediction.cell, own.cells),
+        failed=own.failed_at(query.batch, query.precisions),
+        failed_since=own.failed_since(prediction.cell)
+        if prediction and prediction.measured
+        else "",
     )
 
 
-def _cost(found: Figure | None, prices: Prices | None) -> float | None:
-    if found is None or prices is None or found.rate is None:
+def _cost(prediction: Figure | None, prices: Prices | None) -> float | None:
+    if prediction is None or prices is None or prediction.rate is None:
         return None
-    return prices({**found.cell.row, "throughput": found.rate})
+    return prices({**prediction.cell.row, "throughput": prediction.rate})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
@@ -22,20 +21,20 @@ _TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
 _GIB = 2**30
 
 
-def advised(asked: Query, ranked: Iterable[str]) -> dict[str, Any] | None:
+def advised(query: Query, ranked: Iterable[str]) -> dict[str, object] | None:
     """What the answer says of several devices; None where one was asked for.
 
     Args:
-        asked: the question, with its distributed configuration.
+        query: the question, with its distributed configuration.
         ranked: the candidates' platforms, the first one first.
     """
-    given = asked.distributed
+    given = query.distributed
     if given is None or given["gpu_count"] < 2:
         return None
     count, gib = given["gpu_count"], given["max_memory_gb"]
     able = [name for name in dict.fromkeys(ranked) if name in DISTRIBUTES]
-    needed = _needed(asked)
-    strategy, fits, why = _strategy(asked, needed, count, gib)
+    needed = _needed(query)
+    strategy, fits, why = _strategy(query, needed, count, gib)
     return {
         "gpu_count": count,
         "max_memory_gb": gib,
@@ -48,31 +47,31 @@ def advised(asked: Query, ranked: Iterable[str]) -> dict[str, Any] | None:
     }
 
 
-def _needed(asked: Query) -> float | None:
+def _needed(query: Query) -> float | None:
     """Bytes that one device would need alone, at its share of the batch."""
-    count = asked.distributed["gpu_count"] if asked.distributed else 1
-    share = max(1, math.ceil(asked.batch / count))
-    if asked.spec is not None:
+    count = query.distributed["gpu_count"] if query.distributed else 1
+    share = max(1, math.ceil(query.batch / count))
+    if query.spec is not None:
         try:
-            found = memory_estimate_bytes(
-                asked.spec, Shapes(share), asked.precision or "fp32", asked.mode
+            estimate = memory_estimate_bytes(
+                query.spec, Shapes(share), query.precision or "fp32", query.mode
             )
         except AccelbenchError:
-            found = None
-        if found is not None:
-            return float(found)
-    parameters = asked.size.parameters
+            estimate = None
+        if estimate is not None:
+            return float(estimate)
+    parameters = query.size.parameters
     if parameters is None:
         return None
-    each = _TRAINING_BYTES if asked.mode == Mode.TRAINING else _INFERENCE_BYTES
+    each = _TRAINING_BYTES if query.mode == Mode.TRAINING else _INFERENCE_BYTES
     return float(parameters) * each
 
 
 def _strategy(
-    asked: Query, needed: float | None, count: int, gib: float | None
+    query: Query, needed: float | None, count: int, gib: float | None
 ) -> tuple[str, bool | None, str]:
     """How to part the model, whether that fits, and why."""
-    training = asked.mode == Mode.TRAINING
+    training = query.mode == Mode.TRAINING
     whole = "ddp" if training else "replicas"
     if needed is None:
         return whole, None, "how many weights the model has is not known"
@@ -84,5 +83,5 @@ def _strategy(
     parted = "fsdp" if training else "sharded"
     each = needed / count
     fits = each <= gib * _GIB
-    told = f"{mb} do not fit on one device; parted among {count} they are {each / MIB:,.0f} MB each"
-    return parted, fits, told if fits else f"{told}, which do not fit either"
+    note = f"{mb} do not fit on one device; parted among {count} they are {each / MIB:,.0f} MB each"
+    return parted, fits, note if fits else f"{note}, which do not fit either"

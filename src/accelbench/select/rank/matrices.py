@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accelbench.analysis.matrix import rating
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
-from accelbench.select.query.config import ANY_FAMILY
+from accelbench.select.query.config import ANY_FAMILY, PlatformEntry
 
 CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
 
@@ -50,40 +49,40 @@ class Matrices:
     @property
     def source(self) -> str:
         """The first that is no configuration and says anything at all."""
-        said = (layer.name for layer in self.layers if layer.entries and layer.name != CONFIG)
-        return next(said, DEFAULT)
+        names = (layer.name for layer in self.layers if layer.entries and layer.name != CONFIG)
+        return next(names, DEFAULT)
 
     def entry(self, family: str, hardware: str, mode: str) -> MatrixEntry:
         """What the first source that speaks of it says; a rating may be a later one's."""
         rated: MatrixEntry | None = None
         for layer in self.layers:
             for name in (family, ANY_FAMILY):
-                found = layer.entries.get((name, hardware, mode)) or layer.entries.get(
+                cell = layer.entries.get((name, hardware, mode)) or layer.entries.get(
                     (name, hardware, "")
                 )
-                if found is None:
+                if cell is None:
                     continue
-                if found.rating or not found.compatible:
-                    return found
-                rated = rated or found
+                if cell.rating or not cell.compatible:
+                    return cell
+                rated = rated or cell
         return rated or MatrixEntry(compatible=True, source=DEFAULT)
 
     def platforms(self) -> list[str]:
         return list(dict.fromkeys(key[1] for layer in self.layers for key in layer.entries))
 
-    def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, Any]:
+    def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, object]:
         """The whole as the documents have it, with each entry's source."""
         families = {}
         for family in Family:
             entries = {}
             for name in hardware:
-                found = self.entry(family.value, name, Mode.INFERENCE.value)
-                level = found.rating or family_rating(name, family.value)
+                entry = self.entry(family.value, name, Mode.INFERENCE.value)
+                level = entry.rating or family_rating(name, family.value)
                 entries[name] = {
-                    "compatible": found.compatible,
-                    "performance_rating": level if found.compatible else "n/a",
-                    "source": found.source,
-                    **({"reason": found.reason} if found.reason else {}),
+                    "compatible": entry.compatible,
+                    "performance_rating": level if entry.compatible else "n/a",
+                    "source": entry.source,
+                    **({"reason": entry.reason} if entry.reason else {}),
                 }
             families[family.value] = {"hardware_compatibility": entries}
         return {
@@ -100,20 +99,20 @@ def of_results(tried: Iterable[Tried]) -> MatrixLayer:
     It does not where the platform itself refused all that was tried. A platform that was missing,
     or a full disk, says nothing.
     """
-    found: dict[tuple[str, str, str], MatrixEntry] = {}
-    for one in tried:
-        key = (one.family, one.hardware, one.mode)
-        said = f"{one.through} of {one.models} models went through"
-        if one.through:
-            speed = 1.0 if one.hardware == "cpu" else one.speed
-            level = None if speed is None else str(rating(speed, one.best))
-            found[key] = MatrixEntry(True, level, said, DATABASE)
-        elif one.refused:
-            found[key] = MatrixEntry(False, None, f"{said}: {one.reason}", DATABASE)
-    return MatrixLayer(DATABASE, found)
+    entries: dict[tuple[str, str, str], MatrixEntry] = {}
+    for outcome in tried:
+        key = (outcome.family, outcome.hardware, outcome.mode)
+        reason = f"{outcome.through} of {outcome.models} models went through"
+        if outcome.through:
+            speed = 1.0 if outcome.hardware == "cpu" else outcome.speed
+            level = None if speed is None else str(rating(speed, outcome.best))
+            entries[key] = MatrixEntry(True, level, reason, DATABASE)
+        elif outcome.refused:
+            entries[key] = MatrixEntry(False, None, f"{reason}: {outcome.reason}", DATABASE)
+    return MatrixLayer(DATABASE, entries)
 
 
-def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> MatrixLayer:
+def of_config(compatibility: Mapping[str, Mapping[str, PlatformEntry]]) -> MatrixLayer:
     """Entries of the configuration: how hardware of one's own comes in."""
     return MatrixLayer(
         CONFIG,

@@ -72,8 +72,8 @@ def of_markdown(
         known: platforms beside the documents', as plugins and a configuration bring them.
         named: it was named for its matrix. Of another page nothing but platforms is believed.
     """
-    spelt = {_plain(one): one for one in (*known, *HARDWARE)}
-    found: dict[tuple[str, str, str], MatrixEntry] = {}
+    spelt = {_plain(platform): platform for platform in (*known, *HARDWARE)}
+    entries: dict[tuple[str, str, str], MatrixEntry] = {}
     for table in _tables(text):
         for column in _columns(table):
             platforms = _platforms(column.heading, spelt)
@@ -83,8 +83,8 @@ def of_markdown(
                 for family, cell in column.cells:
                     entry = _entry(cell, name)
                     if entry:
-                        found.setdefault((family, hardware, ""), entry)
-    return MatrixLayer(name, found)
+                        entries.setdefault((family, hardware, ""), entry)
+    return MatrixLayer(name, entries)
 
 
 def _tables(text: str) -> Iterator[list[list[str]]]:
@@ -139,12 +139,12 @@ def _platforms(heading: str, spelt: dict[str, str]) -> list[str]:
         return [spelt[_plain(text)]]
     outside = re.sub(r"\(.*?\)", " ", text)
     for known in (spelt, _MAKERS):
-        for said in (outside, text):
-            parts = re.split(r"[/,&+]|\band\b", said)
+        for phrase in (outside, text):
+            parts = re.split(r"[/,&+]|\band\b", phrase)
             firsts = (next((known[w] for w in _words(part) if w in known), "") for part in parts)
-            found = list(dict.fromkeys(filter(None, firsts)))
-            if found:
-                return found
+            platforms = list(dict.fromkeys(filter(None, firsts)))
+            if platforms:
+                return platforms
     return []
 
 
@@ -163,9 +163,9 @@ def _own_name(heading: str) -> str:
 
 def _is_levels(column: _Column) -> bool:
     """Whether every cell is a level, or says nothing, and one at least is a level."""
-    said = [_bare(cell) for _, cell in column.cells]
-    levels = [word for word in said if _LEVEL.fullmatch(word)]
-    return bool(levels) and all(word in _SILENT or _LEVEL.fullmatch(word) for word in said)
+    words = [_bare(cell) for _, cell in column.cells]
+    levels = [word for word in words if _LEVEL.fullmatch(word)]
+    return bool(levels) and all(word in _SILENT or _LEVEL.fullmatch(word) for word in words)
 
 
 def _bare(cell: str) -> str:

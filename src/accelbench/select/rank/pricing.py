@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row, number
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
-Row = Mapping[str, Any]
 #: What a million items of a result cost, or None where no price is known.
 PerMillion = Callable[[Row], float | None]
 
@@ -70,7 +70,7 @@ class FilePrices:
     def __call__(self, row: Row) -> float | None:
         from accelbench.analysis.sides import PER_MILLION
 
-        return self._priced(row).get(PER_MILLION)
+        return number(self._priced(row), PER_MILLION)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         """Which prices were used, and what has none."""
@@ -78,7 +78,7 @@ class FilePrices:
 
         return cost_notes([self._priced(row) for row in rows], self._prices)
 
-    def _priced(self, row: Row) -> dict[str, Any]:
+    def _priced(self, row: Row) -> dict[str, object]:
         from accelbench.analysis.costs import cost_of
 
         # What a selector reads was answered: of the rest there is no figure.
@@ -101,21 +101,21 @@ class CallerPrices:
         self._per_million = per_million
 
     def __call__(self, row: Row) -> float | None:
-        found = self._per_million(row)
-        if found is None:
+        cost = self._per_million(row)
+        if cost is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, (int, float)) or not _is_cost(found):
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not _is_cost(cost):
             raise UsageError(
-                f"prices gave {in_quotes(found)} for a million items.",
+                f"prices gave {in_quotes(cost)} for a million items.",
                 "A cost is a number above 0, or None where no price is known.",
             )
-        return float(found)
+        return float(cost)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         """What has no price."""
         bare = [_place(row) for row in rows if self(row) is None]
-        said = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
-        return ["Priced by the caller's own function.", *said]
+        sentences = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
+        return ["Priced by the caller's own function.", *sentences]
 
 
 def sign(costs: Costs | None) -> str:
@@ -137,5 +137,6 @@ def _machines(database: Database) -> dict[str, Machine]:
 
     _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
     return {
-        str(run): machine_of(str(run), json.loads(said) if said else None) for run, said in rows
+        str(run): machine_of(str(run), json.loads(environment) if environment else None)
+        for run, environment in rows
     }

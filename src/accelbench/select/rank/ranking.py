@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from accelbench.catalog.find import every_model
 from accelbench.core.model import ModelSpec
+from accelbench.core.rows import Json, number, text
 
 #: The catalogue's tasks, and kinds of models, that the documents' tasks stand for.
 _TASKS: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +44,7 @@ def _spec(model: str) -> ModelSpec | None:
     return next((spec for spec in every_model() if spec.id == model), None)
 
 
-def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
     """Models by what their best hardware does in a second; those without a figure come last.
 
     Tokens and images cannot be held against each other: models are in order within what is
@@ -53,12 +53,12 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     Args:
         answers: an answer of `select_hardware` for each model.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, object]] = []
     for name, answer in answers.items():
         first = answer.get("primary_recommendation")
-        scores = (answer.get("all_scores") or {}).get(first, {}) if first else {}
-        said = scores.get("predictions", {})
-        found.append(
+        scores = _part(_part(answer, "all_scores"), str(first)) if first else {}
+        predictions = _part(scores, "predictions")
+        entries.append(
             {
                 "model": name,
                 "hardware": first,
@@ -66,20 +66,26 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "runtime": scores.get("runtime"),
                 "precision": scores.get("precision"),
                 "basis": scores.get("basis"),
-                "latency": said.get("latency"),
-                "throughput": said.get("throughput"),
-                "throughput_unit": said.get("throughput_unit"),
+                "latency": predictions.get("latency"),
+                "throughput": predictions.get("throughput"),
+                "throughput_unit": predictions.get("throughput_unit"),
             }
         )
-    units = Counter(_unit(one) for one in found if one["throughput"] is not None)
+    units = Counter(_unit(entry) for entry in entries if entry["throughput"] is not None)
 
-    def place(one: Mapping[str, Any]) -> tuple[Any, ...]:
-        rate, unit = one["throughput"], _unit(one)
-        measured = one["basis"] == "measured"
-        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), one["model"]
+    def place(entry: Json) -> tuple[bool, int, str, bool, float, str]:
+        rate, unit = number(entry, "throughput"), _unit(entry)
+        measured = entry["basis"] == "measured"
+        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), text(entry, "model")
 
-    return sorted(found, key=place)
+    return sorted(entries, key=place)
 
 
-def _unit(one: Mapping[str, Any]) -> str:
-    return str(one["throughput_unit"] or "")
+def _part(answer: Json, name: str) -> Json:
+    """What an answer, or a part of it, holds under a name; nothing where it holds none."""
+    part = answer.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _unit(entry: Json) -> str:
+    return text(entry, "throughput_unit")

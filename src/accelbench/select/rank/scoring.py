@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.estimate.platform_rules import RuleAnswer
@@ -114,18 +113,16 @@ def scored(
     # A million tokens and a million images have no price in common.
     kinds = {counted(candidate.figure.unit) for candidate in figured if candidate.figure}
     by_cost = len(kinds) == 1 and all(candidate.cost for candidate in figured)
-    rated = [
-        replace(candidate, **_score(candidate, figured, used, by_cost)) for candidate in figured
-    ]
+    rated = [_rated(candidate, figured, used, by_cost) for candidate in figured]
     ruled = [
         replace(candidate, score=_by_rules(candidate.ruled.points) * _factor(candidate, FACTORS))
         for candidate in able
         if candidate.figure is None
     ]
 
-    def place(one: ScoredCandidate) -> tuple[Any, ...]:
-        score, equals = -_rounded(one.score), order(one.candidate.platform)
-        return *one.standing, score, equals, one.name
+    def place(candidate: ScoredCandidate) -> tuple[bool, bool, bool, float, float, str]:
+        score, equals = -_rounded(candidate.score), order(candidate.candidate.platform)
+        return *candidate.standing, score, equals, candidate.name
 
     return Scored(tuple(sorted((*rated, *ruled), key=place)), used, left_out, by_cost)
 
@@ -158,15 +155,16 @@ def _usable(
     return {name: weight / total for name, weight in kept.items()}, left_out
 
 
-def _score(
-    one: ScoredCandidate,
+def _rated(
+    candidate: ScoredCandidate,
     figured: Sequence[ScoredCandidate],
     weights: Mapping[str, float],
     by_cost: bool,
-) -> dict[str, Any]:
+) -> ScoredCandidate:
+    """A candidate with its score, and what that is made of."""
     criteria = {}
     for name in weights:
-        mine = _amount(one, name)
+        mine = _amount(candidate, name)
         assert mine is not None
         if name in ("compatibility", "convergence"):
             criteria[name] = mine
@@ -175,18 +173,18 @@ def _score(
             criteria[name] = mine / best
     total = math.fsum(weights[name] * value for name, value in criteria.items())
     if not by_cost:
-        return {"score": total * _factor(one, FACTORS), "criteria": criteria}
+        return replace(candidate, score=total * _factor(candidate, FACTORS), criteria=criteria)
     costs = [_cost(other) for other in figured]
-    criteria["cost"] = min(costs) / _cost(one)
-    rest = _factor(one, [name for name in FACTORS if name != "cost_factor"])
-    return {"score": total * criteria["cost"] * rest, "criteria": criteria}
+    criteria["cost"] = min(costs) / _cost(candidate)
+    rest = _factor(candidate, [name for name in FACTORS if name != "cost_factor"])
+    return replace(candidate, score=total * criteria["cost"] * rest, criteria=criteria)
 
 
-def _amount(one: ScoredCandidate, criterion: str) -> float | None:
+def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
     """A criterion's amount, the more the better; None where it is not known."""
-    figure = one.figure
+    figure = candidate.figure
     assert figure is not None
-    slower = _slower(one)
+    slower = _slower(candidate)
     if criterion == "latency":
         return 1.0 / (figure.latency * slower)
     if criterion == "throughput":
@@ -196,18 +194,18 @@ def _amount(one: ScoredCandidate, criterion: str) -> float | None:
         return 1.0 / memory if memory else None
     if criterion == "convergence":
         return _convergence(figure)
-    return COMPATIBILITY[one.rating]
+    return COMPATIBILITY[candidate.rating]
 
 
-def _slower(one: ScoredCandidate) -> float:
+def _slower(candidate: ScoredCandidate) -> float:
     """How many times as long a step may take as its figure says, where that is to count."""
-    assert one.figure is not None
-    return one.figure.high / one.figure.latency if one.cautious else 1.0
+    assert candidate.figure is not None
+    return candidate.figure.high / candidate.figure.latency if candidate.cautious else 1.0
 
 
-def _cost(one: ScoredCandidate) -> float:
-    assert one.cost is not None
-    return one.cost * _slower(one)
+def _cost(candidate: ScoredCandidate) -> float:
+    assert candidate.cost is not None
+    return candidate.cost * _slower(candidate)
 
 
 def _convergence(figure: Figure) -> float | None:
@@ -217,8 +215,8 @@ def _convergence(figure: Figure) -> float | None:
     return 1.0 if figure.cell.precision in _CONVERGES else None
 
 
-def _factor(one: ScoredCandidate, names: Sequence[str]) -> float:
-    return math.prod(max(one.factors.get(name, 1.0), 0.0) for name in names)
+def _factor(candidate: ScoredCandidate, names: Sequence[str]) -> float:
+    return math.prod(max(candidate.factors.get(name, 1.0), 0.0) for name in names)
 
 
 def _by_rules(points: float) -> float:

@@ -205,12 +205,12 @@ def placed(
     target: torch._ops.OpOverload, args: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments by place wherever torch's schema has places: its names need not be ours."""
-    found, rest = [*args], dict(named)
+    positional, rest = [*args], dict(named)
     for argument in target._schema.arguments[len(args) :]:
         if argument.kwarg_only or not rest:
             break
-        found.append(rest.pop(argument.name, argument.default_value))
-    return tuple(found), rest
+        positional.append(rest.pop(argument.name, argument.default_value))
+    return tuple(positional), rest
 
 
 def cast(result: Any, expected: Any) -> Any:

@@ -27,8 +27,8 @@ def _t(x: Array) -> Array:
 
 
 @op("transpose.int")
-def _transpose(x: Array, one: int, other: int) -> Array:
-    return jnp.swapaxes(x, one, other)
+def _transpose(x: Array, axis: int, other: int) -> Array:
+    return jnp.swapaxes(x, axis, other)
 
 
 @op("expand.default")

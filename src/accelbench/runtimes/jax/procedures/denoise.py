@@ -33,7 +33,7 @@ class Denoise:
         self._opened = opened
         self._example = example
         device = opened.model.device
-        self._times = [tuple(jax.device_put(n, device) for n in one) for one in _times(schedule)]
+        self._times = [tuple(jax.device_put(n, device) for n in step) for step in _times(schedule)]
 
     def _made(self) -> tuple[Program, Lowered]:
         model = self._opened.model
@@ -81,9 +81,9 @@ def _times(schedule: Schedule) -> list[tuple[Any, Any, Any]]:
 
     DDIM's step is a sum of the two, each times a number: what it makes of a bare one.
     """
-    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
+    unit, none = np.ones(1, np.float32), np.zeros(1, np.float32)
     return [
-        (np.int32(time), schedule.step(none, time, one)[0], schedule.step(one, time, none)[0])
+        (np.int32(time), schedule.step(none, time, unit)[0], schedule.step(unit, time, none)[0])
         for time in schedule.times
     ]
 

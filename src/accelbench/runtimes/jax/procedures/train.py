@@ -56,9 +56,9 @@ class Train:
 
     def _made(self) -> tuple[Program, Lowered]:
         programs, key = self._opened.programs, ("train", self._optimizer, self._example.key)
-        found = programs.known((*key, True))
-        if found is not None and not found[1].draws:
-            return found  # without dropout it is the same
+        entry = programs.known((*key, True))
+        if entry is not None and not entry[1].draws:
+            return entry  # without dropout it is the same
         return programs.get(
             (*key, self._drops),
             self._lowered,
@@ -105,7 +105,7 @@ class Train:
             device = self._opened.model.device
             self._state = start(self._optimizer, self._parted(low)[0], device)
             # Copies: a step writes over them, and the next start needs the first ones.
-            self._buffers = {name: jnp.copy(one) for name, one in low.buffers.items()}
+            self._buffers = {name: jnp.copy(buffer) for name, buffer in low.buffers.items()}
         return self._state, self._buffers
 
     def _parted(self, low: Lowered) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -135,7 +135,7 @@ class Train:
 
     def outputs(self, inputs: Inputs) -> dict[str, jax.Array]:
         """A forward pass in evaluation mode, as the weights are now; a program of its own."""
-        given = {name: one for name, one in inputs.items() if name not in self._labels}
+        given = {name: array for name, array in inputs.items() if name not in self._labels}
         kept = {name for name, _ in self._opened.model.module.named_buffers()}
         return self._evaluation(given, {n: b for n, b in self._buffers.items() if n in kept})
 

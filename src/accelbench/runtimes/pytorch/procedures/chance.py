@@ -57,7 +57,7 @@ def dropped_nothing(module: torch.nn.Module) -> Iterator[None]:
 def _owners(module: torch.nn.Module) -> list[Any]:
     """The modules and their configs, each once."""
     modules = list(module.modules())
-    configs = [c for one in modules if (c := getattr(one, "config", None)) is not None]
+    configs = [c for part in modules if (c := getattr(part, "config", None)) is not None]
     # Diffusers' configs are frozen mappings, which nothing is read from after building.
     plain = {id(c): c for c in configs if hasattr(c, "__dict__") and not isinstance(c, Mapping)}
     return [*modules, *plain.values()]

@@ -81,8 +81,8 @@ class Denoise:
         batch = sample.shape[0]
         rest = {k: v for k, v in inputs.items() if k not in ("sample", "timestep")}
         for time, on_device in self._times[:passes]:
-            found = self._opened.run(sample=sample, timestep=on_device.expand(batch), **rest)
-            sample = self._scheduler.step(found.sample, time, sample, return_dict=False)[0]
+            output = self._opened.run(sample=sample, timestep=on_device.expand(batch), **rest)
+            sample = self._scheduler.step(output.sample, time, sample, return_dict=False)[0]
         return sample
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:

@@ -50,8 +50,8 @@ class RagAnswer:
         return Request(self._network.generator, self._makes.kind, read, new_tokens)
 
     def step(self, inputs: Inputs) -> GeneratedAnswer:
-        found = self._network.retrieve(self._network.embed(**inputs))
-        request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
+        hits = self._network.retrieve(self._network.embed(**inputs))
+        request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
         logits = some(request.prefill())
         return GeneratedAnswer(write(request), logits)
 
@@ -59,9 +59,9 @@ class RagAnswer:
         self._stamps.start()
         embedding = self._network.embed(**inputs)
         mark("embed")
-        found = self._network.retrieve(embedding)
+        hits = self._network.retrieve(embedding)
         mark("retrieve")
-        request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
+        request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
         request.prefill()
         self._stamps.token()
         tokens = write(request, self._stamps.token)
@@ -69,11 +69,11 @@ class RagAnswer:
         return tokens
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
-        found = self._network.retrieve(self._network.embed(**inputs))
-        read = self._network.prompt(found, **inputs)
+        hits = self._network.retrieve(self._network.embed(**inputs))
+        read = self._network.prompt(hits, **inputs)
         request = self._reader(read, min(self._new_tokens, SHORT_TOKENS))
         logits = request.prefill()
-        return {"scores": found.scores, "logits": logits, "tokens": write(request)}
+        return {"scores": hits.scores, "logits": logits, "tokens": write(request)}
 
     def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()
