@@ -1,13 +1,15 @@
 """Traces of cases: taken once by torch, kept on disk, and read without it.
 
-A trace is of a model's config at sizes, a batch of one. Where torch is missing and no trace is
-kept, the analytic cost stands in for it: operations and bytes, not told apart by operator.
+A trace is of a model's config at sizes, a batch of one. `catalogue_traces.json` has those of the
+catalogue at its default sizes (`predict.trace_catalogue` writes it). Where torch is missing and no
+trace is kept, the analytic cost stands in: operations and bytes, not told apart by operator.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from accelbench.catalog.cost import cost, parts
@@ -25,6 +27,7 @@ from accelbench.store.folders import default_folder
 
 #: Raised whenever what a trace notes changes: kept ones are taken anew.
 TRACE_VERSION = 1
+CATALOGUE_FILE = Path(__file__).with_name("catalogue_traces.json")
 _FP32_BYTES = 4
 
 
@@ -56,10 +59,9 @@ class Traces:
         return self._known[key]
 
     def _read_or_take(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
-        name = digest({
-            "v": TRACE_VERSION, "config": spec.config_digest, "model": spec.id,
-            "sizes": sizes_of(shapes),
-        })  # fmt: skip
+        name = trace_name(spec, shapes)
+        if (known := _of_catalogue().get(name)) is not None:
+            return known
         path = self._folder / f"{name}.json"
         kept = _read(path)
         if kept is not None:
@@ -70,6 +72,21 @@ class Traces:
         taken = _taken(spec, shapes)
         _keep(path, taken)
         return taken
+
+
+def trace_name(spec: ModelSpec, shapes: Shapes) -> str:
+    """What a trace is kept by: everything that it depends on."""
+    about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
+    return digest({**about, "sizes": sizes_of(shapes)})
+
+
+@cache
+def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
+    content = loads(CATALOGUE_FILE.read_text(encoding="utf-8"))
+    return {
+        name: {part: PassTrace.from_dict(entry) for part, entry in passes.items()}
+        for name, passes in content.items()
+    }
 
 
 def _taken(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
