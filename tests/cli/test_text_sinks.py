@@ -100,6 +100,9 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "predict": (
         ("predict", NAMES[0]),
+        ("predict", "bert-tiny", "--db", "DB"),
+        ("predict", "bert-tiny", "--hardware", NAMES[1], "--db", "DB"),
+        ("predict", "--evaluate", "--db", "DB"),
         ("predict", "--evaluate", "--train", NAMES[0], "--test", NAMES[1]),
     ),
     "check": (

@@ -65,13 +65,22 @@ class Count:
         return max(self.live_bytes, default=0)
 
 
-def count_forward(module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> Count:
+def count_forward(
+    module: torch.nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    counter_class: type[Counter] | None = None,
+) -> Count:
     """Count `module(**inputs)`; module and inputs are on the meta device.
+
+    Args:
+        module: what is run.
+        inputs: what it takes.
+        counter_class: what counts, where more is wanted of each operation than its cost.
 
     Raises:
         UnknownOperationError: name it in one of the tables of `rules`.
     """
-    counter = Counter(module, inputs.values())
+    counter = (counter_class or Counter)(module, inputs.values())
     # inference_mode would show composite operations whole: no_grad has them in parts.
     with torch.no_grad(), counter.counting():
         result = module(**inputs)

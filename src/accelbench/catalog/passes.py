@@ -52,11 +52,20 @@ def inputs_on_meta(spec: ModelSpec, shapes: Shapes, half: bool, mode: str) -> Te
 
 
 class Passes:
-    """A model in shapes alone, ready to be counted at any sizes."""
+    """A model in shapes alone, ready to be counted at any sizes.
 
-    def __init__(self, spec: ModelSpec, half: bool = False) -> None:
+    Args:
+        spec: the model.
+        half: whether its weights are of 16 bits.
+        counter_class: what counts, where more is wanted of each operation than its cost.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, half: bool = False, counter_class: type[Counter] = Counter
+    ) -> None:
         self._spec = spec
         self._half = half
+        self._counter_class = counter_class
         module = skeleton(spec)
         self.module = module.bfloat16() if half else module
 
@@ -67,7 +76,7 @@ class Passes:
 
     def forward(self, shapes: Shapes) -> Count:
         """One forward pass."""
-        return count_forward(self.module, self._fed(shapes))
+        return count_forward(self.module, self._fed(shapes), self._counter_class)
 
     def _fed(self, shapes: Shapes, mode: str = Mode.INFERENCE) -> Tensors:
         return inputs_on_meta(self._spec, shapes, self._half, mode)
@@ -76,7 +85,7 @@ class Passes:
         """The prefill of a request, and its first decode steps one by one."""
         fed = self._fed(shapes)
         request = _Request(self._spec, self.module, fed)
-        counter = Counter(self.module, fed.values())
+        counter = self._counter_class(self.module, fed.values())
         with torch.no_grad():
             with counter.counting():
                 request.prefill()

@@ -2,31 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
 from accelbench.cli.display.tables import print_json
 from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.text_output import deliver
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import words
+from accelbench.exchange.writing import refuse_taken
+
+if TYPE_CHECKING:
+    from accelbench.cli.services.predicting import Predicting
+    from accelbench.predict.questions import PredictionQuestion
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_FIGURES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
-
 
 @app.command(cls=SpacedLists)
+@with_size_options
 def predict(
-    model: list[str] | None = typer.Argument(None, hidden=True),
+    models: list[str] = typer.Argument(
+        None, metavar="MODEL", help="Names, aliases or hub ids.", show_default=False
+    ),
+    # -- the question
+    hardware: list[str] = typer.Option(
+        [],
+        "--hardware",
+        help="Platforms, or cuda:NAME; those that were measured by default.",
+    ),
+    framework: list[str] = typer.Option(
+        [], "--framework", "--runtime", help="Runtimes; those that were measured by default."
+    ),
+    batch_sizes: list[str] = typer.Option(
+        [],
+        "--batch-sizes",
+        "--batch-size",
+        help="Items in one step, 1 by default; 1..256 are the powers of two.",
+    ),
+    sizes: Sizes = OPTIONS,
+    precision: list[str] = typer.Option(
+        [], "--precision", help="Those that were measured by default."
+    ),
+    mode: str = typer.Option("inference", "--mode", help="inference or training."),
+    matrix: bool = typer.Option(
+        False,
+        "--matrix",
+        "--generate-matrix",
+        help="Every model of the catalogue, or those named, at batch 1, 8, 32 and 128.",
+    ),
+    # -- what it rests on
+    db: Path | None = typer.Option(
+        None, "--db", help="Database to learn from; else $ACCELBENCH_DB, else accelbench.duckdb."
+    ),
+    retrain: bool = typer.Option(
+        False, "--retrain", help="Learn anew, also where no measurement came since."
+    ),
+    suggest_anchors: int | None = typer.Option(
+        None,
+        "--suggest-anchors",
+        metavar="K",
+        min=1,
+        help="Instead: which K cases to measure first, as commands.",
+    ),
+    # -- how good it is
     evaluate: bool = typer.Option(
-        False, "--evaluate", help="Train on one table, predict another and score the predictions."
+        False,
+        "--evaluate",
+        help="Score predictions: of the database's models, each from the others; or of tables.",
     ),
     train: list[str] = typer.Option(
-        [], "--train", metavar="FILE", help="Parquet in the tidy schema to learn from."
+        [],
+        "--train",
+        metavar="FILE",
+        help="For --evaluate: Parquet in the tidy schema to learn from.",
     ),
     test: Path | None = typer.Option(
         None, "--test", metavar="FILE", help="Parquet in the tidy schema to predict."
@@ -38,52 +94,126 @@ def predict(
         0, "--anchors", metavar="K", help="Take K measurements of each hardware to calibrate."
     ),
     target: str = typer.Option("latency", "--target", help="latency or memory."),
+    # -- what is shown
+    output: Path | None = typer.Option(
+        None,
+        "--output",
+        "--output-file",
+        "-o",
+        help="Write the JSON document to this file; one that exists is refused.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    model_name: list[str] = typer.Option([], "--model", hidden=True),
 ) -> None:
-    """Say how well figures that nobody measured are predicted: --evaluate, on two tables.
+    """Predict latency, throughput and memory of what nobody has measured.
 
-    mdape and mape are the median and mean error in percent, within25 the share that is off by less
-    than 25 %, coverage90 the share inside the 90 % interval.
+    Predictions are learned from the database's measurements, and from vendors' peaks where there
+    are none. Each has an interval that nine of ten are meant to lie in, and says what it rests on.
+
+    With --evaluate, mdape and mape are the median and mean error in percent, within25 the share
+    that is off by less than 25 %, coverage90 the share inside the 90 % interval.
     """
-    if model or not evaluate:
-        raise UsageError(
-            "Predicting single models is not possible yet.",
-            "Score predictions with --evaluate --train FILE --test FILE.",
-        )
+    refuse_taken(output)
+    if train or test is not None:
+        _evaluate_tables(words(train), test, graph_features, anchors, target, as_json=as_json)
+        return
+    from accelbench.cli.services.predicting import MATRIX_BATCHES, batches_of, question_of
+    from accelbench.cli.services.predicting import Predicting as Service
+
+    named = [*words(models), *words(model_name)]
+    if not (named or matrix or evaluate or retrain or suggest_anchors):
+        raise UsageError("No model is named.", "Name one, or take --matrix for all of them.")
+    batches = batches_of(batch_sizes, MATRIX_BATCHES if matrix else (1,))
+    question = question_of(
+        named, batches, sizes_of(sizes), hardware, framework, precision, mode.lower()
+    )
+    predicting = Service(db, train=retrain, hear=lambda line: print_line(line, sys.stderr))
+    if evaluate:
+        _evaluate_own(predicting, as_json=as_json)
+    elif suggest_anchors:
+        _suggest(predicting, question, suggest_anchors, as_json=as_json)
+    elif named or matrix:
+        _predict(predicting, question, output, as_json=as_json, matrix=matrix)
+    else:
+        count = len(predicting.predictors.stored.cases)
+        print_line(f"Learned from {count:,} measured cases.")
+
+
+def _predict(
+    predicting: Predicting,
+    question: PredictionQuestion,
+    output: Path | None,
+    *,
+    as_json: bool,
+    matrix: bool,
+) -> None:
+    from accelbench.cli.display.predictions import show_answer
+
+    answer = predicting.answer(question)
+    if output is not None:
+        deliver(json.dumps(answer.to_dict(), indent=1, allow_nan=False) + "\n", output)
+    elif as_json or matrix:
+        print_json(answer.to_dict())
+    else:
+        show_answer(answer)
+
+
+def _suggest(
+    predicting: Predicting, question: PredictionQuestion, number: int, *, as_json: bool
+) -> None:
+    from accelbench.cli.display.predictions import show_plan
+
+    plan = predicting.plan(question, number)
+    if as_json:
+        commands = [
+            {"command": entry.command, "deviation_after": entry.deviation}
+            for entry in plan.measurements
+        ]
+        print_json({"deviation_before": plan.before, "measurements": commands})
+    else:
+        show_plan(plan)
+
+
+def _evaluate_own(predicting: Predicting, *, as_json: bool) -> None:
+    from accelbench.cli.display.predictions import show_notes, show_scores
+    from accelbench.predict.own_evaluation import evaluate_own
+
+    scores = evaluate_own(predicting.predictors.of)
+    if as_json:
+        print_json(scores)
+        return
+    for target, entry in scores.items():
+        if not entry["n"]:
+            print_line(f"{target}: nothing was measured")
+            continue
+        show_scores(target, {"every unseen model": entry, **entry["per_engine"]})
+    show_notes(predicting.notes)
+
+
+def _evaluate_tables(
+    train: Sequence[str],
+    test: Path | None,
+    graph_features: Path | None,
+    anchors: int,
+    target: str,
+    *,
+    as_json: bool,
+) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
+    from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.evaluation import EvaluationRequest
     from accelbench.predict.evaluation import evaluate as scored
 
-    paths = tuple(Path(word) for word in words(train))
-    evaluation = scored(EvaluationRequest(paths, test, graph_features, anchors, target))
+    paths = tuple(Path(word) for word in train)
+    scores = scored(EvaluationRequest(paths, test, graph_features, anchors, target))
     if as_json:
-        print_json(evaluation)
-    else:
-        _print_scores(evaluation)
-
-
-def _print_scores(evaluation: Mapping[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console
-    from accelbench.core.visible import visible
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(evaluation["target"], overflow="fold")
-    for name in _FIGURES:
-        table.add_column(name, justify="right", no_wrap=True)
-    rows = {"overall": evaluation, **evaluation["per_hardware"], **evaluation["per_basis"]}
-    for name, scores in rows.items():
-        table.add_row(Text(visible(name)), *(_spelled(scores[figure]) for figure in _FIGURES))
-    console().print(table)
-    for kind, method in evaluation["methods"].items():
+        print_json(scores)
+        return
+    show_scores(
+        scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
+    )
+    for kind, method in scores["methods"].items():
         print_line(f"{kind}: {method}")
-    for note in evaluation["notes"]:
-        print_line(f"note: {note}")
-    print_line(f"{evaluation['seconds']:.1f} s")
-
-
-def _spelled(figure: float | None) -> str:
-    return "n/a" if figure is None else f"{figure:,}"
+    show_notes(scores["notes"])
+    print_line(f"{scores['seconds']:.1f} s")

@@ -1,0 +1,112 @@
+"""Predictions, plans and scores of predictors as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.display.terminal import print_line
+from accelbench.core.axes import AXES
+from accelbench.core.visible import visible
+
+if TYPE_CHECKING:
+    from accelbench.cli.services.predicting import MeasurementPlan
+    from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
+
+SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
+
+
+def show_answer(answer: PredictionAnswer) -> None:
+    """Every prediction with its interval and basis; what was measured beside it."""
+    from rich.text import Text
+
+    from accelbench.cli.display.console import console
+
+    several = len({entry["model"] for entry in answer.figures}) > 1
+    measured = any(entry["measured_latency_ms"] for entry in answer.figures)
+    table = _table(
+        (["model"] if several else []) + ["configuration", "batch"],
+        ["ms", "90 % interval", "items/s", "peak MB"] + (["measured ms"] if measured else []),
+        ["rests on"],
+    )
+    for entry in answer.figures:
+        cells = [visible(entry["model"])] if several else []
+        cells += [_place(entry), f"{entry['batch_size']:,}"]
+        cells += [_figure(entry["latency_ms"]),
+                  f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
+                  f"{_figure(entry['throughput'])} {entry['throughput_unit'].removesuffix('/s')}",
+                  _figure(entry["memory_mb"])]  # fmt: skip
+        if measured:
+            known = entry["measured_latency_ms"]
+            cells.append("–" if known is None else _figure(known))
+        table.add_row(*(Text(cell) for cell in (*cells, entry["basis"])))
+    console().print(table)
+    for knee in answer.knees:
+        print_line(_knee(knee, several=several))
+    print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
+    show_notes(answer.notes)
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """Notes, a line each."""
+    for note in notes:
+        print_line(f"note: {visible(note)}")
+
+
+def show_plan(plan: MeasurementPlan) -> None:
+    """The measurements to make first, as commands."""
+    print_line(f"Before: figures may be off by about {plan.before:.0f} %. Measure first:")
+    for number, entry in enumerate(plan.measurements, start=1):
+        print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.0f} %")
+
+
+def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Scores of an evaluation, a row a group."""
+    from rich.text import Text
+
+    from accelbench.cli.display.console import console
+
+    table = _table([title], SCORES, [])
+    for name, scores in rows.items():
+        cells = [visible(name), *(_score(scores.get(figure)) for figure in SCORES)]
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)
+
+
+def _table(names: Sequence[str], numbers: Sequence[str], last: Sequence[str]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in last:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _place(entry: PredictedFigures) -> str:
+    parts = [f"{entry['runtime']}/{entry['hardware']}", entry["precision"]]
+    parts += ["compiled"] if entry["compiled"] else []
+    labels = {axis.column: axis.label for axis in AXES}
+    parts += [labels[name].format(size) for name, size in entry["sizes"].items()]
+    return visible(" · ".join(parts))
+
+
+def _knee(knee: Knee, *, several: bool) -> str:
+    where = f"{knee['runtime']}/{knee['hardware']} {knee['precision']}"
+    model = f"{knee['model']} · " if several else ""
+    if knee["batch_size"] is None:
+        return f"{model}{where}: throughput still grows at the largest batch"
+    return f"{model}{where}: from batch {knee['batch_size']:,} on a larger batch gains under 10 %"
+
+
+def _figure(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _score(figure: float | None) -> str:
+    return "n/a" if figure is None else f"{figure:,}"

@@ -1,0 +1,180 @@
+"""What `accelbench predict` asks of the predictors of a database."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accelbench.catalog.find import every_model, find
+from accelbench.cli.display.terminal import print_line
+from accelbench.core.axes import AXES
+from accelbench.core.case import Shapes
+from accelbench.core.errors import UsageError
+from accelbench.core.vocabulary import Mode
+from accelbench.core.word_lists import numbers, words
+from accelbench.predict.answers import PredictionAnswer, answer
+from accelbench.predict.case_predictor import CaseFeatures
+from accelbench.predict.measurement_plan import PlannedMeasurement, plan
+from accelbench.predict.measurements import LATENCY
+from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.predict.signatures import UntracedError
+from accelbench.predict.stored_predictors import Predictors, predictors_of
+from accelbench.predict.terms import TracedCase
+from accelbench.predict.traces import Traces
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Of a matrix, where none is named.
+MATRIX_BATCHES = (1, 8, 32, 128)
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """Cases to measure first, and how far predictions may be off before them, in percent."""
+
+    before: float
+    measurements: Sequence[PlannedMeasurement]
+
+
+class Predicting:
+    """Predictors of the database that is named, or of none.
+
+    Args:
+        path: the database or lake; the usual one where none is named.
+        train: fit anew, whatever is kept.
+        hear: told what takes a while.
+    """
+
+    def __init__(
+        self, path: Path | None, *, train: bool = False, hear: Callable[[str], None] | None = None
+    ) -> None:
+        self.traces = Traces()
+        self.predictors: Predictors = predictors_of(
+            _database(path), self.traces, train=train, hear=hear or (lambda _: None)
+        )
+
+    def answer(self, question: PredictionQuestion) -> PredictionAnswer:
+        """The predictions of a question."""
+        cases = cases_of(question, self.predictors.stored.cases, device_here)
+        result = answer(cases.cases, self.predictors.of, self.predictors.stored.cases, self.traces)
+        result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
+        return result
+
+    def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
+        """Which of the cases of a question to measure first."""
+        cases = cases_of(question, self.predictors.stored.cases, device_here)
+        traced = []
+        for case in cases.cases:
+            try:
+                traced.append(TracedCase(case, self.traces.of(case.model, case.shapes)))
+            except UntracedError:  # nothing is known of it, and so of what it would teach
+                continue
+        features = CaseFeatures.of(traced, LATENCY)
+        return MeasurementPlan(*plan(features, self.predictors.of[LATENCY], number))
+
+    @property
+    def notes(self) -> list[str]:
+        notes = list(self.predictors.notes)
+        others = self.predictors.stored.without_operators
+        if others:
+            names = sorted(others, key=lambda name: (-others[name], name))
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            notes.append(
+                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
+                f"not learned from: {', '.join(names[:_MOST_NAMED])}{more}"
+            )
+        if not self.predictors.stored.cases:
+            notes.append(
+                "nothing is measured: figures are from vendor peaks and usual efficiencies, "
+                "and may be off by a factor of three"
+            )
+        return notes
+
+
+def _database(path: Path | None) -> Database | None:
+    """The database, filled from its journals; None where the usual one is not there."""
+    from accelbench.query.stored_results import filled
+    from accelbench.store.lake import store_at
+
+    if path is None and not store_at(None).there:
+        return None
+    return filled(path, lambda notice: print_line(notice, sys.stderr))
+
+
+def device_here(platform: str) -> str | None:
+    """The name of a platform's device on this machine; None where it has none."""
+    from accelbench.core.protocols import Device
+    from accelbench.hardware.detect import detect, known
+
+    if platform not in known():
+        return None
+    devices = [entry for entry in detect(platform) if isinstance(entry, Device)]
+    return devices[0].name if devices else None
+
+
+def question_of(
+    models: Sequence[str],
+    batches: Sequence[int],
+    sizes: dict[str, tuple[int, ...]],
+    hardware: Sequence[str],
+    runtimes: Sequence[str],
+    precisions: Sequence[str],
+    mode: str,
+) -> PredictionQuestion:
+    """The question of a command line's words.
+
+    Raises:
+        UsageError: a model, a precision or a mode is not known.
+    """
+    from accelbench.core.precision import parse_precision
+    from accelbench.query.filters import hardware_words
+
+    if mode not in {Mode.INFERENCE, Mode.TRAINING}:
+        raise UsageError(f"--mode takes inference or training, not {mode}.")
+    specs = tuple(find(name) for name in models) if models else every_model()
+    return PredictionQuestion(
+        models=specs,
+        batches=tuple(batches),
+        sizes=_size_grid(sizes),
+        hardware=hardware_words(hardware),
+        runtimes=tuple(word.lower() for word in words(runtimes)),
+        precisions=tuple(parse_precision(word) for word in words(precisions)),
+        mode=mode,
+    )
+
+
+def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
+    """Every combination of the sizes that are named."""
+    grid = [Shapes(1)]
+    for axis in AXES:
+        named = sizes.get(axis.asked) or ()
+        if named:
+            grid = [replace(shapes, **{axis.field: size}) for shapes in grid for size in named]
+    return tuple(grid)
+
+
+def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
+    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256.
+
+    Raises:
+        UsageError: one is no number, or a range ends before it begins.
+    """
+    batches: list[int] = []
+    for word in words(values):
+        first, dots, last = word.partition("..")
+        if not dots:
+            batches += numbers([word], "--batch-sizes")
+            continue
+        (low,), (high,) = numbers([first], "--batch-sizes"), numbers([last], "--batch-sizes")
+        if low > high:
+            raise UsageError(f"The range of batch sizes {word} ends before it begins.")
+        while low < high:
+            batches.append(low)
+            low *= 2
+        batches.append(high)
+    return tuple(dict.fromkeys(batches)) or tuple(usual)

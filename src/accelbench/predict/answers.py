@@ -1,0 +1,222 @@
+"""Answers of a prediction: a figure a case with its interval and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypedDict
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import items_per_step, throughput_unit
+from accelbench.core.model import ModelSpec
+from accelbench.predict.case_predictor import (
+    CaseFeatures,
+    CasePredictions,
+    CasePredictor,
+)
+from accelbench.predict.cases import MeasuredCase, PredictedCase, sizes_of
+from accelbench.predict.measurements import LATENCY, MEMORY
+from accelbench.predict.signatures import UntracedError
+from accelbench.predict.terms import TracedCase, facts_for, peaks_are_known
+from accelbench.predict.traces import Traces
+
+#: A batch is at the knee where a larger one gains less than a tenth.
+_KNEE_SHARE = 0.9
+
+
+class PredictedFigures(TypedDict):
+    """A predicted case as JSON holds it; what was measured of the same case stands beside it."""
+
+    provenance: str
+    model: str
+    hardware: str
+    device: str
+    runtime: str
+    precision: str
+    mode: str
+    compiled: bool
+    threads: int | None
+    batch_size: int
+    sizes: dict[str, int]
+    basis: str
+    latency_ms: float
+    latency_low_ms: float
+    latency_high_ms: float
+    throughput: float
+    throughput_low: float
+    throughput_high: float
+    throughput_unit: str
+    memory_mb: float
+    memory_low_mb: float
+    memory_high_mb: float
+    measured_latency_ms: float | None
+    measured_memory_mb: float | None
+
+
+class Knee(TypedDict):
+    """The batch from which on a larger one gains little, in one configuration."""
+
+    model: str
+    hardware: str
+    runtime: str
+    precision: str
+    batch_size: int | None
+
+
+@dataclass
+class PredictionAnswer:
+    """Predicted figures of a question.
+
+    Attributes:
+        figures: one a case.
+        knees: of questions with several batches.
+        notes: what is to be said.
+        learned_from: how many measured cases the figures rest on.
+    """
+
+    figures: list[PredictedFigures]
+    knees: list[Knee] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    learned_from: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON holds it."""
+        return {
+            "provenance": "predicted",
+            "learned_from": self.learned_from,
+            "predictions": self.figures,
+            "knees": self.knees,
+            "notes": self.notes,
+        }
+
+
+def answer(
+    cases: Sequence[PredictedCase],
+    predictors: Mapping[str, CasePredictor],
+    measured: Sequence[MeasuredCase],
+    traces: Traces,
+) -> PredictionAnswer:
+    """The predictions of cases.
+
+    Args:
+        cases: what is asked.
+        predictors: by target.
+        measured: what a store has: shown beside predictions, never in their place.
+        traces: where operators come from.
+    """
+    notes: list[str] = []
+    traced = _traced(cases, traces, notes)
+    latency, memory = (
+        predictors[target].predict(CaseFeatures.of(traced, target)) for target in (LATENCY, MEMORY)
+    )
+    known = {entry.case: entry for entry in measured}
+    figures = [
+        _figures(entry.case, latency, memory, place, known.get(entry.case))
+        for place, entry in enumerate(traced)
+    ]
+    notes += _notes_of([entry.case for entry in traced], traces)
+    return PredictionAnswer(
+        figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
+    )
+
+
+def _traced(cases: Sequence[PredictedCase], traces: Traces, notes: list[str]) -> list[TracedCase]:
+    traced, failed = [], dict[str, None]()
+    for case in cases:
+        try:
+            traced.append(TracedCase(case, traces.of(case.model, case.shapes)))
+        except UntracedError as error:
+            failed[str(error)] = None
+    notes += failed
+    return traced
+
+
+def _figures(
+    case: PredictedCase,
+    latency: CasePredictions,
+    memory: CasePredictions,
+    place: int,
+    known: MeasuredCase | None,
+) -> PredictedFigures:
+    configuration, shapes = case.configuration, case.shapes
+    spec = _spec(case.model)
+    items = 1e3 * items_per_step(spec, shapes, configuration.mode)
+    ms, low, high = (float(values[place]) for values in (latency.value, latency.low, latency.high))
+    return {
+        "provenance": "predicted",
+        "model": case.model,
+        "hardware": configuration.hardware,
+        "device": configuration.device,
+        "runtime": configuration.runtime,
+        "precision": configuration.precision,
+        "mode": configuration.mode,
+        "compiled": configuration.compiled,
+        "threads": configuration.threads,
+        "batch_size": shapes.batch,
+        "sizes": sizes_of(shapes),
+        "basis": str(latency.basis[place]),
+        "latency_ms": ms,
+        "latency_low_ms": low,
+        "latency_high_ms": high,
+        "throughput": items / ms,
+        "throughput_low": items / high,
+        "throughput_high": items / low,
+        "throughput_unit": throughput_unit(spec, shapes, configuration.mode),
+        "memory_mb": float(memory.value[place]),
+        "memory_low_mb": float(memory.low[place]),
+        "memory_high_mb": float(memory.high[place]),
+        "measured_latency_ms": known.latency_ms if known else None,
+        "measured_memory_mb": known.memory_mb if known else None,
+    }
+
+
+@cache
+def _spec(model: str) -> ModelSpec:
+    return find(model)
+
+
+def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
+    """Of each configuration with several batches the smallest that has most of the throughput.
+
+    None where the largest batch still gains: the knee lies beyond it.
+    """
+    groups: dict[tuple[str, ...], list[PredictedFigures]] = {}
+    for entry in figures:
+        key = (entry["model"], entry["hardware"], entry["device"], entry["runtime"],
+               entry["precision"], str(entry["sizes"]))  # fmt: skip
+        groups.setdefault(key, []).append(entry)
+    knees: list[Knee] = []
+    for entries in groups.values():
+        if len(entries) < 3:
+            continue
+        entries = sorted(entries, key=lambda entry: entry["batch_size"])
+        most = max(entry["throughput"] for entry in entries)
+        first = next(e for e in entries if e["throughput"] >= _KNEE_SHARE * most)
+        knees.append({
+            "model": first["model"], "hardware": first["hardware"], "runtime": first["runtime"],
+            "precision": first["precision"],
+            "batch_size": None if first is entries[-1] else first["batch_size"],
+        })  # fmt: skip
+    return knees
+
+
+def _notes_of(cases: Sequence[PredictedCase], traces: Traces) -> list[str]:
+    places = dict.fromkeys(case.configuration for case in cases)
+    unknown = dict.fromkeys(
+        place.device or place.hardware for place in places if not peaks_are_known(place)
+    )
+    notes = [
+        f"no peaks of {name} are documented: it is taken for a middle device of its kind"
+        for name in unknown
+    ]
+    if traces.coarse:
+        names = ", ".join(sorted(traces.coarse))
+        notes.append(f"torch is not installed: {names} by operations and bytes alone")
+    return notes
+
+
+def peak_sources(cases: Sequence[PredictedCase]) -> dict[str, str]:
+    """By device, the document that its peaks are from."""
+    places = dict.fromkeys(case.configuration for case in cases)
+    return {place.device: facts_for(place).source for place in places if peaks_are_known(place)}

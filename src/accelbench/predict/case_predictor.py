@@ -1,0 +1,292 @@
+"""Predictor of cases: a roofline fitted to what was measured, and a process of what is left.
+
+It learns from measured cases of any configurations, and predicts others with an interval: of a
+model that was measured in the same configuration at other sizes, of one that was measured
+elsewhere, of one that never was, and in configurations that never were. What it knows of a case,
+its basis, decides how its interval is calibrated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from accelbench.predict.cases import MeasuredCase, PredictedCase
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.measurements import LATENCY
+from accelbench.predict.positive_sum import PositiveSum, fit_sum
+from accelbench.predict.residual_process import CaseInputs, Names, ResidualProcess, fit_process
+from accelbench.predict.terms import (
+    TracedCase,
+    kernel_sizes,
+    memory_terms,
+    time_terms,
+    usual_memory,
+    usual_time,
+)
+
+
+class Basis(StrEnum):
+    """What a prediction rests on, from the nearest to the farthest."""
+
+    OTHER_SIZES = "the model here, at other sizes"
+    ELSEWHERE = "the model in another configuration"
+    OTHER_MODELS = "other models in this configuration"
+    OTHER_CONFIGURATIONS = "other models in other configurations"
+    PEAKS = "vendor peaks alone"
+
+
+#: Half of an interval of 90 % as standard deviations, before errors were counted.
+_USUAL_WIDTH = 1.645
+#: Fewer errors than this calibrate nothing.
+_FEWEST_ERRORS = 20
+_COVERED = 0.9
+#: Vendor peaks alone are off by a factor of three either way: half of nine in ten.
+_PEAKS_WIDTH = 1.1
+_FOLDS = 6
+
+
+@dataclass(frozen=True)
+class CasePredictions:
+    """Predictions of cases, a place each.
+
+    Attributes:
+        value: milliseconds of a step, or megabytes.
+        low: with high, where the value lies nine times in ten.
+        basis: what each rests on.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    basis: tuple[Basis, ...]
+
+
+@dataclass(frozen=True)
+class CaseFeatures:
+    """What a predictor sees of cases, a row each."""
+
+    cases: tuple[PredictedCase, ...]
+    terms: Floats  # of the target
+    sizes: Floats
+
+    @classmethod
+    def of(cls, traced: Sequence[TracedCase], target: str) -> CaseFeatures:
+        """The features of cases for a target."""
+        times = time_terms(traced)
+        terms = times if target == LATENCY else memory_terms(traced)
+        cases = tuple(entry.case for entry in traced)
+        return cls(cases, terms, kernel_sizes(traced, times))
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def only(self, rows: Ints) -> CaseFeatures:
+        """Some of the cases."""
+        cases = tuple(self.cases[int(row)] for row in rows)
+        return CaseFeatures(cases, self.terms[rows], self.sizes[rows])
+
+
+@dataclass
+class CasePredictor:
+    """A predictor of one target.
+
+    Attributes:
+        target: latency or memory.
+        known: what it learns from.
+        log_values: logarithms of what was measured.
+        roofline: the fitted sum.
+        process: of the residuals.
+        widths: by basis, half of an interval of 90 % as standard deviations.
+        names: numbers of names for the process.
+    """
+
+    target: str
+    known: CaseFeatures
+    log_values: Floats
+    roofline: PositiveSum = field(default_factory=lambda: PositiveSum(np.zeros(0)))
+    process: ResidualProcess | None = None
+    widths: dict[Basis, float] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
+    @property
+    def usual(self) -> Floats:
+        """The factors of the terms before anything was measured."""
+        return usual_time() if self.target == LATENCY else usual_memory()
+
+    def fit(self, seed: int = 0, begin: Floats | None = None) -> CasePredictor:
+        """Learn from the known cases.
+
+        Args:
+            seed: decides folds.
+            begin: variances of the process to begin with.
+        """
+        self.roofline = PositiveSum(np.log(self.usual))
+        if len(self.known):
+            self._fit(np.arange(len(self.known)), begin)
+            self._calibrate(seed)
+        return self
+
+    def condition(self, variances: Floats) -> CasePredictor:
+        """Make a predictor ready whose factors and widths were kept."""
+        if len(self.known):
+            residual = self.log_values - self.roofline(self.known.terms)
+            inputs = self._inputs(self.known, learn=True)
+            self.process = ResidualProcess(inputs, residual, variances).conditioned()
+        return self
+
+    def predict(self, features: CaseFeatures) -> CasePredictions:
+        """Predictions of cases."""
+        log_value, deviation = self._predict(features)
+        basis = self.bases(features.cases)
+        width = np.array([self.widths.get(kind, _USUAL_WIDTH) for kind in basis])
+        half = np.where([kind is Basis.PEAKS for kind in basis], _PEAKS_WIDTH, width * deviation)
+        return CasePredictions(
+            np.exp(log_value), np.exp(log_value - half), np.exp(log_value + half), tuple(basis)
+        )
+
+    def covariance(self, features: CaseFeatures) -> tuple[Floats, float]:
+        """Covariance of what predictions of cases are off by, and the noise of a measurement.
+
+        Before anything was measured it is what the kernel begins with.
+        """
+        process = self.process
+        if process is None:
+            nothing = self.known.only(np.zeros(0, dtype=np.int64))
+            process = fit_process(self._inputs(nothing, learn=True), np.zeros(0))
+        inputs = self.names.inputs(
+            features.cases, features.sizes, self.roofline.shares(features.terms), learn=True
+        )
+        return process.covariance(inputs), float(process.variances[-1])
+
+    def bases(self, cases: Sequence[PredictedCase]) -> list[Basis]:
+        """What predictions of cases rest on."""
+        return _bases(cases, self.known.cases)
+
+    def _fit(self, rows: Ints, begin: Floats | None = None) -> None:
+        features, logs = self.known.only(rows), self.log_values[rows]
+        self.roofline = fit_sum(features.terms, logs, self.usual, _offsets(features.cases))
+        inputs, residual = self._inputs(features, learn=True), logs - self.roofline(features.terms)
+        if begin is not None and len(rows) < len(self.known):  # a fold keeps what was chosen
+            self.process = ResidualProcess(inputs, residual, begin).conditioned()
+        else:
+            self.process = fit_process(inputs, residual, begin)
+
+    def _predict(self, features: CaseFeatures) -> tuple[Floats, Floats]:
+        base = self.roofline(features.terms)
+        if self.process is None:
+            return base, np.full(len(features), _PEAKS_WIDTH / _USUAL_WIDTH)
+        mean, variance = self.process(self._inputs(features, learn=False))
+        return base + mean, np.sqrt(variance)
+
+    def _inputs(self, features: CaseFeatures, *, learn: bool) -> CaseInputs:
+        shares = self.roofline.shares(features.terms)
+        return self.names.inputs(features.cases, features.sizes, shares, learn=learn)
+
+    def _calibrate(self, seed: int) -> None:
+        """Widths by basis, from errors on cases left out.
+
+        Of cases whose model stays known they are in closed form; of models that are left out whole
+        all is fitted anew without them.
+        """
+        process, roofline = self.process, self.roofline
+        assert process is not None
+        kinds = {
+            Basis.OTHER_SIZES: np.arange(len(self.known)),
+            Basis.ELSEWHERE: _numbers([(c.model, c.configuration) for c in self.known.cases]),
+        }
+        for basis, groups in kinds.items():
+            mean, variance = process.left_out(groups)
+            wanted = self._left_out_bases(groups)
+            errors = np.abs(process.residual - mean) / np.sqrt(variance)
+            self._set_width(basis, errors[[kind is basis for kind in wanted]])
+        standard = self.errors_of_unseen_models(seed)[1]
+        self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
+        known = self.widths.get(Basis.OTHER_MODELS, _USUAL_WIDTH)
+        self.widths.setdefault(Basis.OTHER_CONFIGURATIONS, max(known, _USUAL_WIDTH))
+        self.process, self.roofline = process, roofline
+
+    def errors_of_unseen_models(self, seed: int = 0) -> tuple[Floats, Floats]:
+        """Errors of each case, its model left out: as logarithms, and as standard deviations.
+
+        NaN where there is no other model.
+        """
+        process, roofline = self.process, self.roofline
+        assert process is not None
+        models = _numbers([case.model for case in self.known.cases])
+        fold = np.random.default_rng(seed).permutation(int(models.max()) + 1)[models] % _FOLDS
+        error, standard = np.full(len(models), np.nan), np.full(len(models), np.nan)
+        for number in range(_FOLDS):
+            inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            if not len(inside) or not len(outside):
+                continue
+            self._fit(inside, process.variances)
+            log_value, deviation = self._predict(self.known.only(outside))
+            error[outside] = self.log_values[outside] - log_value
+            standard[outside] = np.abs(error[outside]) / deviation
+        self.process, self.roofline = process, roofline
+        return error, standard
+
+    def _left_out_bases(self, groups: Ints) -> list[Basis]:
+        """What each case would rest on without its group."""
+        here = Counter((c.model, c.configuration) for c in self.known.cases)
+        models = Counter(c.model for c in self.known.cases)
+        sizes = Counter(groups.tolist())
+        bases = []
+        for case, group in zip(self.known.cases, groups.tolist(), strict=True):
+            if here[case.model, case.configuration] > sizes[group]:
+                bases.append(Basis.OTHER_SIZES)
+            elif models[case.model] > sizes[group]:
+                bases.append(Basis.ELSEWHERE)
+            else:
+                bases.append(Basis.OTHER_MODELS)
+        return bases
+
+    def _set_width(self, basis: Basis, errors: Floats) -> None:
+        if len(errors) >= _FEWEST_ERRORS:
+            rank = int(np.ceil((len(errors) + 1) * _COVERED)) - 1
+            self.widths[basis] = float(np.sort(errors)[min(rank, len(errors) - 1)])
+
+
+def predictor_of(
+    measured: Sequence[MeasuredCase], traced: Mapping[PredictedCase, TracedCase], target: str
+) -> CasePredictor:
+    """A predictor of a target, with the cases that it is to be fitted to."""
+    values = [(m.case, m.latency_ms if target == LATENCY else m.memory_mb) for m in measured]
+    pairs = [(traced[case], value) for case, value in values if case in traced and value]
+    logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
+    return CasePredictor(target, CaseFeatures.of([entry for entry, _ in pairs], target), logs)
+
+
+def _bases(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> list[Basis]:
+    here = {(case.model, case.configuration) for case in known}
+    models = {case.model for case in known}
+    configurations = {case.configuration for case in known}
+    hardware = {case.configuration.hardware for case in known}
+
+    def basis(case: PredictedCase) -> Basis:
+        if (case.model, case.configuration) in here:
+            return Basis.OTHER_SIZES
+        if case.model in models:
+            return Basis.ELSEWHERE
+        if case.configuration in configurations:
+            return Basis.OTHER_MODELS
+        alike = case.configuration.hardware in hardware
+        return Basis.OTHER_CONFIGURATIONS if alike else Basis.PEAKS
+
+    return [basis(case) for case in cases]
+
+
+def _offsets(cases: Sequence[PredictedCase]) -> Floats:
+    """A column a configuration."""
+    numbers = _numbers([case.configuration for case in cases])
+    return np.eye(int(numbers.max()) + 1)[numbers]
+
+
+def _numbers(keys: Sequence[object]) -> Ints:
+    index = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array([index[key] for key in keys], dtype=np.int64)

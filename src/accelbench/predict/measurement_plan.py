@@ -1,0 +1,72 @@
+"""Measurement plan: which cases to measure first, by what they would teach of all others. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelbench.core.axes import AXES
+from accelbench.core.vocabulary import Mode
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import PredictedCase
+
+
+@dataclass(frozen=True)
+class PlannedMeasurement:
+    """A case to measure.
+
+    Attributes:
+        case: what.
+        command: what measures it.
+        deviation: how far the figures asked about may be off once it is measured, in percent, as
+            the root of their mean variance.
+    """
+
+    case: PredictedCase
+    command: str
+    deviation: float
+
+
+def plan(
+    features: CaseFeatures, predictor: CasePredictor, number: int
+) -> tuple[float, list[PlannedMeasurement]]:
+    """The deviation before, and the measurements that lower it most, the best first.
+
+    Greedy: the next one is what takes most variance from all of the cases together.
+
+    Args:
+        features: the cases that are asked about; one of them is measured each time.
+        predictor: what is known already.
+        number: how many.
+    """
+    covariance, noise = predictor.covariance(features)
+    before = _percent(covariance)
+    planned: list[PlannedMeasurement] = []
+    for _ in range(min(number, len(features))):
+        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise)
+        gain[[features.cases.index(entry.case) for entry in planned]] = -1.0
+        best = int(np.argmax(gain))
+        column = covariance[:, best]
+        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+        case = features.cases[best]
+        planned.append(PlannedMeasurement(case, run_command(case), _percent(covariance)))
+    return before, planned
+
+
+def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    return float(np.expm1(np.sqrt(max(np.diag(covariance).mean(), 0.0))) * 100)
+
+
+def run_command(case: PredictedCase) -> str:
+    """The command that measures a case."""
+    place, shapes = case.configuration, case.shapes
+    parts = ["accelbench run", case.model, "--hardware", place.hardware, "--framework"]
+    parts += [place.runtime, "--precision", place.precision, "--batch-sizes", str(shapes.batch)]
+    for axis in AXES:
+        size = getattr(shapes, axis.field)
+        if size is not None:
+            parts += [axis.option, str(size)]
+    parts += ["--mode", place.mode] if place.mode != Mode.INFERENCE else []
+    parts += ["--compile"] if place.compiled else []
+    return " ".join(parts)

@@ -1,0 +1,233 @@
+"""Gaussian process of what a fitted roofline is off by, over cases. Pure numpy.
+
+The kernel is a sum of parts, each of which says what residuals have in common: a configuration, a
+model wherever it runs, a model in one configuration, a family, shares of time by operator class,
+and sizes. Configurations that differ in less have more in common. How much each part explains is
+chosen by the marginal likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from accelbench.predict.cases import Configuration, PredictedCase
+from accelbench.predict.graphs import Floats, Ints
+
+#: By so much a difference in each field parts two configurations: e to the minus of the sum is what
+#: their residuals have in common.
+_APART = {
+    "device": 1.2, "hardware": 0.4, "runtime": 1.0, "precision": 0.6, "mode": 1.0,
+    "compiled": 0.5, "threads": 0.2, "options": 0.3,
+}  # fmt: skip
+#: Parts of the kernel, with the variance that each begins with; the last is noise.
+_PARTS = (
+    "configuration", "model", "model in configuration", "family", "shares", "sizes",
+    "model and sizes", "noise",
+)  # fmt: skip
+_BEGIN = (0.25, 0.02, 0.01, 0.02, 0.2, 0.05, 0.005, 0.003)
+_LEAST, _MOST = 1e-5, 4.0
+_FACTORS = (0.25, 0.5, 2.0, 4.0)
+_ROUNDS = 3
+#: Hyperparameters are chosen on so many cases at most: each try takes the cube of them.
+_MOST_TRIED = 500
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class CaseInputs:
+    """What the kernel sees of cases, a row each."""
+
+    configuration: Ints  # cases × fields, as numbers
+    model: Ints
+    family: Ints
+    sizes: Floats
+    shares: Floats
+
+    def __len__(self) -> int:
+        return len(self.model)
+
+    def only(self, rows: Ints) -> CaseInputs:
+        """Some of the cases."""
+        return CaseInputs(
+            self.configuration[rows], self.model[rows], self.family[rows], self.sizes[rows],
+            self.shares[rows],
+        )  # fmt: skip
+
+
+@dataclass
+class Names:
+    """Numbers of names, by kind; a name that was never learned is -1, which equals nothing."""
+
+    known: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def number(self, kind: str, name: str, *, learn: bool) -> int:
+        """The number of a name."""
+        names = self.known.setdefault(kind, {})
+        if name not in names and learn:
+            names[name] = len(names)
+        return names.get(name, -1)
+
+    def inputs(
+        self, cases: Sequence[PredictedCase], sizes: Floats, shares: Floats, *, learn: bool
+    ) -> CaseInputs:
+        """What the kernel sees of cases."""
+        places = dict.fromkeys(case.configuration for case in cases)
+        fields = {
+            place: [self.number(name, text, learn=learn) for name, text in _fields(place)]
+            for place in places
+        }
+        return CaseInputs(
+            np.array([fields[case.configuration] for case in cases], dtype=np.int64).reshape(
+                len(cases), len(_APART)
+            ),
+            np.array([self.number("model", c.model, learn=learn) for c in cases], dtype=np.int64),
+            np.array([self.number("family", c.family, learn=learn) for c in cases], dtype=np.int64),
+            sizes,
+            shares,
+        )
+
+
+def _fields(configuration: Configuration) -> list[tuple[str, str]]:
+    return [(name, str(getattr(configuration, name))) for name in _APART]
+
+
+@dataclass(frozen=True)
+class ResidualProcess:
+    """A process conditioned on the residuals of some cases."""
+
+    inputs: CaseInputs
+    residual: Floats
+    variances: Floats
+    lower: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    solved: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def conditioned(self) -> ResidualProcess:
+        """With the factor of its covariance, ready to predict."""
+        covariance = _covariance(_parts(self.inputs, self.inputs), self.variances)
+        covariance += self.variances[-1] * np.eye(len(self.inputs))
+        lower: Floats = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        solved: Floats = np.linalg.solve(lower.T, np.linalg.solve(lower, self.residual))
+        return replace(self, lower=lower, solved=solved)
+
+    def __call__(self, inputs: CaseInputs) -> tuple[Floats, Floats]:
+        """Mean and variance of the residuals of other cases, noise included."""
+        if not len(self.inputs):
+            return np.zeros(len(inputs)), np.full(len(inputs), self.variances.sum())
+        mean, variance = np.zeros(len(inputs)), np.zeros(len(inputs))
+        for start in range(0, len(inputs), _CHUNK):
+            rows = np.arange(start, min(start + _CHUNK, len(inputs)))
+            some = inputs.only(rows)
+            covariance = _covariance(_parts(some, self.inputs), self.variances)
+            mean[rows] = covariance @ self.solved
+            explained = np.linalg.solve(self.lower, covariance.T)
+            variance[rows] = self._prior(some) - np.sum(explained**2, axis=0)
+        return mean, np.maximum(variance, 1e-6) + self.variances[-1]
+
+    def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
+        """Mean and variance of each case from those of all other groups, in closed form."""
+        inverse = np.linalg.inv(self.lower @ self.lower.T)
+        mean, variance = np.zeros(len(self.inputs)), np.zeros(len(self.inputs))
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            block = np.linalg.inv(inverse[np.ix_(rows, rows)])
+            mean[rows] = self.residual[rows] - block @ self.solved[rows]
+            variance[rows] = np.diag(block)
+        return mean, np.maximum(variance, 1e-6)
+
+    def covariance(self, inputs: CaseInputs) -> Floats:
+        """Covariance of the residuals of other cases, noise left out."""
+        prior = _covariance(_parts(inputs, inputs), self.variances)
+        if not len(self.inputs):
+            return prior
+        across = _covariance(_parts(inputs, self.inputs), self.variances)
+        return prior - across @ np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, across.T))
+
+    def _prior(self, inputs: CaseInputs) -> Floats:
+        alone = np.sum(self.variances[:-1]) - self.variances[4]
+        return np.asarray(alone + self.variances[4] * np.sum(inputs.shares**2, axis=1))
+
+
+def fit_process(
+    inputs: CaseInputs, residual: Floats, begin: Floats | None = None, seed: int = 0
+) -> ResidualProcess:
+    """The process whose parts explain the residuals best.
+
+    Args:
+        inputs: the cases.
+        residual: what the roofline is off by, as logarithms.
+        begin: variances to begin with: those of the last training.
+        seed: decides which cases are tried where there are many.
+    """
+    variances = np.array(_BEGIN) if begin is None else begin.copy()
+    if not len(inputs):
+        return ResidualProcess(inputs, residual, variances)
+    rows = np.arange(len(inputs))
+    if len(rows) > _MOST_TRIED:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, _MOST_TRIED, replace=False))
+    parts = _parts(inputs.only(rows), inputs.only(rows))
+    best = _likelihood(parts, variances, residual[rows])
+    for _ in range(_ROUNDS):
+        before = best
+        for place in range(len(_PARTS)):
+            for factor in _FACTORS:
+                tried = variances.copy()
+                tried[place] = np.clip(tried[place] * factor, _LEAST, _MOST)
+                value = _likelihood(parts, tried, residual[rows])
+                if value > best:
+                    best, variances = value, tried
+        if best - before < 0.5:
+            break
+    return ResidualProcess(inputs, residual, variances).conditioned()
+
+
+def _likelihood(parts: Sequence[Floats], variances: Floats, residual: Floats) -> float:
+    covariance = _covariance(parts, variances) + variances[-1] * np.eye(len(residual))
+    try:
+        lower = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    solved = np.linalg.solve(lower, residual)
+    # A prior of each variance: e-fold away from where it begins costs half a unit.
+    prior = 0.25 * np.sum((np.log(variances / np.array(_BEGIN)) / 1.5) ** 2)
+    return float(-0.5 * solved @ solved - np.sum(np.log(np.diag(lower))) - prior)
+
+
+def _covariance(parts: Sequence[Floats], variances: Floats) -> Floats:
+    total = np.zeros_like(parts[0])
+    for part, variance in zip(parts, variances, strict=False):
+        total += variance * part
+    return total
+
+
+def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
+    """The kernel's parts of variance one, noise left out."""
+    alike = _alike(some.configuration, others.configuration)
+    model = _equal(some.model, others.model)
+    family = _equal(some.family, others.family)
+    near = _near(some.sizes, others.sizes)
+    return [
+        alike, model, model * alike**3, family * alike, (some.shares @ others.shares.T) * alike,
+        near * alike, model * near**4 * alike,
+    ]  # fmt: skip
+
+
+def _alike(some: Ints, others: Ints) -> Floats:
+    """How much configurations have in common; many cases have few of them."""
+    rows, row = np.unique(some, axis=0, return_inverse=True)
+    columns, column = np.unique(others, axis=0, return_inverse=True)
+    apart = np.zeros((len(rows), len(columns)))
+    for place, weight in enumerate(_APART.values()):
+        apart += weight * (rows[:, place, None] != columns[None, :, place])
+    return np.asarray(np.exp(-apart)[np.ix_(row.ravel(), column.ravel())])
+
+
+def _near(some: Floats, others: Floats) -> Floats:
+    squares = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None]
+    return np.asarray(np.exp(some @ others.T - 0.5 * squares))
+
+
+def _equal(some: Ints, others: Ints) -> Floats:
+    return np.asarray((some[:, None] == others[None, :]).astype(np.float64))

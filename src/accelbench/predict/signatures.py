@@ -1,0 +1,93 @@
+"""Operator signatures of one pass of a model: what each operation is, how large, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accelbench.core.errors import AccelbenchError
+from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
+
+
+class UntracedError(AccelbenchError):
+    """The operators of a model are not known."""
+
+
+class OperatorSignature(NamedTuple):
+    """Class and sizes of an operation, for a batch of one."""
+
+    op_class: str
+    macs: int
+    input_elements: int
+    weight_elements: int
+    output_elements: int
+    m: int
+    n: int
+    k: int
+    groups: int
+    kernel: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """What a pass of a batch of one takes, by operator class where it says so."""
+
+    macs: Floats
+    values: Floats  # read and written, weights left out
+    weights_read: float
+    launches: float
+
+
+@dataclass(frozen=True)
+class PassTrace:
+    """One pass: its operations with their counts, and what it holds.
+
+    Attributes:
+        signatures: each with how often it occurs.
+        weights: parameters of the model.
+        peak_bytes: intermediate results alive at once, in fp32.
+    """
+
+    signatures: Sequence[tuple[OperatorSignature, int]]
+    weights: int
+    peak_bytes: int
+
+    @cached_property
+    def sums(self) -> ClassSums:
+        """Its operations summed up by class."""
+        macs, values = np.zeros(len(CLASSES)), np.zeros(len(CLASSES))
+        read = launches = 0.0
+        for signature, count in self.signatures:
+            number = CLASSES.index(signature.op_class)
+            macs[number] += count * signature.macs
+            values[number] += count * (signature.input_elements + signature.output_elements)
+            read += count * signature.weight_elements
+            launches += count
+        return ClassSums(macs, values, read, launches)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        rows = [[*signature, count] for signature, count in self.signatures]
+        return {"signatures": rows, "weights": self.weights, "peak_bytes": self.peak_bytes}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> PassTrace:
+        """What `to_dict` gave."""
+        rows = [(OperatorSignature(*row[:-1]), row[-1]) for row in content["signatures"]]
+        return cls(rows, content["weights"], content["peak_bytes"])
+
+
+def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:
+    """The operator graphs of traces, in their order."""
+    names = (*OperatorSignature._fields, "count")
+    rows = [(*signature, count) for trace in traces for signature, count in trace.signatures]
+    columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
+    numbers = [number for number, trace in enumerate(traces) for _ in trace.signatures]
+    return graphs_of(
+        {**columns, "model": [str(n) for n in numbers], "img_size": [0] * len(numbers)}
+    )

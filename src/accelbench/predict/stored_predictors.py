@@ -1,0 +1,223 @@
+"""Trained predictors of cases, kept as JSON beside the database that they learned from.
+
+A file holds what was learned and from what: factors, variances, widths, and the cases with their
+terms, so that predicting needs neither torch nor the database's rows. It names the hash of the
+measurements; when they have changed, a predictor is fitted anew from where the old one stood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accelbench.core.case import Shapes
+from accelbench.core.errors import StoreError
+from accelbench.core.identity import digest
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.exchange.writing import write_over
+from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase, sizes_of
+from accelbench.predict.graphs import Floats
+from accelbench.predict.measurements import TARGETS
+from accelbench.predict.positive_sum import PositiveSum
+from accelbench.predict.signatures import UntracedError
+from accelbench.predict.stored_cases import StoredCases, stored_cases
+from accelbench.predict.terms import MEMORY_TERMS, TIME_TERMS, TracedCase
+from accelbench.predict.traces import TRACE_VERSION, Traces
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+FOLDER = "prediction_models"
+#: Raised whenever terms or the kernel change: kept predictors are fitted anew.
+VERSION = 1
+#: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
+#: cube of them: 1,500 take some ten seconds.
+MOST_CASES = 1500
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """The predictors of a database, by target.
+
+    Attributes:
+        of: each target's.
+        stored: what the database has.
+        learned_from: the hash of the measurements.
+        fitted: whether they were fitted now, and not read.
+        notes: what is to be said of it.
+    """
+
+    of: Mapping[str, CasePredictor]
+    stored: StoredCases
+    learned_from: str
+    fitted: bool
+    notes: tuple[str, ...]
+
+
+def predictors_of(
+    database: Database | None,
+    traces: Traces,
+    *,
+    train: bool = False,
+    hear: Callable[[str], None] = lambda _: None,
+) -> Predictors:
+    """The predictors of a database: those that are kept, where its measurements are the same.
+
+    Args:
+        database: what to learn from; nothing, where there is none.
+        traces: where operators come from.
+        train: fit anew in any case.
+        hear: told before something is fitted.
+    """
+    if database is None:
+        return _fitted(StoredCases((), {}), "", traces, {}, None)
+    stored = stored_cases(database)
+    learned_from = _hash(stored.cases)
+    folder = database.path.parent / FOLDER
+    kept = {target: _read(_path(folder, database, target)) for target in TARGETS}
+    same = {target: entry.predictor for target, entry in kept.items()
+            if entry and entry.learned_from == learned_from}  # fmt: skip
+    if len(same) == len(TARGETS) and not train:
+        return Predictors(same, stored, learned_from, fitted=False, notes=())
+    if stored.cases:
+        hear(f"Learning from {len(stored.cases)} measured cases …")
+    begin = {
+        target: entry.predictor.process.variances
+        for target, entry in kept.items()
+        if entry and entry.predictor.process and not train
+    }
+    return _fitted(stored, learned_from, traces, begin, (folder, database))
+
+
+def _fitted(
+    stored: StoredCases,
+    learned_from: str,
+    traces: Traces,
+    begin: Mapping[str, Floats],
+    place: tuple[Path, Database] | None,
+) -> Predictors:
+    notes: list[str] = []
+    measured = stored.cases
+    if len(measured) > MOST_CASES:
+        rows = np.sort(np.random.default_rng(0).choice(len(measured), MOST_CASES, replace=False))
+        measured = tuple(measured[int(row)] for row in rows)
+        notes.append(f"learned from {MOST_CASES:,} of {len(stored.cases):,} cases, drawn evenly")
+    traced = _traced(measured, traces, notes)
+    of = {
+        target: predictor_of(measured, traced, target).fit(begin=begin.get(target))
+        for target in TARGETS
+    }
+    if place is not None and measured:
+        folder, database = place
+        try:
+            for target, predictor in of.items():
+                _write(_path(folder, database, target), predictor, learned_from)
+        except (StoreError, OSError) as error:
+            notes.append(f"the trained predictor could not be kept: {error}")
+    return Predictors(of, stored, learned_from, fitted=True, notes=tuple(notes))
+
+
+def _traced(
+    measured: Sequence[MeasuredCase], traces: Traces, notes: list[str]
+) -> dict[PredictedCase, TracedCase]:
+    traced, failed = {}, dict[str, None]()
+    for entry in measured:
+        try:
+            passes = traces.of(entry.case.model, entry.case.shapes)
+        except UntracedError:
+            failed[entry.case.model] = None
+        else:
+            traced[entry.case] = TracedCase(entry.case, passes)
+    notes += [f"the operators of {name} are not known: not learned from" for name in failed]
+    return traced
+
+
+def _hash(measured: Sequence[MeasuredCase]) -> str:
+    rows = [
+        [m.case.model, asdict(m.case.configuration), m.case.shapes.batch, sizes_of(m.case.shapes),
+         m.latency_ms, m.memory_mb]
+        for m in measured
+    ]  # fmt: skip
+    return digest({"version": VERSION, "traces": TRACE_VERSION, "rows": rows})
+
+
+def _path(folder: Path, database: Database, target: str) -> Path:
+    return folder / f"{database.path.stem}-{target}.json"
+
+
+def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    process = predictor.process
+    content = {
+        "version": VERSION,
+        "target": predictor.target,
+        "learned_from": learned_from,
+        "terms": TIME_TERMS if predictor.target == TARGETS[0] else MEMORY_TERMS,
+        "factors": np.exp(predictor.roofline.theta).tolist(),
+        "variances": process.variances.tolist() if process else [],
+        "widths": {basis.name: width for basis, width in predictor.widths.items()},
+        "cases": [
+            {
+                "model": case.model,
+                "family": case.family,
+                "shapes": asdict(case.shapes),
+                "configuration": asdict(case.configuration),
+                "terms": terms.tolist(),
+                "sizes": sizes.tolist(),
+                "log_value": float(value),
+            }
+            for case, terms, sizes, value in zip(
+                predictor.known.cases, predictor.known.terms, predictor.known.sizes,
+                predictor.log_values, strict=True,
+            )
+        ],
+    }  # fmt: skip
+    write_over(path, json.dumps(content).encode())
+
+
+@dataclass(frozen=True)
+class KeptPredictor:
+    """A predictor as it was kept, with the hash of what it learned from."""
+
+    learned_from: str
+    predictor: CasePredictor
+
+
+def _read(path: Path) -> KeptPredictor | None:
+    """What a file holds; None of one that is not there, is broken or of another version."""
+    try:
+        content = loads(path.read_text(encoding="utf-8"))
+        if content["version"] != VERSION:
+            return None
+        return KeptPredictor(content["learned_from"], _predictor(content["target"], content))
+    except (OSError, JsonError, LookupError, TypeError, ValueError, np.linalg.LinAlgError):
+        return None
+
+
+def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
+    entries = content["cases"]
+    known = CaseFeatures(
+        tuple(
+            PredictedCase(
+                entry["model"], entry["family"], Shapes(**entry["shapes"]),
+                Configuration(**entry["configuration"]),
+            )
+            for entry in entries
+        ),
+        np.array([entry["terms"] for entry in entries]),
+        np.array([entry["sizes"] for entry in entries]),
+    )  # fmt: skip
+    predictor = CasePredictor(
+        target,
+        known,
+        np.array([entry["log_value"] for entry in entries]),
+        PositiveSum(np.log(np.array(content["factors"]))),
+        widths={Basis[name]: width for name, width in content["widths"].items()},
+    )
+    return predictor.condition(np.array(content["variances"]))

@@ -1,0 +1,181 @@
+"""Terms of a case: what a step's time, or its memory, is a sum of, before efficiencies. Pure numpy.
+
+A step takes the sum, over operator classes, of the time that its products take at the device's
+peak and that its values take at its bandwidth, each divided by an efficiency, and so long for each
+launch. Memory is weights, what is alive at once, and a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from accelbench.core.case import Shapes
+from accelbench.core.vocabulary import Mode
+from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.predict.cases import Configuration, PredictedCase
+from accelbench.predict.device_facts import DeviceFacts, facts_of
+from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
+from accelbench.predict.signatures import PassTrace
+
+#: Products of each class that multiplies, values moved by each class, and launches.
+TIME_TERMS = (
+    *(f"products of {name}" for name in CLASSES[:MULTIPLYING]),
+    *(f"values of {name}" for name in CLASSES),
+    "weights", "launches",
+)  # fmt: skip
+MEMORY_TERMS = ("weights", "results alive", "constant")
+
+#: Before anything was measured: half of the peak, half of the bandwidth, 5 µs a launch.
+_USUAL_TIME = (*([2.0] * (len(TIME_TERMS) - 1)), 1.0)
+_LAUNCH_MS = 0.005
+_USUAL_MEMORY = (1.0, 1.0, 1.0)
+_CONSTANT_MB = 100.0
+#: A backward pass does the products of the forward pass twice, for two gradients.
+_TRAINING = 3.0
+#: Weights, gradients and the two moments of AdamW.
+_TRAINED_COPIES = 4.0
+_BYTES = {"fp32": 4.0, "int8": 1.0}
+_MIB = 2.0**20
+
+#: Of a device whose peaks are not known: a middle one of its kind. What was measured moves it.
+_UNKNOWN = {
+    "cpu": DeviceFacts("a CPU", "cpu", 1.0, 1.0, 50, "assumed"),
+    "": DeviceFacts("a GPU", "cuda", 60, 20, 600, "assumed"),
+}
+_ON_CPUS = ("cpu", "openvino", "wasm")
+
+
+@dataclass(frozen=True)
+class TracedCase:
+    """A case with the passes of its model."""
+
+    case: PredictedCase
+    passes: Mapping[str, PassTrace]
+
+    @property
+    def repeats(self) -> Mapping[str, float]:
+        """How often a step makes each pass."""
+        shapes = self.case.shapes
+        return {
+            "forward": float(shapes.steps or 1),
+            "prefill": 1.0,
+            "decode": float(max((shapes.new_tokens or 1) - 1, 0)),
+        }
+
+
+@cache
+def facts_for(configuration: Configuration) -> DeviceFacts:
+    """The peaks of a configuration's device, or those of a middle one of its kind."""
+    known = facts_of(configuration.device) or _documented(configuration)
+    kind = "cpu" if configuration.hardware in _ON_CPUS else ""
+    return known or _UNKNOWN[kind]
+
+
+@cache
+def peaks_are_known(configuration: Configuration) -> bool:
+    """Whether the peaks of a configuration's device are documented."""
+    return bool(facts_of(configuration.device) or _documented(configuration))
+
+
+def _documented(configuration: Configuration) -> DeviceFacts | None:
+    """The peaks of a device that `--simulate` knows."""
+    for entry in rooflines_of(configuration.hardware):
+        if is_called(entry, configuration.device):
+            half = max(entry.teraops.get(name, 0.0) for name in ("fp16", "bf16"))
+            fp32 = entry.teraops.get("fp32") or half
+            return DeviceFacts(
+                entry.device, configuration.hardware, half or fp32, fp32,
+                entry.gigabytes_per_second, entry.source,
+            )  # fmt: skip
+    return None
+
+
+def value_bytes(precision: str) -> float:
+    """Bytes of a value in a precision; of autocast half of one in fp32, as most tensors are."""
+    return _BYTES.get(precision, 2.0)
+
+
+def usual_time() -> Floats:
+    """The factor of each term of time, before anything was measured."""
+    return np.array(_USUAL_TIME)
+
+
+def usual_memory() -> Floats:
+    """The factor of each term of memory, before anything was measured."""
+    return np.array(_USUAL_MEMORY)
+
+
+def time_terms(traced: Sequence[TracedCase]) -> Floats:
+    """Milliseconds of each of `TIME_TERMS` in a step, at the device's peaks; a row a case.
+
+    Cases that differ in their batch alone are calculated at once: a matrix has a hundred thousand.
+    """
+    rows = np.zeros((len(traced), len(TIME_TERMS)))
+    for places in _alike(traced):
+        batches = np.array([traced[place].case.shapes.batch for place in places])
+        rows[places] = _terms_of(traced[places[0]], batches)
+    return rows
+
+
+def _alike(traced: Sequence[TracedCase]) -> list[list[int]]:
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, entry in enumerate(traced):
+        shapes = entry.case.shapes
+        key = (id(entry.passes), shapes.steps, shapes.new_tokens, entry.case.configuration)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def _terms_of(traced: TracedCase, batches: Ints) -> Floats:
+    configuration = traced.case.configuration
+    facts, width = facts_for(configuration), value_bytes(configuration.precision)
+    multiplied = 2e-9 / facts.peak(configuration.precision)  # ms of a multiply-accumulate
+    moved = width * 1e-6 / facts.bandwidth
+    terms = np.zeros((len(batches), len(TIME_TERMS)))
+    for name, passed in traced.passes.items():
+        sums, times = passed.sums, traced.repeats[name]
+        batched = times * batches[:, None]
+        terms[:, :MULTIPLYING] += batched * (sums.macs[:MULTIPLYING] * multiplied)
+        terms[:, MULTIPLYING:-2] += batched * (sums.values * moved)
+        terms[:, -2] += times * sums.weights_read * moved
+        terms[:, -1] += times * sums.launches * _LAUNCH_MS
+    return terms * (_TRAINING if configuration.mode == Mode.TRAINING else 1.0)
+
+
+def memory_terms(traced: Sequence[TracedCase]) -> Floats:
+    """Megabytes of each of `MEMORY_TERMS`; a row a case."""
+    return np.array([_memory(entry) for entry in traced]).reshape(len(traced), len(MEMORY_TERMS))
+
+
+def _memory(traced: TracedCase) -> tuple[float, float, float]:
+    configuration, batch = traced.case.configuration, traced.case.shapes.batch
+    width = value_bytes(configuration.precision)
+    weights = max(passed.weights for passed in traced.passes.values()) * width / _MIB
+    alive = max(passed.peak_bytes for passed in traced.passes.values()) * width / 4 / _MIB
+    if configuration.mode == Mode.TRAINING:
+        weights, alive = _TRAINED_COPIES * weights, _TRAINING * alive
+    return weights, batch * alive, _CONSTANT_MB
+
+
+def kernel_sizes(traced: Sequence[TracedCase], times: Floats) -> Floats:
+    """Sizes along which residuals are smooth: work, batch, launches and length, as logarithms.
+
+    Args:
+        traced: the cases.
+        times: their terms of time.
+    """
+    shapes = [entry.case.shapes for entry in traced]
+    return np.column_stack([
+        np.log(times[:, :-1].sum(axis=1) + 1e-6) / 2,
+        np.log2([s.batch for s in shapes]) / 2,
+        np.log(times[:, -1] + 1e-6) / 2,
+        np.log([_length(s) for s in shapes]) / 2,
+    ])  # fmt: skip
+
+
+def _length(shapes: Shapes) -> int:
+    return shapes.prompt_tokens or shapes.sequence or shapes.image or shapes.audio or 1

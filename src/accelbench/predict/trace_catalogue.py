@@ -1,0 +1,65 @@
+"""Traces of the catalogue at its default sizes: a forward pass, and a request where there is one.
+
+python -m accelbench.predict.trace_catalogue --write    traces every model, writes the file
+python -m accelbench.predict.trace_catalogue            says which entries are out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from accelbench.catalog.find import every_model
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Shapes
+from accelbench.core.errors import EXIT_NO, CaseError
+from accelbench.core.jsonc import loads
+from accelbench.core.model import ModelSpec
+from accelbench.predict.traces import CATALOGUE_FILE, trace_name
+
+
+def default_shapes(spec: ModelSpec) -> Iterator[Shapes]:
+    """The sizes that a model is traced at."""
+    yield settle(spec, Shapes(1))
+    if spec.generation is not None:
+        yield settle(spec, replace(Shapes(1), new_tokens=spec.generation.new_tokens))
+
+
+def traced(spec: ModelSpec) -> dict[str, object]:
+    """The entries of a model, by the names that traces are kept by."""
+    from accelbench.predict.tracing import trace
+
+    return {
+        trace_name(spec, shapes): {
+            name: passed.to_dict() for name, passed in trace(spec, shapes).items()
+        }
+        for shapes in default_shapes(spec)
+    }
+
+
+def main() -> None:
+    """Write the file, or say what of it is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the file")
+    write = parser.parse_args().write
+    made: dict[str, object] = {}
+    for spec in every_model():
+        try:
+            made |= traced(spec)
+        except CaseError as error:  # a model whose package is not installed here
+            sys.stderr.write(f"{spec.id}: {error}\n")
+    if write:
+        lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in made.items())
+        CATALOGUE_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        return
+    kept = loads(CATALOGUE_FILE.read_text(encoding="utf-8"))
+    if kept != json.loads(json.dumps(made)):
+        sys.stderr.write("catalogue_traces.json is out of date: write it with --write\n")
+        raise SystemExit(EXIT_NO)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Traces of cases: taken once by torch, kept on disk, and read without it.
+
+A trace is of a model's config at sizes, a batch of one. `catalogue_traces.json` has those of the
+catalogue at its default sizes (`predict.trace_catalogue` writes it). Where torch is missing and no
+trace is kept, the analytic cost stands in: operations and bytes, not told apart by operator.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from accelbench.catalog.cost import cost, parts
+from accelbench.catalog.find import find
+from accelbench.core.axes import AXES
+from accelbench.core.case import Shapes
+from accelbench.core.errors import CaseError
+from accelbench.core.identity import digest
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.model import ModelSpec
+from accelbench.predict.cases import sizes_of
+from accelbench.predict.network_training import torch_is_here
+from accelbench.predict.signatures import OperatorSignature, PassTrace, UntracedError
+from accelbench.store.folders import default_folder
+
+#: Raised whenever what a trace notes changes: kept ones are taken anew.
+TRACE_VERSION = 1
+CATALOGUE_FILE = Path(__file__).with_name("catalogue_traces.json")
+_FP32_BYTES = 4
+
+
+class Traces:
+    """Traces by model and sizes.
+
+    Args:
+        folder: where they are kept; this user's cache by default.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or default_folder() / "traces"
+        self._known: dict[tuple[object, ...], dict[str, PassTrace]] = {}
+        self.coarse: set[str] = set()  # models whose analytic cost stands in
+
+    def of(self, model: str, shapes: Shapes) -> dict[str, PassTrace]:
+        """The passes of a case, by name.
+
+        Args:
+            model: the catalogue's name.
+            shapes: settled sizes.
+
+        Raises:
+            UntracedError: the model's operators are not known at these sizes.
+        """
+        key = (model, *(getattr(shapes, axis.field) for axis in AXES))
+        if key not in self._known:
+            self._known[key] = self._read_or_take(find(model), replace(shapes, batch=1))
+        return self._known[key]
+
+    def _read_or_take(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
+        name = trace_name(spec, shapes)
+        if (known := _of_catalogue().get(name)) is not None:
+            return known
+        path = self._folder / f"{name}.json"
+        kept = _read(path)
+        if kept is not None:
+            return kept
+        if not torch_is_here():
+            self.coarse.add(spec.id)
+            return _coarse(spec, shapes)
+        taken = _taken(spec, shapes)
+        _keep(path, taken)
+        return taken
+
+
+def trace_name(spec: ModelSpec, shapes: Shapes) -> str:
+    """What a trace is kept by: everything that it depends on."""
+    about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
+    return digest({**about, "sizes": sizes_of(shapes)})
+
+
+@cache
+def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
+    content = loads(CATALOGUE_FILE.read_text(encoding="utf-8"))
+    return {
+        name: {part: PassTrace.from_dict(entry) for part, entry in passes.items()}
+        for name, passes in content.items()
+    }
+
+
+def _taken(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
+    from accelbench.catalog.op_costs import UnknownOperationError
+    from accelbench.predict.tracing import trace
+
+    try:
+        return trace(spec, shapes)
+    except (UnknownOperationError, CaseError) as error:
+        raise UntracedError(f"The operators of {spec.id} cannot be traced: {error}") from error
+
+
+def _read(path: Path) -> dict[str, PassTrace] | None:
+    try:
+        content = loads(path.read_text())
+        return {name: PassTrace.from_dict(entry) for name, entry in content.items()}
+    except (OSError, JsonError, KeyError, TypeError, AttributeError):
+        return None  # taken anew
+
+
+def _keep(path: Path, traces: dict[str, PassTrace]) -> None:
+    """Written beside and moved into place: another process may read it meanwhile."""
+    content = json.dumps({name: entry.to_dict() for name, entry in traces.items()})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{digest({'content': content})[:8]}")
+        beside.write_text(content)
+        beside.replace(path)
+    except OSError:  # a cache that cannot be written is done without
+        return
+
+
+def _coarse(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
+    whole, by_part = cost(spec, shapes, "fp32"), parts(spec, shapes, "fp32")
+    if whole is None or by_part is None:
+        raise UntracedError(
+            f"The operators of {spec.id} at these sizes are not known.",
+            "Install torch: accelbench setup torch",
+        )
+    weights = int(whole.weight_bytes) // _FP32_BYTES
+    names = {"step": "forward", "prefill": "prefill", "decode": "decode"}
+    steps = {"decode": max((shapes.new_tokens or 1) - 1, 1)}
+    passes = {}
+    for part, work in by_part.items():
+        share = 1 / steps.get(part, 1)
+        moved = max(work.bytes_moved * share / _FP32_BYTES - weights, 0)
+        signature = OperatorSignature(
+            "lin", int(work.flops * share / 2), int(moved / 2), weights, int(moved / 2), 1, 1, 1,
+            1, 1, 1,
+        )  # fmt: skip
+        peak = int(whole.peak_activation_bytes)
+        passes[names[part]] = PassTrace([(signature, 1)], weights, peak)
+    return passes

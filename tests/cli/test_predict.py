@@ -1,0 +1,139 @@
+"""`accelbench predict`: figures of what nobody has measured, and what they rest on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from shells import Command
+from stored_rows import store
+
+from accelbench.cli.commands.run import app as run_app
+from accelbench.predict import traces
+from accelbench.store.database import Database
+
+
+@pytest.fixture
+def predict(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, with analytic costs in place of traces, which torch would take seconds for."""
+    monkeypatch.setattr(traces, "torch_is_here", lambda: False)
+    made = command("predict")
+    monkeypatch.setenv("ACCELBENCH_CACHE", str(Path.cwd() / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    return made
+
+
+def measured(*models: str) -> None:
+    """A database here with batches 1, 4 and 16 of models."""
+    rows = [
+        {"model": model, "batch_size": batch, "latency_p50_ms": 4.0 * number + batch,
+         "series_key": f"{model} {batch}"}
+        for number, model in enumerate(models, start=1) for batch in (1, 4, 16)
+    ]  # fmt: skip
+    store(Path("accelbench.duckdb"), *rows)
+
+
+def test_without_measurements_it_says_so_and_is_wide(predict: Command) -> None:
+    code, out, _ = predict("t5-small", "--hardware", "cuda", "--batch-size", "16")
+    assert code == 0
+    assert "A100" in out
+    assert "vendor peaks alone" in out
+    assert "nothing is measured" in out
+    found = predict.json("t5-small", "--hardware", "cuda", "--batch-size", "16")
+    (entry,) = found["predictions"]
+    assert entry["latency_high_ms"] / entry["latency_low_ms"] > 8
+    assert entry["throughput"] == pytest.approx(16e3 / entry["latency_ms"])
+    assert entry["provenance"] == "predicted"
+
+
+def test_what_was_measured_stands_beside_the_prediction(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    found = predict.json("bert-tiny", "--batch-sizes", "4", "8")
+    four, eight = found["predictions"]
+    assert found["learned_from"] == 6
+    assert four["measured_latency_ms"] == pytest.approx(8.5)  # of the mean, not of the median
+    assert eight["measured_latency_ms"] is None
+    assert eight["basis"] == "the model here, at other sizes"
+    assert four["latency_ms"] < eight["latency_ms"]
+    _, out, _ = predict("bert-tiny", "--batch-sizes", "4", "8")
+    assert "measured ms" in out
+    assert "Predicted, not measured" in out
+
+
+def test_a_range_of_batches_has_a_knee(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    found = predict.json("bert-base", "--batch-sizes", "1..64")
+    assert [entry["batch_size"] for entry in found["predictions"]] == [1, 2, 4, 8, 16, 32, 64]
+    (knee,) = found["knees"]
+    assert knee["batch_size"] in {None, 2, 4, 8, 16, 32}
+
+
+def test_nothing_that_is_predicted_is_stored(predict: Command) -> None:
+    measured("bert-tiny")
+    assert predict("bert-base", "--hardware", "cuda")[0] == 0
+    _, rows = Database(Path("accelbench.duckdb")).query(
+        "SELECT DISTINCT provenance, model FROM benchmark_results"
+    )
+    assert rows == [("measured", "bert-tiny")]
+
+
+def test_a_matrix_is_written_to_a_file_that_is_not_there_yet(predict: Command) -> None:
+    measured("bert-tiny")
+    code, _, err = predict("--generate-matrix", "--output-file", "matrix.json")
+    assert code == 0, err
+    found = json.loads(Path("matrix.json").read_text())
+    assert len({entry["model"] for entry in found["predictions"]}) > 40
+    assert {entry["batch_size"] for entry in found["predictions"]} == {1, 8, 32, 128}
+    code, _, err = predict("--matrix", "--output", "matrix.json")
+    assert code == 2
+    assert "matrix.json" in err
+
+
+def test_what_to_measure_first_are_commands_that_run_takes(predict: Command) -> None:
+    measured("bert-tiny")
+    found = predict.json("--suggest-anchors", "2", "--batch-sizes", "1", "4")
+    commands = [entry["command"] for entry in found["measurements"]]
+    assert len(set(commands)) == 2
+    known = typer.main.get_command(run_app)
+    for line in commands:
+        program, name, *arguments = shlex.split(line)
+        assert (program, name) == ("accelbench", "run")
+        assert known.make_context("run", arguments).params["models"]
+    after = [entry["deviation_after"] for entry in found["measurements"]]
+    assert found["deviation_before"] > after[0] >= after[1]
+
+
+def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny", "vit-tiny", "resnet-tiny")
+    found = predict.json("--evaluate")
+    assert found["latency"]["n"] == 12
+    assert found["latency"]["models"] == 4
+    assert found["latency"]["per_engine"].keys() == {"pytorch/cpu"}
+    code, out, _ = predict("--evaluate")
+    assert code == 0
+    assert "every unseen model" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "No model is named"),
+        (("bert-tinny",), "bert-tiny"),
+        (("bert-tiny", "--hardware", "cuda:abacus"), "no peaks of it are documented"),
+        (("bert-tiny", "--batch-sizes", "8..2"), "ends before it begins"),
+        (("bert-tiny", "--batch-sizes", "many"), "whole numbers"),
+        (("bert-tiny", "--mode", "sleeping"), "inference or training"),
+        (("bert-tiny", "--precision", "fp33"), "no precision"),
+        (("--evaluate", "--train", "a.parquet"), "needs --train and --test"),
+    ],
+)
+def test_what_it_cannot_answer_is_a_sentence(
+    predict: Command, words: tuple[str, ...], sentence: str
+) -> None:
+    code, _, err = predict(*words)
+    assert code == 2
+    assert sentence in " ".join(err.split())

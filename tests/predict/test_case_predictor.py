@@ -1,0 +1,120 @@
+"""The predictor of cases: what it learns, what its predictions rest on, how wide they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
+
+from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.cases import Configuration
+from accelbench.predict.measurement_plan import plan
+from accelbench.predict.own_evaluation import evaluate_own
+from accelbench.predict.positive_sum import PositiveSum, fit_sum
+from accelbench.predict.residual_process import Names, ResidualProcess, fit_process
+
+
+@pytest.fixture(scope="module")
+def fitted() -> CasePredictor:
+    measured, traced = measured_cases()
+    return predictor_of(measured, traced, "latency").fit()
+
+
+def error(predictor: CasePredictor, *cases: object) -> np.ndarray:
+    traced = list(cases)
+    predicted = predictor.predict(CaseFeatures.of(traced, "latency")).value
+    return np.abs(np.log(predicted / np.array([true_ms(entry) for entry in traced])))
+
+
+def test_a_sum_finds_the_factors_of_its_terms() -> None:
+    rng = np.random.default_rng(1)
+    terms = np.exp(rng.normal(0, 1.5, (300, 3)))
+    factors = np.array([0.5, 2.0, 8.0])
+    logs = np.log(terms @ factors) + rng.normal(0, 0.05, 300)
+    logs[:5] += 3.0  # outliers move nothing
+    found = fit_sum(terms, logs, np.ones(3), np.zeros((300, 0)))
+    assert np.exp(found.theta) == pytest.approx(factors, rel=0.1)
+
+
+def test_terms_that_nothing_was_measured_of_stay_where_they_are_usual() -> None:
+    terms = np.column_stack([np.linspace(1, 9, 40), np.zeros(40)])
+    found = fit_sum(terms, np.log(4 * terms[:, 0]), np.array([2.0, 5.0]), np.zeros((40, 0)))
+    assert np.exp(found.theta)[1] == pytest.approx(5.0)
+    assert np.exp(found.theta)[0] == pytest.approx(4.0, rel=0.05)
+
+
+def test_an_unseen_model_is_predicted_from_the_others(fitted: CasePredictor) -> None:
+    unseen = [made_case(number, place) for number in (31, 36, 41) for place in (HERE, THERE)]
+    assert error(fitted, *unseen).max() < 0.35
+    assert np.median(error(fitted, *unseen)) < 0.15
+
+
+def test_a_model_at_another_batch_is_predicted_better_than_an_unseen_one(
+    fitted: CasePredictor,
+) -> None:
+    known = [made_case(number, HERE, 2) for number in range(12)]
+    unseen = [made_case(number, HERE, 2) for number in range(24, 36)]
+    assert error(fitted, *known).mean() < 0.06
+    assert error(fitted, *known).mean() < error(fitted, *unseen).mean()
+
+
+def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
+    gpu = Configuration("cuda", "NVIDIA H100 80GB HBM3", "pytorch", "fp32", "inference")
+    half = replace(HERE, precision="bf16")
+    cases = [
+        made_case(1, HERE, 16), made_case(1, half), made_case(50), made_case(50, half),
+        made_case(50, gpu),
+    ]  # fmt: skip
+    answer = fitted.predict(CaseFeatures.of(cases, "latency"))
+    assert answer.basis == (
+        Basis.OTHER_SIZES, Basis.ELSEWHERE, Basis.OTHER_MODELS, Basis.OTHER_CONFIGURATIONS,
+        Basis.PEAKS,
+    )  # fmt: skip
+    width = np.log(answer.high / answer.low)
+    assert width.argmin() in (0, 1)  # where the model is known
+    assert width.argmax() == 4  # where nothing is
+
+
+def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:
+    scores = evaluate_own({"latency": fitted})["latency"]
+    assert scores["n"] == 96
+    assert scores["models"] == 24
+    assert scores["mdape"] < 12
+    assert 80 <= scores["coverage90"] <= 99
+
+
+def test_nothing_measured_gives_peaks_and_a_wide_interval() -> None:
+    empty = predictor_of([], {}, "latency").fit()
+    answer = empty.predict(CaseFeatures.of([made_case(1)], "latency"))
+    assert answer.basis == (Basis.PEAKS,)
+    assert answer.high[0] / answer.low[0] == pytest.approx(np.exp(2.2))
+
+
+def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> None:
+    measured, traced = measured_cases(models=6)
+    features = CaseFeatures.of([traced[entry.case] for entry in measured], "latency")
+    residual = np.random.default_rng(0).normal(0, 0.2, len(features))
+    shares = PositiveSum(np.zeros(features.terms.shape[1])).shares(features.terms)
+    inputs = Names().inputs(features.cases, features.sizes, shares, learn=True)
+    process = fit_process(inputs, residual)
+    groups = np.arange(len(features)) % 5
+    mean, variance = process.left_out(groups)
+    others, group = np.flatnonzero(groups != 2), np.flatnonzero(groups == 2)
+    without = ResidualProcess(inputs.only(others), residual[others], process.variances)
+    expected, spread = without.conditioned()(inputs.only(group))
+    assert mean[group] == pytest.approx(expected)
+    assert variance[group] == pytest.approx(spread)
+
+
+def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredictor) -> None:
+    gpu = Configuration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
+    features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
+    before, planned = plan(features, fitted, 3)
+    deviations = [before, *(entry.deviation for entry in planned)]
+    assert deviations == sorted(deviations, reverse=True)
+    assert len({entry.case for entry in planned}) == 3
+    assert "--hardware cuda --framework pytorch --precision fp32" in planned[0].command
+    every, _ = plan(features.only(np.arange(2)), fitted, 5)
+    assert every > 0

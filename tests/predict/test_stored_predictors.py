@@ -1,0 +1,95 @@
+"""Trained predictors beside a database: kept, read, fitted anew when it has more to say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from stored_results import measured_store
+
+from accelbench.predict import traces as traces_module
+from accelbench.predict.case_predictor import CaseFeatures
+from accelbench.predict.stored_cases import stored_cases
+from accelbench.predict.stored_predictors import FOLDER, predictors_of
+from accelbench.predict.terms import TracedCase
+from accelbench.predict.traces import Traces
+
+
+@pytest.fixture(autouse=True)
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Analytic costs stand in: these tests are of what is kept, not of what is traced."""
+    monkeypatch.setattr(traces_module, "torch_is_here", lambda: False)
+
+
+def test_what_counts_is_the_newest_usable_run_of_what_was_measured(tmp_path: Path) -> None:
+    database = measured_store(
+        tmp_path / "db.duckdb",
+        {"latency_mean_ms": 10.0, "started_at": "2026-01-01T00:00:00.000000Z", "run_id": "old"},
+        {"latency_mean_ms": 6.0, "started_at": "2026-02-01T00:00:00.000000Z"},
+        {"latency_mean_ms": 8.0, "started_at": "2026-02-01T00:00:01.000000Z", "launch": 1},
+        {"model": "gpt2", "status": "failed"},
+        {"model": "vit-base", "provenance": "simulated"},
+        {"model": "t5-small", "quality": "unusable"},
+        {"model": "somebody-elses"},
+    )
+    stored = stored_cases(database)
+    assert [(m.case.model, m.latency_ms) for m in stored.cases] == [("bert-tiny", 7.0)]
+    assert stored.without_operators == {"somebody-elses": 1}
+
+
+def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 9)))
+    heard: list[str] = []
+    kept = Traces(tmp_path / "traces")
+    first = predictors_of(database, kept, hear=heard.append)
+    second = predictors_of(database, kept, hear=heard.append)
+    assert (first.fitted, second.fitted, len(heard)) == (True, False, 1)
+    case = first.stored.cases[0].case
+    features = CaseFeatures.of([TracedCase(case, kept.of(case.model, case.shapes))], "latency")
+    before, after = (p.of["latency"].predict(features) for p in (first, second))
+    assert after.value == pytest.approx(before.value)
+    assert after.high == pytest.approx(before.high)
+
+
+def test_it_is_data_that_says_what_it_learned_from(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 4)))
+    learned = predictors_of(database, Traces(tmp_path / "traces"))
+    content = json.loads((tmp_path / FOLDER / "db-latency.json").read_text())
+    assert content["learned_from"] == learned.learned_from
+    assert [case["model"] for case in content["cases"]] == ["bert-tiny"] * 3
+    assert len(content["terms"]) == len(content["factors"])
+
+
+def test_new_measurements_are_learned_from(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 4)))
+    kept = Traces(tmp_path / "traces")
+    first = predictors_of(database, kept)
+    database = measured_store(tmp_path / "db.duckdb", *_batches([16]), run="later")
+    second = predictors_of(database, kept)
+    assert second.fitted
+    assert second.learned_from != first.learned_from
+    assert len(second.of["latency"].known) == 4
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 0}', '{"version": 1}'])
+def test_a_file_that_is_none_is_fitted_anew(tmp_path: Path, content: str) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "db-latency.json").write_text(content)
+    assert predictors_of(database, Traces(tmp_path / "traces")).fitted
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
+    (tmp_path / FOLDER).write_text("a file stands where the folder would be")
+    learned = predictors_of(database, Traces(tmp_path / "traces"))
+    assert "could not be kept" in learned.notes[0]
+    assert len(learned.of["memory"].known) == 2
+
+
+def _batches(batches: object) -> list[dict[str, object]]:
+    return [
+        {"batch_size": batch, "latency_mean_ms": 2.0 + batch, "memory_peak_mb": 100.0 + batch}
+        for batch in batches
+    ]
