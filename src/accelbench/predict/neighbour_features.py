@@ -19,13 +19,14 @@ from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.measurements import TableMeasurement
 
 _ROUNDS = 4
-_NEAR = 0.05  # distance of devices at which a weight falls to 1/e, in logarithms
+_NEAR = 0.02  # distance of devices at which a weight falls to 1/e, in logarithms
 _LEAST = 1e-3  # of a weight
 _FADING = 2.0  # months in which a weight falls to 1/e
-_SHRINKAGE = 3.0  # measurements that an offset of zero in a month is worth
+_SHRINKAGE = 2.0  # measurements that an offset of zero in a month is worth
 _PRIOR = 5.0  # shared items that the typical distance of devices is worth
 _FARTHEST = 1.5  # a residual counts as no more
 _ALIKE = {"fp16": "float", "fp32": "float", "int8": "w8a8"}
+_MOST_CODES = 250  # of a category; scikit-learn takes no more
 #: Columns of features that hold small numbers: device, runtime, precision.
 CATEGORIES = (0, 1, 2)
 #: The column of the distance to the nearest device with the same item.
@@ -117,8 +118,9 @@ class _Table:
         rest = np.nan_to_num(self.residual - mean[: self.number])
         rest = np.clip(rest, -_FARTHEST, _FARTHEST)
         columns = [
-            self.device, self._codes(lambda m: (m.configuration.runtime,)),
-            self._codes(lambda m: (precision_of(m),)),
+            np.minimum(self.device, _MOST_CODES),
+            np.minimum(self._codes(lambda m: (m.configuration.runtime,)), _MOST_CODES),
+            np.minimum(self._codes(lambda m: (precision_of(m),)), _MOST_CODES),
             np.array([np.log(max(m.parameters_m, 1e-3)) for m in self.rows]),
             np.array([np.log(max(m.image_size, 1)) for m in self.rows]),
             np.array([m.month for m in self.rows]),
