@@ -20,7 +20,7 @@ from accelbench.predict.measurements import TableMeasurement
 
 Item = tuple[str, str, str]
 
-_ROUNDS, _FILLS = 30, 8
+_ROUNDS = 30
 _SHRINKAGE = 2.0  # measurements that an effect of zero is worth
 # Standard deviations, of logarithms: of a device's shift at least, of a setting's, of what each
 # doubling of threads adds, of an item on a device beside all vectors, and of noise.
@@ -29,6 +29,7 @@ _MIDDLE = 2.0  # doublings of threads about which slopes turn: four of them
 _SHARED = 0.6  # of a vector, at every setting of a device
 _LEVEL = 0.2  # of an item that was measured on one device
 _AGREEMENT, _LEAST = 0.08, 0.02  # of the weight of a known device
+_EXPECTED, _MOST_SURPRISING = 5.0, 4.0  # measurements that a scale of one is worth; deviations
 _FREEDOM, _REWEIGHTINGS = 3.0, 6  # of the Student-t noise of what was measured
 
 
@@ -82,7 +83,8 @@ class DeviceGrid:
         sums, counts = np.zeros((2, len(numbers), len(items)))
         np.add.at(sums, (device, item), log_value - level[item] - shift[device])
         np.add.at(counts, (device, item), 1)
-        # A vector is filled by its mean in a runtime and precision, then by what others say.
+        # A vector is filled by its mean in a runtime and precision. To fill it by what the others'
+        # covariance says made new phones 11.3 % wrong, from 8.3.
         start = by_group.reshape(len(numbers), -1)[:, way]
         vectors = np.where(counts > 0, sums / np.maximum(counts, 1), start)
         slope = _slope(shift, tuple(numbers))
@@ -94,7 +96,7 @@ class DeviceGrid:
             slope,
             float(rest.std()),
             tuple(numbers),
-            _filled(vectors, counts > 0),
+            vectors,
             (counts > 0).sum(axis=0).astype(np.float64),
         )
 
@@ -137,21 +139,6 @@ def _slope(shift: Floats, names: tuple[tuple[str, str], ...]) -> float:
     return across / along if along > 0 else 0.0
 
 
-def _filled(vectors: Floats, measured: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
-    """Vectors whose empty places are what the others' covariance says of them."""
-    vectors = vectors.copy()
-    number = len(vectors)
-    lacking = [n for n in range(number) if measured[n].any() and not measured[n].all()]
-    for _ in range(_FILLS):
-        sample = vectors / np.sqrt(number)
-        for n in lacking:
-            known = sample[:, measured[n]]
-            inner = known @ known.T + 2 * _NOISE**2 * np.eye(number)
-            weights = np.linalg.solve(inner, known @ vectors[n, measured[n]])
-            vectors[n, ~measured[n]] = sample[:, ~measured[n]].T @ weights
-    return vectors
-
-
 class DeviceProcess:
     """The Gaussian process of one device's rows, given the vectors of others."""
 
@@ -185,11 +172,12 @@ class DeviceProcess:
             self._weigh(known, residual)
         cross = self._covariance(wanted, known)
         inner = self._covariance(known, known)
+        scale = _surprise(inner, residual)
         inner = inner + np.diag(_noise(inner, residual))
         solved = np.linalg.solve(inner, np.column_stack([residual, cross.T]))
         mean = self.base[wanted] + cross @ solved[:, 0]
         variance = self._variance(wanted) - np.einsum("ij,ji->i", cross, solved[:, 1:])
-        return np.asarray(mean), np.sqrt(np.maximum(variance, 0) + _NOISE**2)
+        return np.asarray(mean), scale * np.sqrt(np.maximum(variance, 0) + _NOISE**2)
 
     def _weigh(self, known: Ints, residual: Floats) -> None:
         """Count devices by how well their vectors agree with what was measured, up to a shift."""
@@ -225,6 +213,14 @@ def _noise(covariance: Floats, residual: Floats) -> Floats:
         apart = (residual - mean) ** 2
         noise = (_FREEDOM * _NOISE**2 + apart) / (_FREEDOM + 1)
     return noise
+
+
+def _surprise(covariance: Floats, residual: Floats) -> float:
+    """How far measurements are from what the others say of them, in deviations: 1 as expected."""
+    inverse = np.linalg.inv(covariance + _NOISE**2 * np.eye(len(residual)))
+    squares = (inverse @ residual) ** 2 / np.diag(inverse)
+    total = _EXPECTED + float(np.minimum(squares, _MOST_SURPRISING**2).sum())
+    return float(np.sqrt(total / (_EXPECTED + len(residual))))
 
 
 def _settings(names: Sequence[str], shift: float) -> tuple[Floats, Floats]:
