@@ -19,8 +19,7 @@ from accelbench.predict.device_facts import facts_of
 from accelbench.predict.graph_evaluation import predict_by_graph
 from accelbench.predict.graph_predictor import GraphTable
 from accelbench.predict.graphs import Ints, read_graphs
-from accelbench.predict.grid_evaluation import METHOD as GRID_METHOD
-from accelbench.predict.grid_evaluation import grid_rows, predict_by_grid
+from accelbench.predict.grid_evaluation import GRID_METHODS, grid_method, grid_rows, predict_by_grid
 from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.scoring import Predictions, score, score_by
@@ -126,7 +125,7 @@ class _Evaluation:
                 like, self.test, on_grid, self.request.anchors, self.request.seed
             )
             self._fill(on_grid, some)
-            self.methods.setdefault(kind, GRID_METHOD)
+            self.methods.setdefault(kind, grid_method(some.basis))
             left = np.setdiff1d(left, on_grid)
         if len(left):
             some = predict_by_table(
@@ -156,7 +155,7 @@ class _Evaluation:
             m.configuration.hardware
             for m in self.test
             if m.configuration.kind in _GRAPH_KINDS
-            and self.methods.get(m.configuration.kind) != GRID_METHOD
+            and self.methods.get(m.configuration.kind) not in GRID_METHODS
             and m.configuration.hardware not in trained
             and facts_of(m.configuration.hardware) is None
         }

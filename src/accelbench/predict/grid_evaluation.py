@@ -10,14 +10,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accelbench.predict.boosting import sklearn_is_here
+from accelbench.predict.cells import METHOD as CELLS_METHOD
+from accelbench.predict.cells import predict_cells
 from accelbench.predict.device_grid import DeviceGrid, DeviceProcess, item_of
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL, weighted_quantile
 from accelbench.predict.measurements import TableMeasurement
+from accelbench.predict.repeats import MeasuredCells
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import NEW_HARDWARE, SAME_HARDWARE
+from accelbench.predict.transfer import MEASURED, NEW_HARDWARE, SAME_HARDWARE
 
 METHOD = "device vectors"
+GRID_METHODS = (METHOD, CELLS_METHOD)
 #: With fewer, their vectors say nothing of another device.
 LEAST_DEVICES = 4
 _MOST_KNOWN = 1500  # rows of one device that are conditioned on
@@ -44,27 +49,81 @@ def predict_by_grid(
     seed: int,
 ) -> Predictions:
     """Predictions of rows whose items are known, all of one kind of hardware."""
+    chosen = [test[int(n)] for n in rows]
+    number = len(rows)
+    found = Predictions(
+        np.zeros(number), np.zeros(number), (NEW_HARDWARE,) * number, np.zeros(number, dtype=bool)
+    )
+    known = {m.configuration.hardware for m in train}
+    measured = MeasuredCells(train)
+    repeated = np.array([measured.has(m) for m in chosen])
+    here = np.array([m.configuration.hardware in known for m in chosen])
+    empty = np.flatnonzero(here & ~repeated)
+    if len(empty):
+        _fill(found, empty, _predict_empty(train, [chosen[n] for n in empty], seed))
+    if repeated.any():
+        log_value = np.array([measured.log_value(chosen[n]) for n in np.flatnonzero(repeated)])
+        _fill(found, np.flatnonzero(repeated), (log_value, np.asarray(measured.half_width)))
+    if not here.all():
+        _predict_new(found, train, chosen, np.flatnonzero(~here), anchors, seed)
+    basis = np.where(repeated, MEASURED, np.where(here, SAME_HARDWARE, NEW_HARDWARE))
+    return Predictions(found.log_value, found.half_width, tuple(map(str, basis)), found.anchor)
+
+
+def _fill(found: Predictions, rows: Ints, some: tuple[Floats, Floats]) -> None:
+    found.log_value[rows], found.half_width[rows] = some
+
+
+def grid_method(basis: Sequence[str]) -> str:
+    """What predicted rows, by how they came about and what is installed."""
+    return CELLS_METHOD if SAME_HARDWARE in basis and sklearn_is_here() else METHOD
+
+
+def _predict_empty(
+    train: Sequence[TableMeasurement], wanted: Sequence[TableMeasurement], seed: int
+) -> tuple[Floats, Floats]:
+    """Cells of known devices: by their neighbours, without scikit-learn by device vectors."""
+    if sklearn_is_here():
+        return predict_cells(train, wanted, seed)
+    known = _by_hardware(train)
+    rng = np.random.default_rng(seed)
     grid = DeviceGrid.of(train)
+    log_value, deviation = np.zeros(len(wanted)), np.zeros(len(wanted))
+    hardware = np.array([m.configuration.hardware for m in wanted])
+    for device in dict.fromkeys(hardware):
+        mine = np.flatnonzero(hardware == device)
+        mean, spread, _ = _on_device(
+            grid.without(device), known[device], [wanted[n] for n in mine], 0, rng
+        )
+        log_value[mine], deviation[mine] = mean, spread
+    return log_value, deviation * _ratios(train, known, 0, rng)[True]
+
+
+def _predict_new(
+    found: Predictions,
+    train: Sequence[TableMeasurement],
+    chosen: Sequence[TableMeasurement],
+    rows: Ints,
+    anchors: int,
+    seed: int,
+) -> None:
+    """Devices that training does not know, by their anchors."""
+    rng = np.random.default_rng(seed)
+    grid = DeviceGrid.of(train)
+    ratio = _ratios(train, _by_hardware(train), anchors, rng)[False]
+    hardware = np.array([chosen[n].configuration.hardware for n in rows])
+    for device in dict.fromkeys(hardware):
+        mine = rows[hardware == device]
+        mean, spread, picked = _on_device(grid, [], [chosen[n] for n in mine], anchors, rng)
+        _fill(found, mine, (mean, spread * ratio))
+        found.anchor[mine[picked]] = True
+
+
+def _by_hardware(train: Sequence[TableMeasurement]) -> dict[str, list[TableMeasurement]]:
     known: dict[str, list[TableMeasurement]] = {}
     for m in train:
         known.setdefault(m.configuration.hardware, []).append(m)
-    chosen = [test[int(n)] for n in rows]
-    hardware = np.array([m.configuration.hardware for m in chosen])
-    rng = np.random.default_rng(seed)
-    log_value, deviation = np.zeros(len(rows)), np.zeros(len(rows))
-    anchor, basis = np.zeros(len(rows), dtype=bool), [""] * len(rows)
-    ratios = _ratios(train, known, anchors, rng)
-    for device in dict.fromkeys(hardware):
-        mine = np.flatnonzero(hardware == device)
-        own = known.get(device, [])
-        mean, spread, picked = _on_device(
-            grid.without(device), own, [chosen[n] for n in mine], 0 if own else anchors, rng
-        )
-        log_value[mine], anchor[mine[picked]] = mean, True
-        deviation[mine] = spread * ratios[bool(own)]
-        for n in mine:
-            basis[int(n)] = SAME_HARDWARE if own else NEW_HARDWARE
-    return Predictions(log_value, deviation, tuple(basis), anchor)
+    return known
 
 
 def _on_device(

@@ -2,7 +2,7 @@
 
 The columns that are read: model, family, params_m, gmacs, activations_m, hardware_name,
 hardware_kind, runtime, precision, batch_size, img_size, mode, latency_ms, memory_mb, extra. Any
-other column is left alone. `extra` is JSON; layout, threads, unit and job are taken from it.
+other column is left alone. `extra` is JSON; layout, threads, unit, job and date are taken from it.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class TableMeasurement:
     gmacs: float
     activations_m: float
     job: str  # the source's own name of the measuring; rows that share it are copies
+    month: float = float("nan")  # of the release that measured it, counted from year 0
 
     @property
     def graph(self) -> tuple[str, int]:
@@ -135,6 +136,7 @@ def _measurement(row: Mapping[str, Any], target: str) -> TableMeasurement | None
         gmacs=_number(row.get("gmacs")),
         activations_m=_number(row.get("activations_m")),
         job=str(extra.get("job_id") or ""),
+        month=_month(extra.get("date")),
     )
 
 
@@ -144,6 +146,12 @@ def _extra(text: Any) -> dict[str, Any]:
     except JsonError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _month(date: Any) -> float:
+    """Months up to a date in ISO format, NaN where there is none."""
+    parts = re.match(r"(\d{4})-(\d{2})", str(date or ""))
+    return int(parts[1]) * 12.0 + int(parts[2]) if parts else float("nan")
 
 
 def _setting(extra: Mapping[str, Any]) -> str:
