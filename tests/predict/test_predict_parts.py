@@ -62,7 +62,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
     network = OperatorNetwork(weights, limits)
     for number in range(2):
         pairs = GraphBatches(chosen, batch[:, number])
-        found = np.log(sum(network.parts(graphs, features, pairs, number)))
+        found = np.log(network.times(graphs, features, pairs, number).total)
         assert found == pytest.approx(expected[:, number], abs=1e-4)
 
 
@@ -92,6 +92,30 @@ def test_an_anchor_shifts_a_whole_device() -> None:
     assert np.median(np.abs(mean - truth)) < 0.03
     assert (deviation > 0).all()
     assert deviation.mean() < 0.15
+
+
+def test_anchors_take_turns_among_configurations() -> None:
+    """All anchors lay in the first of two configurations whose shares are alike."""
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet(np.ones(5), 50)
+    inputs = ResidualInputs(
+        np.vstack([shares, shares]), np.zeros((100, 1)), np.repeat([0, 1], 50), np.full(100, 0.1)
+    )  # fmt: skip
+    chosen = choose_anchors(inputs, 10)
+    assert np.bincount(inputs.configuration[chosen]).tolist() == [5, 5]
+
+
+def test_anchors_tell_computing_from_memory() -> None:
+    """Ten anchors gained nothing where a card's arithmetic and its memory erred apart."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.full(6, 0.5), 300)
+    truth = shares @ np.array([0.3, -0.2, 0.1, -0.3, 0.2, 0.0]) + rng.normal(0, 0.01, 300)
+    inputs = ResidualInputs(
+        shares, np.zeros((300, 1)), np.zeros(300, dtype=np.int64), np.full(300, 0.09)
+    )
+    chosen = choose_anchors(inputs, 10)
+    mean, _ = condition(inputs, chosen, truth[chosen])
+    assert np.median(np.abs(truth - mean)) < 0.5 * np.median(np.abs(truth))
 
 
 def test_more_anchors_than_rows_are_all_rows() -> None:
