@@ -62,7 +62,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
     network = OperatorNetwork(weights, limits)
     for number in range(2):
         pairs = GraphBatches(chosen, batch[:, number])
-        found = np.log(network.times(graphs, features, pairs, number).total)
+        found = np.log(network.times(graphs, network.hidden(features), pairs, number).total)
         assert found == pytest.approx(expected[:, number], abs=1e-4)
 
 

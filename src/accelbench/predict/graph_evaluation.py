@@ -53,7 +53,8 @@ def predict_by_graph(
     transfer = TransferPredictor(predictor, range(len(cells.configurations)))
     batch = np.array([m.batch for m in chosen], dtype=np.float64)
     times = transfer.predict(GraphBatches(graphs, batch), [m.configuration for m in chosen])
-    calibration = calibrate(predictor, cross_fits, anchors, seed=seed)
+    configurations = list(dict.fromkeys(m.configuration for m in chosen))
+    calibration = calibrate(predictor, cross_fits, configurations, anchors, seed=seed)
     widths = np.array([calibration.half_width(basis) for basis in times.basis])
     plain = Predictions(
         times.log_ms + np.log(batch), widths, times.basis, np.zeros(len(rows), dtype=bool)
@@ -98,6 +99,6 @@ def _with_anchors(
         truth = np.log([measured[int(mine[n])].value for n in chosen])
         mean, deviation = condition(inputs, chosen, truth - log_value[mine[chosen]])
         log_value[mine] += mean
-        half_width[mine] = calibration.anchored * deviation
+        half_width[mine] = deviation * [calibration.deviations(name) for name in basis]
         anchor[mine[chosen]] = True
     return Predictions(log_value, half_width, plain.basis, anchor)

@@ -126,7 +126,7 @@ class GraphPredictor:
     network: OperatorNetwork | None = None
     regression: Regression | None = None
     basis: str = ""
-    _rooflines: dict[int, Floats] = field(default_factory=dict)
+    _hidden: Floats | None = field(default=None, repr=False)
 
     def fit(self, *, seed: int = 0, epochs: int = 50, trees: int = 150) -> GraphPredictor:
         """Train on the cells, with whatever is installed."""
@@ -170,10 +170,11 @@ class GraphPredictor:
         return found
 
     def _times(self, pairs: GraphBatches, configuration: int) -> ClassTimes:
-        table = self.table
         if self.network is None:
             return self._bounds(pairs, configuration)
-        return self.network.times(table.graphs, table.operators, pairs, configuration)
+        if self._hidden is None:  # once for all operators: each is asked for many times
+            self._hidden = self.network.hidden(self.table.operators)
+        return self.network.times(self.table.graphs, self._hidden, pairs, configuration)
 
     def _targets(self) -> NetworkTargets:
         cells = self.cells

@@ -94,15 +94,21 @@ class OperatorNetwork:
     weights: Mapping[str, Floats]
     limits: ConfigurationLimits
 
+    def hidden(self, features: Floats) -> Floats:
+        """What the perceptron makes of operators, alike in all configurations."""
+        w = self.weights
+        hidden = _silu(_silu(features @ w["w1"] + w["b1"]) @ w["w2"] + w["b2"])
+        return np.column_stack([hidden, features])
+
     def times(
-        self, graphs: OperatorGraphs, features: Floats, pairs: GraphBatches, configuration: int
+        self, graphs: OperatorGraphs, hidden: Floats, pairs: GraphBatches, configuration: int
     ) -> ClassTimes:
-        """The times of graphs in a configuration."""
+        """The times of graphs in a configuration, by what is hidden of all operators."""
         ops = graphs.operators(pairs.chosen)
         batch = np.repeat(pairs.batch, np.diff(graphs.start)[pairs.chosen])
         f = {name: values[ops] for name, values in graphs.figures.items()}
         limits, count = self.limits, f["count"]
-        own_peak, own_bandwidth = self._efficiencies(features[ops], configuration)
+        own_peak, own_bandwidth = self._efficiencies(hidden[ops], configuration)
         compute = 2 * f["macs"] / 1e9 / limits.peak[configuration] * np.exp(-own_peak)
         moved = f["input_elements"] + f["output_elements"] + f["weight_elements"] / batch
         moved_ms = moved * limits.element_bytes[configuration] / 1e6
@@ -112,12 +118,11 @@ class OperatorNetwork:
             graphs, pairs.chosen, count * compute, count * memory, count * launch
         )
 
-    def _efficiencies(self, features: Floats, configuration: int) -> tuple[Floats, Floats]:
+    def _efficiencies(self, hidden: Floats, configuration: int) -> tuple[Floats, Floats]:
         """The logarithms of e_c and e_m of each operator."""
         w, mine = self.weights, slice(2 * configuration, 2 * configuration + 2)
-        hidden = _silu(_silu(features @ w["w1"] + w["b1"]) @ w["w2"] + w["b2"])
-        both = hidden @ (w["w3"] + w["own_hidden"][:, mine]) + w["b3"] + w["own_bias"][mine]
-        both = both + features @ w["own_features"][:, mine]
+        head = np.vstack([w["w3"] + w["own_hidden"][:, mine], w["own_features"][:, mine]])
+        both = hidden @ head + w["b3"] + w["own_bias"][mine]
         return both[:, 0], both[:, 1]
 
 

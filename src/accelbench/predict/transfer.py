@@ -27,19 +27,25 @@ SHARES = 2 * len(CLASSES) + 1
 BASES = (MEASURED, NEW_MODEL, SAME_HARDWARE, NEW_HARDWARE, BOTH_NEW)
 
 
-def distance(one: TableConfiguration, other: TableConfiguration) -> float:
+def distance(known: TableConfiguration, wanted: TableConfiguration) -> float:
     """How far two configurations are apart: what changes times most counts most."""
-    there, here = limits_of(one), limits_of(other)
-    ratios = abs(np.log(there.peak(one.precision) / here.peak(other.precision)))
-    ratios += abs(np.log(there.bandwidth / here.bandwidth))
+    apart = 300.0 * (known.kind != wanted.kind) + software_distance(known, wanted)
+    if known.hardware == wanted.hardware:
+        return apart
+    here, there = limits_of(known), limits_of(wanted)
+    ratios = abs(np.log(here.peak(known.precision) / there.peak(wanted.precision)))
+    ratios += abs(np.log(here.bandwidth / there.bandwidth))
+    return float(apart + 20 + min(10 * ratios, 30))
+
+
+def software_distance(known: TableConfiguration, wanted: TableConfiguration) -> float:
+    """The part of it that is no hardware."""
     return float(
-        1000 * (one.mode != other.mode)
-        + 300 * (one.kind != other.kind)
-        + 100 * (one.compiled != other.compiled)
-        + 60 * (one.precision != other.precision)
-        + (20 + min(10 * ratios, 30)) * (one.hardware != other.hardware)
-        + 15 * (one.channels_last != other.channels_last)
-        + min(8 * abs(one.version - other.version), 12)
+        1000 * (known.mode != wanted.mode)
+        + 100 * (known.compiled != wanted.compiled)
+        + 60 * (known.precision != wanted.precision)
+        + 15 * (known.channels_last != wanted.channels_last)
+        + min(8 * abs(known.version - wanted.version), 12)
     )
 
 
