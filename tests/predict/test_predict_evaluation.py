@@ -51,6 +51,7 @@ def test_with_the_network(tables: dict[str, Path], monkeypatch: pytest.MonkeyPat
     pytest.importorskip("torch")
     monkeypatch.setattr(graph_evaluation, "FOLDS", 2)
     monkeypatch.setattr(cross_fits, "FOLD_TREES", 20)
+    monkeypatch.setattr(cross_fits, "FOLD_EPOCHS", 5)
     found = scores(tables, "both_new")
     assert "operator network" in found["methods"]["cuda"]
     assert found["mdape"] < 10

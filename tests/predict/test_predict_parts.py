@@ -26,7 +26,15 @@ def some_graphs():
 def test_a_device_is_found_by_what_its_driver_calls_it() -> None:
     assert facts_of("NVIDIA GeForce RTX 4090") == facts_of("rtx 4090")
     assert facts_of("Intel(R) Core(TM) i9-10940X CPU @ 3.30GHz") == facts_of("Core i9-10940X")
+    assert facts_of("12th Gen Intel(R) Core(TM) i7-12700H") == facts_of("Core i7-12700H")
     assert facts_of("a card of the year 2100") is None
+
+
+def test_efficient_cores_count_half() -> None:
+    """All 14 cores of a hybrid CPU counted as wide ones."""
+    hybrid = facts_of("Core i7-12700H")
+    assert hybrid is not None
+    assert hybrid.fp32 == pytest.approx(0.8 * (6 * 4.7 * 32 + 8 * 3.5 * 16) / 1e3)
 
 
 def test_facts_are_whole_and_named_once() -> None:
@@ -48,7 +56,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
     graphs = some_graphs()
     features = operator_features(graphs)
     limits = ConfigurationLimits(
-        np.array([71.0, 165.0]), np.array([936.0, 1008.0]), np.array([2.0, 2.0])
+        np.array([71.0, 165.0]), np.array([936.0, 1008.0]), np.array([2.0, 2.0]), np.array([0, 1])
     )
     chosen = np.array([4, 0, 2])
     batch = np.array([[1.0, 64.0], [8.0, 8.0], [256.0, 2.0]])
@@ -70,7 +78,9 @@ def test_training_twice_gives_the_same_weights() -> None:
     pytest.importorskip("torch")
     graphs = some_graphs()
     features = operator_features(graphs)
-    limits = ConfigurationLimits(np.array([71.0]), np.array([936.0]), np.array([2.0]))
+    limits = ConfigurationLimits(
+        np.array([71.0]), np.array([936.0]), np.array([2.0]), np.array([0])
+    )
     number = len(graphs)
     targets = NetworkTargets(np.arange(number), np.zeros((number, 1)), np.ones((number, 1)))
     first, second = (

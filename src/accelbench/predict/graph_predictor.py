@@ -58,6 +58,11 @@ def element_bytes(configuration: TableConfiguration) -> float:
     return 4.0 if configuration.precision in {"fp32", "float32"} else 2.0
 
 
+def group_of(configuration: TableConfiguration) -> tuple[str, bool]:
+    """What has a head of the network of its own: backward passes, and fused kernels."""
+    return configuration.mode, configuration.compiled
+
+
 @dataclass(frozen=True)
 class GraphTable:
     """Operator graphs with what both learners see of them."""
@@ -188,11 +193,13 @@ class GraphPredictor:
 
     def _limits(self) -> ConfigurationLimits:
         facts = [limits_of(one) for one in self.cells.configurations]
+        groups = list(dict.fromkeys(group_of(one) for one in self.cells.configurations))
         both = zip(facts, self.cells.configurations, strict=True)
         return ConfigurationLimits(
             np.array([fact.peak(one.precision) for fact, one in both]),
             np.array([fact.bandwidth for fact in facts]),
             np.array([element_bytes(one) for one in self.cells.configurations]),
+            np.array([groups.index(group_of(one)) for one in self.cells.configurations]),
         )
 
     def _bounds(self, pairs: GraphBatches, configuration: int) -> ClassTimes:

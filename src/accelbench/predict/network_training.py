@@ -117,12 +117,15 @@ class _Fit:
         self.batch = self._tensor(targets.batch)
         self.seconds = self._tensor(1 / limits.peak)
         self.byte_ms = self._tensor(limits.element_bytes / 1e6 / limits.bandwidth)
-        self.weights = self._initial(features.shape[1], len(limits), seed)
+        self.shared = torch.from_numpy((2 * limits.group[:, None] + np.arange(2)).ravel())
+        self.weights = self._initial(features.shape[1], len(limits), int(limits.group.max()), seed)
 
     def _tensor(self, values: Floats) -> Any:
         return self.torch.tensor(np.ascontiguousarray(values), dtype=self.torch.float32)
 
-    def _initial(self, inputs: int, configurations: int, seed: int) -> dict[str, Any]:
+    def _initial(
+        self, inputs: int, configurations: int, last_group: int, seed: int
+    ) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
 
         def uniform(*shape: int, fan: int) -> Floats:
@@ -133,8 +136,9 @@ class _Fit:
             "b1": uniform(HIDDEN, fan=inputs),
             "w2": uniform(HIDDEN, HIDDEN, fan=HIDDEN),
             "b2": uniform(HIDDEN, fan=HIDDEN),
-            "w3": uniform(HIDDEN, 2, fan=HIDDEN),
-            "b3": np.array([-0.7, -0.4]),  # half the peak, two thirds of the bandwidth
+            "w3": np.tile(uniform(HIDDEN, 2, fan=HIDDEN), last_group + 1),
+            # Half the peak, two thirds of the bandwidth.
+            "b3": np.tile([-0.7, -0.4], last_group + 1),
             "own_hidden": np.zeros((HIDDEN, 2 * configurations)),
             "own_bias": np.zeros(2 * configurations),
             "own_features": np.zeros((inputs, 2 * configurations)),
@@ -178,8 +182,8 @@ class _Fit:
         hidden = silu(affine(w["b1"], features, w["w1"]))
         hidden = silu(affine(w["b2"], hidden, w["w2"]))
         # One product for the shared head and the deviations of all configurations: a third faster.
-        head = torch.cat([w["own_hidden"] + w["w3"].repeat(1, number), w["own_features"]])
-        bias = w["own_bias"] + w["b3"].repeat(number)
+        head = torch.cat([w["own_hidden"] + w["w3"][:, self.shared], w["own_features"]])
+        bias = w["own_bias"] + w["b3"][self.shared]
         slowness = torch.exp(-affine(bias, torch.cat([hidden, features], 1), head))
         slowness = slowness.view(len(ops), number, 2)
         moved = self.moved[ops][:, None] + self.weight_elements[ops][:, None] * an_image[owner]

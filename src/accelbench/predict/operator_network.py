@@ -28,6 +28,7 @@ class ConfigurationLimits:
     peak: Floats  # 1e12 operations a second
     bandwidth: Floats  # 1e9 bytes a second
     element_bytes: Floats
+    group: Ints  # configurations of one number share a head
 
     def __len__(self) -> int:
         return len(self.peak)
@@ -121,8 +122,11 @@ class OperatorNetwork:
     def _efficiencies(self, hidden: Floats, configuration: int) -> tuple[Floats, Floats]:
         """The logarithms of e_c and e_m of each operator."""
         w, mine = self.weights, slice(2 * configuration, 2 * configuration + 2)
-        head = np.vstack([w["w3"] + w["own_hidden"][:, mine], w["own_features"][:, mine]])
-        both = hidden @ head + w["b3"] + w["own_bias"][mine]
+        first = 2 * int(self.limits.group[configuration])
+        shared = slice(first, first + 2)
+        own = w["w3"][:, shared] + w["own_hidden"][:, mine]
+        head = np.vstack([own, w["own_features"][:, mine]])
+        both = hidden @ head + w["b3"][shared] + w["own_bias"][mine]
         return both[:, 0], both[:, 1]
 
 
