@@ -13,7 +13,7 @@ from predict_tables import made_up
 
 from accelbench.cli.commands.predict import predict
 from accelbench.core.errors import UsageError
-from accelbench.predict import boosting, calibration, graph_predictor
+from accelbench.predict import boosting, cross_fits, graph_evaluation, graph_predictor
 from accelbench.predict.evaluation import EvaluationRequest, evaluate
 
 NAMES = {"n", "mdape", "mape", "within25", "coverage90"}
@@ -49,8 +49,9 @@ def test_without_torch_and_scikit_learn(tables: dict[str, Path], fast: None, tes
 
 def test_with_the_network(tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(calibration, "FOLDS", 2)
-    monkeypatch.setattr(calibration, "_FOLD_TREES", 20)
+    monkeypatch.setattr(graph_evaluation, "FOLDS", 2)
+    monkeypatch.setattr(cross_fits, "FOLD_TREES", 20)
+    monkeypatch.setattr(cross_fits, "FOLD_EPOCHS", 5)
     found = scores(tables, "both_new")
     assert "operator network" in found["methods"]["cuda"]
     assert found["mdape"] < 10

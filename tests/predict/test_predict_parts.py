@@ -26,7 +26,15 @@ def some_graphs():
 def test_a_device_is_found_by_what_its_driver_calls_it() -> None:
     assert facts_of("NVIDIA GeForce RTX 4090") == facts_of("rtx 4090")
     assert facts_of("Intel(R) Core(TM) i9-10940X CPU @ 3.30GHz") == facts_of("Core i9-10940X")
+    assert facts_of("12th Gen Intel(R) Core(TM) i7-12700H") == facts_of("Core i7-12700H")
     assert facts_of("a card of the year 2100") is None
+
+
+def test_efficient_cores_count_half() -> None:
+    """All 14 cores of a hybrid CPU counted as wide ones."""
+    hybrid = facts_of("Core i7-12700H")
+    assert hybrid is not None
+    assert hybrid.fp32 == pytest.approx(0.8 * (6 * 4.7 * 32 + 8 * 3.5 * 16) / 1e3)
 
 
 def test_facts_are_whole_and_named_once() -> None:
@@ -48,7 +56,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
     graphs = some_graphs()
     features = operator_features(graphs)
     limits = ConfigurationLimits(
-        np.array([71.0, 165.0]), np.array([936.0, 1008.0]), np.array([2.0, 2.0])
+        np.array([71.0, 165.0]), np.array([936.0, 1008.0]), np.array([2.0, 2.0]), np.array([0, 1])
     )
     chosen = np.array([4, 0, 2])
     batch = np.array([[1.0, 64.0], [8.0, 8.0], [256.0, 2.0]])
@@ -62,7 +70,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
     network = OperatorNetwork(weights, limits)
     for number in range(2):
         pairs = GraphBatches(chosen, batch[:, number])
-        found = np.log(sum(network.parts(graphs, features, pairs, number)))
+        found = np.log(network.times(graphs, network.hidden(features), pairs, number).total)
         assert found == pytest.approx(expected[:, number], abs=1e-4)
 
 
@@ -70,7 +78,9 @@ def test_training_twice_gives_the_same_weights() -> None:
     pytest.importorskip("torch")
     graphs = some_graphs()
     features = operator_features(graphs)
-    limits = ConfigurationLimits(np.array([71.0]), np.array([936.0]), np.array([2.0]))
+    limits = ConfigurationLimits(
+        np.array([71.0]), np.array([936.0]), np.array([2.0]), np.array([0])
+    )
     number = len(graphs)
     targets = NetworkTargets(np.arange(number), np.zeros((number, 1)), np.ones((number, 1)))
     first, second = (
@@ -92,6 +102,30 @@ def test_an_anchor_shifts_a_whole_device() -> None:
     assert np.median(np.abs(mean - truth)) < 0.03
     assert (deviation > 0).all()
     assert deviation.mean() < 0.15
+
+
+def test_anchors_take_turns_among_configurations() -> None:
+    """All anchors lay in the first of two configurations whose shares are alike."""
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet(np.ones(5), 50)
+    inputs = ResidualInputs(
+        np.vstack([shares, shares]), np.zeros((100, 1)), np.repeat([0, 1], 50), np.full(100, 0.1)
+    )  # fmt: skip
+    chosen = choose_anchors(inputs, 10)
+    assert np.bincount(inputs.configuration[chosen]).tolist() == [5, 5]
+
+
+def test_anchors_tell_computing_from_memory() -> None:
+    """Ten anchors gained nothing where a card's arithmetic and its memory erred apart."""
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.full(6, 0.5), 300)
+    truth = shares @ np.array([0.3, -0.2, 0.1, -0.3, 0.2, 0.0]) + rng.normal(0, 0.01, 300)
+    inputs = ResidualInputs(
+        shares, np.zeros((300, 1)), np.zeros(300, dtype=np.int64), np.full(300, 0.09)
+    )
+    chosen = choose_anchors(inputs, 10)
+    mean, _ = condition(inputs, chosen, truth[chosen])
+    assert np.median(np.abs(truth - mean)) < 0.5 * np.median(np.abs(truth))
 
 
 def test_more_anchors_than_rows_are_all_rows() -> None:

@@ -1,8 +1,9 @@
 """Anchors: a few measurements on new hardware, and what they say of everything else there.
 
 The residual of predictions on one device is a Gaussian process: a shift of the whole device, one
-of each configuration, a part linear in the shares of operator classes, and a smooth part over
-sizes and intensity. Its scale is the one under which the anchors are most likely.
+of each configuration, a part linear in the shares of the time by operator class, and a smooth part
+over those shares. Its standard deviations are those under which ten anchors told most of one GPU
+from another's times; the optimum is flat, halving or doubling any of them costs 0.1 points.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
 
-_SHIFT, _OWN, _LINEAR, _SMOOTH = 0.25, 0.02, 0.12, 0.03  # standard deviations, of logarithms
-_REACH = 1.5  # of the smooth part, in standard deviations of its features
-_SCALES = (1.0, 1.5, 2.0, 3.0)
-_PREFERENCE = 2.0  # for a scale of one; ten anchors alone tell little of it
+_SHIFT, _OWN, _LINEAR, _SMOOTH = 0.2, 0.03, 0.3, 0.09  # standard deviations, of logarithms
+_REACH = 0.3  # of the smooth part, in shares
+_SIZES = 0.07  # how much sizes count beside shares where anchors are chosen
+_STARTS, _ROUNDS_OF_CENTRES = 6, 30
 _FREEDOM, _ROUNDS = 3.0, 5  # of the Student-t noise of anchors, and of its reweighting
 
 
@@ -24,28 +25,40 @@ _FREEDOM, _ROUNDS = 3.0, 5  # of the Student-t noise of anchors, and of its rewe
 class ResidualInputs:
     """What the process sees of each row on one device."""
 
-    shares: Floats  # by operator class
-    smooth: Floats  # standardised sizes and intensities
+    shares: Floats  # of the time: computing and memory by operator class, launches
+    sizes: Floats  # standardised sizes and intensities
     configuration: Ints
     noise: Floats  # standard deviation of what no neighbour explains
 
 
 def choose_anchors(inputs: ResidualInputs, number: int, seed: int = 0) -> Ints:
-    """Which rows to measure: the ones nearest to the centres of k-means over shares and sizes."""
+    """Which rows to measure: the ones nearest to the centres of k-means over shares and sizes.
+
+    Configurations take turns: without that all anchors may lie in the first, since a model's
+    shares are nearly alike in all of them (measured: a point more error).
+    """
     total = len(inputs.noise)
     if number >= total:
         return np.arange(total)
-    points = np.column_stack([inputs.shares / (inputs.shares.std() + 1e-9), 0.3 * inputs.smooth])
-    centres = _centres(points, number, np.random.default_rng(seed))
+    points = np.column_stack([inputs.shares, _SIZES * inputs.sizes])
+    configurations, rows = np.unique(inputs.configuration, return_counts=True)
+    turns = configurations[np.argsort(-rows, kind="stable")]
     chosen: list[int] = []
-    for centre in centres:
+    for turn, centre in enumerate(_centres(points, number, np.random.default_rng(seed))):
         away = ((points - centre) ** 2).sum(axis=1)
+        away[inputs.configuration != turns[turn % len(turns)]] += 1e6
         away[chosen] = np.inf
         chosen.append(int(np.argmin(away)))
     return np.array(sorted(chosen), dtype=np.int64)
 
 
 def _centres(points: Floats, number: int, rng: np.random.Generator) -> Floats:
+    """The centres nearest to their points, of several beginnings."""
+    starts = [_lloyd(points, number, rng) for _ in range(_STARTS)]
+    return min(starts, key=lambda centres: float(_squares(points, centres).min(axis=1).sum()))
+
+
+def _lloyd(points: Floats, number: int, rng: np.random.Generator) -> Floats:
     """Centres by Lloyd's algorithm, begun far from each other."""
     centres = points[[int(rng.integers(len(points)))]]
     for _ in range(number - 1):
@@ -53,61 +66,45 @@ def _centres(points: Floats, number: int, rng: np.random.Generator) -> Floats:
         total = away.sum()
         share = away / total if total > 0 else np.full(len(points), 1 / len(points))
         centres = np.vstack([centres, points[[int(rng.choice(len(points), p=share))]]])
-    for _ in range(30):
+    for _ in range(_ROUNDS_OF_CENTRES):
         nearest = _squares(points, centres).argmin(axis=1)
-        for one in range(number):
-            if (nearest == one).any():
-                centres[one] = points[nearest == one].mean(axis=0)
+        members = np.bincount(nearest, minlength=number)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, nearest, points)
+        centres = np.where(members[:, None] > 0, sums / np.maximum(members, 1)[:, None], centres)
     return np.asarray(centres)
 
 
-def _squares(one: Floats, other: Floats) -> Floats:
+def _squares(left: Floats, right: Floats) -> Floats:
     """Squared distances, without a third dimension in memory."""
-    cross = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None] - 2 * one @ other.T
+    cross = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
     return np.asarray(np.maximum(cross, 0))
 
 
 def condition(inputs: ResidualInputs, anchors: Ints, residual: Floats) -> tuple[Floats, Floats]:
     """The mean and standard deviation of every row's residual, given those of the anchors."""
-    shift, rest = _kernels(inputs, anchors)
+    cross = _covariance(inputs, anchors)
     noise = inputs.noise[anchors] ** 2
-    best = max(_SCALES, key=lambda one: _likelihood_of(one, shift, rest, noise, anchors, residual))
-    cross = shift + best**2 * rest
-    spread = best**2 * noise
+    spread = noise
     for _ in range(_ROUNDS):  # an anchor far from what the others say counts as a noisier one
-        covariance = cross[anchors] + np.diag(spread)
-        mean = cross[anchors] @ np.linalg.solve(covariance, residual)
-        apart = (residual - mean) ** 2 / (best**2 * noise)
-        spread = best**2 * noise * (_FREEDOM + apart) / (_FREEDOM + 1)
+        mean = cross[anchors] @ np.linalg.solve(cross[anchors] + np.diag(spread), residual)
+        spread = noise * (_FREEDOM + (residual - mean) ** 2 / noise) / (_FREEDOM + 1)
     covariance = cross[anchors] + np.diag(spread)
     solved = np.linalg.solve(covariance, np.column_stack([residual, cross.T]))
-    own = _SHIFT**2 + best**2 * (_own_variance(inputs) + inputs.noise**2)
-    variance = own - np.einsum("ij,ji->i", cross, solved[:, 1:])
-    return cross @ solved[:, 0], np.sqrt(np.maximum(variance, (best * inputs.noise) ** 2))
+    known = np.einsum("ij,ji->i", cross, solved[:, 1:])
+    variance = np.maximum(_variance(inputs) - known, 0) + inputs.noise**2
+    return cross @ solved[:, 0], np.sqrt(variance)
 
 
-def _likelihood_of(
-    scale: float, shift: Floats, rest: Floats, noise: Floats, anchors: Ints, residual: Floats
-) -> float:
-    covariance = shift[anchors] + scale**2 * (rest[anchors] + np.diag(noise))
-    return _log_likelihood(covariance, residual) - _PREFERENCE * float(np.log(scale)) ** 2
-
-
-def _log_likelihood(covariance: Floats, values: Floats) -> float:
-    _, size = np.linalg.slogdet(covariance)
-    return float(-0.5 * (size + values @ np.linalg.solve(covariance, values)))
-
-
-def _kernels(inputs: ResidualInputs, anchors: Ints) -> tuple[Floats, Floats]:
-    """Covariances of every row with the anchors: of the device's shift, and of all else."""
-    shift = np.full((len(inputs.noise), len(anchors)), _SHIFT**2)
+def _covariance(inputs: ResidualInputs, anchors: Ints) -> Floats:
+    """The covariance of every row with the anchors."""
     same = inputs.configuration[:, None] == inputs.configuration[anchors][None]
-    away = _squares(inputs.smooth, inputs.smooth[anchors])
-    smooth = np.exp(-away / (2 * _REACH**2 * max(inputs.smooth.shape[1], 1)))
+    smooth = np.exp(-_squares(inputs.shares, inputs.shares[anchors]) / (2 * _REACH**2))
     linear = inputs.shares @ inputs.shares[anchors].T
-    return shift, _OWN**2 * same + _LINEAR**2 * linear + _SMOOTH**2 * smooth
+    parts = _OWN**2 * same + _LINEAR**2 * linear + _SMOOTH**2 * smooth
+    return np.asarray(_SHIFT**2 + parts)
 
 
-def _own_variance(inputs: ResidualInputs) -> Floats:
+def _variance(inputs: ResidualInputs) -> Floats:
     linear = (inputs.shares**2).sum(axis=1)
-    return np.asarray(_OWN**2 + _LINEAR**2 * linear + _SMOOTH**2)
+    return np.asarray(_SHIFT**2 + _OWN**2 + _LINEAR**2 * linear + _SMOOTH**2)

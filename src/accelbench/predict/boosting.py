@@ -29,7 +29,7 @@ def fit_regression(
     target: Floats,
     weight: Floats | None = None,
     *,
-    trees: int = 350,
+    trees: int = 150,
     seed: int = 0,
     categories: tuple[int, ...] = (),
 ) -> Regression:
@@ -40,13 +40,14 @@ def fit_regression(
     from threadpoolctl import threadpool_limits
 
     # scikit-learn puts a column into bins, and fails for one in which nothing is known.
-    unknown = np.isnan(features).all(axis=0)
+    unknown = np.asarray(np.isnan(features).all(axis=0))
     features = np.where(unknown, 0.0, features)
 
     model: Any = HistGradientBoostingRegressor(
         loss="absolute_error",
         max_iter=trees,
-        learning_rate=0.06,
+        learning_rate=0.1,
+        max_bins=63,
         max_leaf_nodes=31,
         min_samples_leaf=10,
         l2_regularization=1.0,
@@ -60,11 +61,20 @@ def fit_regression(
     with threadpool_limits(limits=1, user_api="openmp"):
         model.fit(features, target, sample_weight=weight)
 
-    def predicted(rows: Floats) -> Floats:
-        with threadpool_limits(limits=1, user_api="openmp"):
-            return np.asarray(model.predict(np.where(unknown, 0.0, rows)), dtype=np.float64)
+    return _Boosted(model, unknown)
 
-    return predicted
+
+@dataclass(frozen=True)
+class _Boosted:
+    model: Any
+    unknown: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]  # columns of which nothing is known
+
+    def __call__(self, rows: Floats) -> Floats:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="openmp"):
+            found = self.model.predict(np.where(self.unknown, 0.0, rows))
+        return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)

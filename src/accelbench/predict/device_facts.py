@@ -3,13 +3,16 @@
 Peaks are dense. `half` is fp16 or bf16 with sums in fp32, as PyTorch multiplies under autocast:
 GeForce cards do that at half their fp16 rate, so the figure is below the one on their box. A
 CPU's fp32 peak is cores × clock × operations a clock; `half` repeats it where the CPU has no
-16-bit matrix unit.
+16-bit matrix unit. Efficient cores of hybrid CPUs multiply in half the width, and the base clock
+of those CPUs is that of a power limit which they are rarely held to: four fifths of the turbo
+clocks are taken.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class DeviceFacts:
         return self.fp32 if precision in {"fp32", "float32", "fp64"} else self.half
 
 
+@lru_cache(maxsize=1024)
 def facts_of(name: str) -> DeviceFacts | None:
     """The facts of a device by the name that a driver or a table gives it."""
     bare = _bare(name)
@@ -41,9 +45,9 @@ def known_devices() -> tuple[DeviceFacts, ...]:
 
 def _bare(name: str) -> str:
     text = re.sub(r"\((r|tm|c)\)", " ", name.lower())
-    text = re.sub(r"\b(nvidia|geforce|amd|intel|tesla|graphics|gpu|cpu|processor|edition)\b", " ",
-                  text)  # fmt: skip
-    text = re.sub(r"@.*$|\b\d+-core\b", " ", text)
+    text = re.sub(r"@.*$|\b\d+-core\b|\b\d+th gen\b", " ", text)
+    text = re.sub(r"\b(nvidia|geforce|amd|intel|tesla|graphics|gpu|cpu|core|processor|edition)\b",
+                  " ", text)  # fmt: skip
     return " ".join(re.sub(r"[^a-z0-9]+", " ", text).split())
 
 
@@ -58,6 +62,15 @@ def _cpu(
     return DeviceFacts(name, "cpu", peak, peak, bandwidth, source)
 
 
+def _hybrid(
+    name: str, fast: tuple[int, float], small: tuple[int, float], bandwidth: float
+) -> DeviceFacts:
+    """A CPU with two kinds of cores, each as its number and turbo clock in GHz."""
+    peak = 0.8 * (fast[0] * fast[1] * 32 + small[0] * small[1] * 16) / 1e3
+    return DeviceFacts(name, "cpu", peak, peak, bandwidth, _HYBRID)
+
+
+_HYBRID = "Intel product specifications: four fifths of turbo clocks, 32 and 16 operations a clock"
 _ADA = "NVIDIA Ada GPU architecture whitepaper"
 _AMPERE = "NVIDIA Ampere GA102 GPU architecture whitepaper"
 _BLACKWELL = "NVIDIA RTX Blackwell GPU architecture whitepaper"
@@ -69,6 +82,8 @@ _AMD = "AMD product specifications: cores × base clock × operations a clock of
 _TABLE = (
     _gpu("GTX 1080 Ti", 11.3, 11.3, 484, "NVIDIA GTX 1080 Ti specifications; no matrix units"),
     _gpu("TITAN V", 110, 14.9, 653, "NVIDIA TITAN V specifications"),
+    _gpu("P100-PCIE-16GB", 18.7, 9.3, 732, _SHEET),
+    _gpu("V100-PCIE-16GB", 112, 14, 900, _SHEET),
     _gpu("V100-SXM2-16GB", 125, 15.7, 900, _SHEET),
     _gpu("V100-SXM2-32GB", 125, 15.7, 900, _SHEET),
     _gpu("T4", 65, 8.1, 320, _SHEET),
@@ -77,6 +92,8 @@ _TABLE = (
     _gpu("RTX 2070", 29.9, 7.5, 448, _TURING),
     _gpu("RTX 2080", 40.3, 10.1, 448, _TURING),
     _gpu("RTX 2080 Ti", 53.8, 13.4, 616, _TURING),
+    _gpu("RTX 2070 SUPER", 36.3, 9.1, 448, _TURING),
+    _gpu("RTX 2080 SUPER", 44.6, 11.2, 496, _TURING),
     _gpu("A10", 125, 31.2, 600, _SHEET),
     _gpu("A10G", 70, 31.5, 600, "AWS and NVIDIA figures of A10G"),
     _gpu("A30", 165, 10.3, 933, _SHEET),
@@ -89,7 +106,9 @@ _TABLE = (
     _gpu("RTX A5000", 111.1, 27.8, 768, _SHEET),
     _gpu("RTX A6000", 154.8, 38.7, 768, _SHEET),
     _gpu("RTX 3060", 25.4, 12.7, 360, _AMPERE),
+    _gpu("RTX 3060 Ti", 32.4, 16.2, 448, _AMPERE),
     _gpu("RTX 3070", 40.6, 20.3, 448, _AMPERE),
+    _gpu("RTX 3070 Ti", 43.5, 21.7, 608, _AMPERE),
     _gpu("RTX 3080", 59.5, 29.8, 760, _AMPERE),
     _gpu("RTX 3080 Ti", 68.2, 34.1, 912, _AMPERE),
     _gpu("RTX 3090", 71, 35.6, 936, _AMPERE),
@@ -98,12 +117,18 @@ _TABLE = (
     _gpu("L40", 181, 90.5, 864, _SHEET),
     _gpu("L40S", 362, 91.6, 864, _SHEET),
     _gpu("RTX 4060", 30.2, 15.1, 272, _ADA),
+    _gpu("RTX 4060 Ti", 44.1, 22.1, 288, _ADA),
     _gpu("RTX 4070", 58.3, 29.1, 504, _ADA),
+    _gpu("RTX 4070 SUPER", 71, 35.5, 504, _ADA),
+    _gpu("RTX 4070 Ti", 80.2, 40.1, 504, _ADA),
+    _gpu("RTX 4070 Ti SUPER", 88.2, 44.1, 672, _ADA),
     _gpu("RTX 4080", 97.5, 48.7, 717, _ADA),
+    _gpu("RTX 4080 SUPER", 104.4, 52.2, 736, _ADA),
     _gpu("RTX 4090", 165.2, 82.6, 1008, _ADA),
     _gpu("RTX 4000 Ada Generation", 106.9, 26.7, 360, _SHEET),
     _gpu("RTX 5000 Ada Generation", 261.1, 65.3, 576, _SHEET),
     _gpu("RTX 6000 Ada Generation", 364.2, 91.1, 960, _SHEET),
+    _gpu("H100", 989.5, 67, 3350, _SHEET),
     _gpu("H100 80GB HBM3", 989.5, 67, 3350, _SHEET),
     _gpu("H100 SXM5 80GB", 989.5, 67, 3350, _SHEET),
     _gpu("H100 PCIe", 756, 51, 2000, _SHEET),
@@ -116,17 +141,19 @@ _TABLE = (
     _gpu("RTX 5070 Ti", 87.9, 43.9, 896, _BLACKWELL),
     _gpu("RTX 5080", 112.6, 56.3, 960, _BLACKWELL),
     _gpu("RTX 5090", 209.5, 104.8, 1792, _BLACKWELL),
+    _gpu("RTX PRO 6000", 503.8, 126, 1792, _SHEET),
+    _gpu("RTX PRO 6000 Blackwell", 503.8, 126, 1792, _SHEET),
     _gpu("RTX PRO 6000 Blackwell Workstation", 503.8, 126, 1792, _SHEET),
     _gpu("RTX PRO 6000 Blackwell Server", 468, 117, 1597, _SHEET),
     _gpu("RTX PRO 6000 Blackwell Max-Q Workstation", 438.9, 110, 1792, _SHEET),
     _cpu("Core i9-10940X", 14, 3.3, 64, 93.9, _INTEL),
-    _cpu("Core i7-12700H", 14, 2.3, 32, 76.8, _INTEL),
-    _cpu("Core i9-12900K", 16, 3.2, 32, 76.8, _INTEL),
-    _cpu("Core i9-13900K", 24, 3.0, 32, 89.6, _INTEL),
-    _cpu("Core i9-14900K", 24, 3.2, 32, 89.6, _INTEL),
+    _hybrid("Core i7-12700H", (6, 4.7), (8, 3.5), 76.8),
+    _hybrid("Core i9-12900K", (8, 5.1), (8, 3.9), 76.8),
+    _hybrid("Core i9-13900K", (8, 5.4), (16, 4.3), 89.6),
+    _hybrid("Core i9-14900K", (8, 5.6), (16, 4.4), 89.6),
     _cpu("Xeon Platinum 8259CL", 24, 2.5, 64, 140.8, _INTEL),
     _cpu("Xeon Platinum 8375C", 32, 2.9, 64, 204.8, _INTEL),
-    _cpu("Xeon Platinum 8488C", 48, 2.4, 64, 307.2, _INTEL),
+    DeviceFacts("Xeon Platinum 8488C", "cpu", 118.0, 7.37, 307.2, f"{_INTEL}; AMX"),
     _cpu("Ryzen 9 5950X", 16, 3.4, 32, 51.2, _AMD),
     _cpu("Ryzen 9 7950X", 16, 4.5, 32, 83.2, _AMD),
     _cpu("Ryzen 9 9950X", 16, 4.3, 64, 89.6, _AMD),

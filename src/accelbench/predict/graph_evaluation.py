@@ -8,18 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.predict.anchors import choose_anchors, condition
-from accelbench.predict.calibration import (
-    Calibration,
-    calibrate,
-    noise_of,
-    residual_inputs,
-)
-from accelbench.predict.graph_predictor import GraphPredictor, GraphTable, cells_of
+from accelbench.predict.calibration import Calibration, calibrate, residual_inputs
+from accelbench.predict.cross_fits import FOLDS, fit_together
+from accelbench.predict.graph_predictor import Cells, GraphTable, cells_of
 from accelbench.predict.graphs import Ints
 from accelbench.predict.measurements import TableMeasurement
 from accelbench.predict.operator_network import GraphBatches
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import TransferPredictor
+from accelbench.predict.transfer import TransferPredictor, TransferredTimes
 
 
 @dataclass(frozen=True)
@@ -50,26 +46,38 @@ def predict_by_graph(
     if not len(cells) or not with_graph:
         return None
     rows = np.array(with_graph, dtype=np.int64)
-    predictor = GraphPredictor(table, cells).fit(seed=seed)
-    found = TransferPredictor(predictor, range(len(cells.configurations)))
     chosen = [test[int(n)] for n in rows]
     graphs = np.array([table.graphs.index[m.graph] for m in chosen], dtype=np.int64)
+    folds = FOLDS if _any_new(cells, graphs, chosen) else 0
+    predictor, cross_fits = fit_together(table, cells, folds=folds, seed=seed)
+    transfer = TransferPredictor(predictor, range(len(cells.configurations)))
     batch = np.array([m.batch for m in chosen], dtype=np.float64)
-    times = found.predict(GraphBatches(graphs, batch), [m.configuration for m in chosen])
-    calibration = calibrate(predictor, anchors, seed=seed)
+    times = transfer.predict(GraphBatches(graphs, batch), [m.configuration for m in chosen])
+    configurations = list(dict.fromkeys(m.configuration for m in chosen))
+    calibration = calibrate(predictor, cross_fits, configurations, anchors, seed=seed)
     widths = np.array([calibration.half_width(basis) for basis in times.basis])
     plain = Predictions(
         times.log_ms + np.log(batch), widths, times.basis, np.zeros(len(rows), dtype=bool)
     )
     if anchors:
-        plain = _with_anchors(plain, chosen, graphs, table, calibration, anchors, seed)
+        plain = _with_anchors(plain, chosen, graphs, times, table, calibration, anchors, seed)
     return GraphTask(rows, plain, predictor.basis)
+
+
+def _any_new(cells: Cells, graphs: Ints, chosen: Sequence[TableMeasurement]) -> bool:
+    """Whether a graph is to be predicted in a mode in which it was never measured."""
+    modes = [configuration.mode for configuration in cells.configurations]
+    known = {(int(g), modes[c]) for g, c in zip(cells.graph, cells.configuration, strict=True)}
+    return any(
+        (int(g), m.configuration.mode) not in known for g, m in zip(graphs, chosen, strict=True)
+    )
 
 
 def _with_anchors(
     plain: Predictions,
     measured: Sequence[TableMeasurement],
     graphs: Ints,
+    times: TransferredTimes,
     table: GraphTable,
     calibration: Calibration,
     anchors: int,
@@ -84,11 +92,13 @@ def _with_anchors(
     for device in dict.fromkeys(hardware):
         mine = np.flatnonzero(hardware == device)
         basis = tuple(plain.basis[n] for n in mine)
-        inputs = residual_inputs(table, graphs[mine], configuration[mine], noise_of(basis))
+        inputs = residual_inputs(
+            table, graphs[mine], times.shares[mine], configuration[mine], basis
+        )
         chosen = choose_anchors(inputs, anchors, seed)
         truth = np.log([measured[int(mine[n])].value for n in chosen])
         mean, deviation = condition(inputs, chosen, truth - log_value[mine[chosen]])
         log_value[mine] += mean
-        half_width[mine] = calibration.anchored * deviation
+        half_width[mine] = deviation * [calibration.deviations(name) for name in basis]
         anchor[mine[chosen]] = True
     return Predictions(log_value, half_width, plain.basis, anchor)

@@ -20,7 +20,7 @@ from accelbench.predict.boosting import (
     sklearn_is_here,
 )
 from accelbench.predict.device_facts import DeviceFacts, facts_of
-from accelbench.predict.graphs import Floats, Ints, OperatorGraphs
+from accelbench.predict.graphs import CLASSES, Floats, Ints, OperatorGraphs
 from accelbench.predict.measurements import TableConfiguration, TableMeasurement
 from accelbench.predict.network_training import NetworkTargets, torch_is_here, train_network
 from accelbench.predict.operator_features import (
@@ -29,9 +29,11 @@ from accelbench.predict.operator_features import (
     pooled_features,
 )
 from accelbench.predict.operator_network import (
+    ClassTimes,
     ConfigurationLimits,
     GraphBatches,
     OperatorNetwork,
+    summed_by_class,
 )
 
 NETWORK = "operator network"
@@ -54,6 +56,11 @@ def limits_of(configuration: TableConfiguration) -> DeviceFacts:
 def element_bytes(configuration: TableConfiguration) -> float:
     """Bytes of a value as it is moved; under autocast some tensors stay in fp32."""
     return 4.0 if configuration.precision in {"fp32", "float32"} else 2.0
+
+
+def group_of(configuration: TableConfiguration) -> tuple[str, bool]:
+    """What has a head of the network of its own: backward passes, and fused kernels."""
+    return configuration.mode, configuration.compiled
 
 
 @dataclass(frozen=True)
@@ -124,9 +131,9 @@ class GraphPredictor:
     network: OperatorNetwork | None = None
     regression: Regression | None = None
     basis: str = ""
-    _rooflines: dict[int, Floats] = field(default_factory=dict)
+    _hidden: Floats | None = field(default=None, repr=False)
 
-    def fit(self, *, seed: int = 0, epochs: int = 50, trees: int = 350) -> GraphPredictor:
+    def fit(self, *, seed: int = 0, epochs: int = 50, trees: int = 150) -> GraphPredictor:
         """Train on the cells, with whatever is installed."""
         learner = BOOSTING if sklearn_is_here() else RIDGE
         self.basis = learner
@@ -153,23 +160,26 @@ class GraphPredictor:
         boosted = boosted + self._roofline(pairs, configuration)
         if self.network is None:
             return np.asarray(boosted)
-        compute, memory, launch = self.parts(pairs, configuration)
-        network = np.log(compute + memory + launch)
+        network = np.log(self.times(pairs, configuration).total)
         return np.asarray(_NETWORK_SHARE * network + (1 - _NETWORK_SHARE) * boosted)
 
-    def parts(self, pairs: GraphBatches, configuration: Ints) -> tuple[Floats, Floats, Floats]:
-        """Milliseconds a sample of compute, memory and launches; a roofline's without a network."""
-        found = np.zeros((3, len(configuration)))
-        for one in np.unique(configuration):
-            mine = np.flatnonzero(configuration == one)
-            some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
-            if self.network is None:
-                found[:, mine] = self._bounds(some, int(one))
-            else:
-                found[:, mine] = self.network.parts(
-                    self.table.graphs, self.table.operators, some, int(one)
-                )
-        return found[0], found[1], found[2]
+    def times(self, pairs: GraphBatches, configuration: Ints) -> ClassTimes:
+        """The times by operator class of graphs; a roofline's without a network."""
+        size, classes = len(configuration), len(CLASSES)
+        found = ClassTimes(np.zeros((size, classes)), np.zeros((size, classes)), np.zeros(size))
+        for number in np.unique(configuration):
+            mine = np.flatnonzero(configuration == number)
+            times = self._times(GraphBatches(pairs.chosen[mine], pairs.batch[mine]), int(number))
+            found.compute[mine], found.memory[mine] = times.compute, times.memory
+            found.launch[mine] = times.launch
+        return found
+
+    def _times(self, pairs: GraphBatches, configuration: int) -> ClassTimes:
+        if self.network is None:
+            return self._bounds(pairs, configuration)
+        if self._hidden is None:  # once for all operators: each is asked for many times
+            self._hidden = self.network.hidden(self.table.operators)
+        return self.network.times(self.table.graphs, self._hidden, pairs, configuration)
 
     def _targets(self) -> NetworkTargets:
         cells = self.cells
@@ -183,38 +193,37 @@ class GraphPredictor:
 
     def _limits(self) -> ConfigurationLimits:
         facts = [limits_of(one) for one in self.cells.configurations]
+        groups = list(dict.fromkeys(group_of(one) for one in self.cells.configurations))
         both = zip(facts, self.cells.configurations, strict=True)
         return ConfigurationLimits(
             np.array([fact.peak(one.precision) for fact, one in both]),
             np.array([fact.bandwidth for fact in facts]),
             np.array([element_bytes(one) for one in self.cells.configurations]),
+            np.array([groups.index(group_of(one)) for one in self.cells.configurations]),
         )
 
-    def _bounds(self, pairs: GraphBatches, configuration: int) -> Floats:
-        """Compute, memory and launches of a roofline whose operators do not overlap."""
-        table, one = self.table, self.cells.configurations[configuration]
-        facts, f = limits_of(one), table.graphs.figures
+    def _bounds(self, pairs: GraphBatches, configuration: int) -> ClassTimes:
+        """Times of a roofline whose operators do not overlap."""
+        table, wanted = self.table, self.cells.configurations[configuration]
+        facts, f = limits_of(wanted), table.graphs.figures
         ops = table.graphs.operators(pairs.chosen)
-        owner = np.repeat(np.arange(len(pairs.chosen)), np.diff(table.graphs.start)[pairs.chosen])
-        batch, count = pairs.batch[owner], f["count"][ops]
-        compute = 2 * f["macs"][ops] / 1e9 / facts.peak(one.precision)
+        batch = np.repeat(pairs.batch, np.diff(table.graphs.start)[pairs.chosen])
+        compute = 2 * f["macs"][ops] / 1e9 / facts.peak(wanted.precision)
         moved = (f["input_elements"] + f["output_elements"])[ops]
         moved = moved + f["weight_elements"][ops] / batch
-        memory = moved * element_bytes(one) / 1e6 / facts.bandwidth
-        size = len(pairs.chosen)
-        bound = compute > memory
-        return np.array([
-            np.bincount(owner, weights=count * compute * bound, minlength=size),
-            np.bincount(owner, weights=count * memory * ~bound, minlength=size),
-            np.bincount(owner, weights=count * _LAUNCH_MS / batch, minlength=size),
-        ])  # fmt: skip
+        memory = moved * element_bytes(wanted) / 1e6 / facts.bandwidth
+        count, bound = f["count"][ops], compute > memory
+        return summed_by_class(
+            table.graphs, pairs.chosen, count * compute * bound, count * memory * ~bound,
+            count * _LAUNCH_MS / batch,
+        )  # fmt: skip
 
     def _roofline(self, pairs: GraphBatches, configuration: Ints) -> Floats:
         found = np.zeros(len(configuration))
         for one in np.unique(configuration):
             mine = np.flatnonzero(configuration == one)
             some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
-            found[mine] = np.log(self._bounds(some, int(one)).sum(axis=0) + 1e-9)
+            found[mine] = np.log(self._bounds(some, int(one)).total + 1e-9)
         return found
 
     def _rows(self, pairs: GraphBatches, configuration: Ints) -> Floats:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.predict.graph_predictor import GraphPredictor, element_bytes, limits_of
-from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.graphs import CLASSES, Floats, Ints
 from accelbench.predict.measurements import TableConfiguration
-from accelbench.predict.operator_network import GraphBatches
+from accelbench.predict.operator_network import ClassTimes, GraphBatches
 
 #: How a prediction came about, which decides how far it may be off.
 MEASURED = "measured in the same configuration"
@@ -23,31 +23,39 @@ NEW_MODEL = "new model, known hardware"
 SAME_HARDWARE = "measured on the same hardware, other software"
 NEW_HARDWARE = "measured on other hardware"
 BOTH_NEW = "new model, new hardware"
+SHARES = 2 * len(CLASSES) + 1
 BASES = (MEASURED, NEW_MODEL, SAME_HARDWARE, NEW_HARDWARE, BOTH_NEW)
 
 
-def distance(one: TableConfiguration, other: TableConfiguration) -> float:
+def distance(known: TableConfiguration, wanted: TableConfiguration) -> float:
     """How far two configurations are apart: what changes times most counts most."""
-    there, here = limits_of(one), limits_of(other)
-    ratios = abs(np.log(there.peak(one.precision) / here.peak(other.precision)))
-    ratios += abs(np.log(there.bandwidth / here.bandwidth))
+    apart = 300.0 * (known.kind != wanted.kind) + software_distance(known, wanted)
+    if known.hardware == wanted.hardware:
+        return apart
+    here, there = limits_of(known), limits_of(wanted)
+    ratios = abs(np.log(here.peak(known.precision) / there.peak(wanted.precision)))
+    ratios += abs(np.log(here.bandwidth / there.bandwidth))
+    return float(apart + 20 + min(10 * ratios, 30))
+
+
+def software_distance(known: TableConfiguration, wanted: TableConfiguration) -> float:
+    """The part of it that is no hardware."""
     return float(
-        1000 * (one.mode != other.mode)
-        + 300 * (one.kind != other.kind)
-        + 100 * (one.compiled != other.compiled)
-        + 60 * (one.precision != other.precision)
-        + (20 + min(10 * ratios, 30)) * (one.hardware != other.hardware)
-        + 15 * (one.channels_last != other.channels_last)
-        + min(8 * abs(one.version - other.version), 12)
+        1000 * (known.mode != wanted.mode)
+        + 100 * (known.compiled != wanted.compiled)
+        + 60 * (known.precision != wanted.precision)
+        + 15 * (known.channels_last != wanted.channels_last)
+        + min(8 * abs(known.version - wanted.version), 12)
     )
 
 
 @dataclass(frozen=True)
 class TransferredTimes:
-    """Logarithms of milliseconds a sample, each with its basis."""
+    """Logarithms of milliseconds a sample, each with its basis and the shares of its time."""
 
     log_ms: Floats
     basis: tuple[str, ...]
+    shares: Floats  # of ClassTimes
 
 
 class TransferPredictor:
@@ -78,14 +86,15 @@ class TransferPredictor:
     ) -> TransferredTimes:
         """The times of graphs, each in the configuration that is wanted of it."""
         log_ms, basis = np.zeros(len(wanted)), [""] * len(wanted)
-        for one in dict.fromkeys(wanted):
-            mine = np.array([n for n, other in enumerate(wanted) if other == one])
+        shares = np.zeros((len(wanted), SHARES))
+        for configuration in dict.fromkeys(wanted):
+            mine = np.array([n for n, other in enumerate(wanted) if other == configuration])
             some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
-            found = self._in(one, some)
-            log_ms[mine] = found.log_ms
-            for place, said in zip(mine, found.basis, strict=True):
-                basis[place] = said
-        return TransferredTimes(log_ms, tuple(basis))
+            times = self._in(configuration, some)
+            log_ms[mine], shares[mine] = times.log_ms, times.shares
+            for place, name in zip(mine, times.basis, strict=True):
+                basis[place] = name
+        return TransferredTimes(log_ms, tuple(basis), shares)
 
     def _in(self, wanted: TableConfiguration, pairs: GraphBatches) -> TransferredTimes:
         order = self.nearest(wanted)
@@ -93,18 +102,18 @@ class TransferPredictor:
         usable = [n for n in order if self.cells.configurations[n].mode == mode]
         nearest = np.full(len(pairs.chosen), order[0], dtype=np.int64)
         own = [self._own(int(graph), usable) for graph in pairs.chosen]
-        compute, memory, launch = self.predictor.parts(pairs, nearest)
-        here = np.log(compute + memory + launch)
+        times = self.predictor.times(pairs, nearest)
+        here = np.log(times.total)
         base = np.zeros(len(own))
-        new = np.array([one is None for one in own])
+        new = np.array([time is None for time in own])
         if new.any():
             some = GraphBatches(pairs.chosen[new], pairs.batch[new])
             base[new] = self.predictor.predict(some, nearest[new])
         if not new.all():
             base[~new] = self._carried(pairs, here, own)
-        scaled = np.log(self._scaled(order[0], wanted, compute, memory, launch)) - here
-        basis = [self._basis(wanted, order[0], one) for one in own]
-        return TransferredTimes(base + scaled, tuple(basis))
+        scaled = self._scaled(order[0], wanted, times)
+        basis = [self._basis(wanted, order[0], time) for time in own]
+        return TransferredTimes(base + np.log(scaled.total) - here, tuple(basis), scaled.shares)
 
     def _own(self, graph: int, order: list[int]) -> tuple[int, float, float] | None:
         """A graph's own time in the nearest configuration it was measured in."""
@@ -121,24 +130,17 @@ class TransferPredictor:
         there: Ints = np.array([one[0] for _, one in held], dtype=np.int64)
         log_ms = np.array([one[1] for _, one in held])
         batch = np.array([one[2] for _, one in held])
-        parts = self.predictor.parts(GraphBatches(pairs.chosen[rows], batch), there)
-        return np.asarray(log_ms + here[rows] - np.log(sum(parts)))
+        times = self.predictor.times(GraphBatches(pairs.chosen[rows], batch), there)
+        return np.asarray(log_ms + here[rows] - np.log(times.total))
 
-    def _scaled(
-        self,
-        source: int,
-        wanted: TableConfiguration,
-        compute: Floats,
-        memory: Floats,
-        launch: Floats,
-    ) -> Floats:
+    def _scaled(self, source: int, wanted: TableConfiguration, times: ClassTimes) -> ClassTimes:
         known = self.cells.configurations[source]
         if known.hardware == wanted.hardware and known.precision == wanted.precision:
-            return compute + memory + launch
+            return times
         here, there = limits_of(known), limits_of(wanted)
         faster = there.peak(wanted.precision) / here.peak(known.precision)
         wider = there.bandwidth / here.bandwidth * element_bytes(known) / element_bytes(wanted)
-        return compute / faster + memory / wider + launch
+        return times.scaled(faster, wider)
 
     def _basis(
         self, wanted: TableConfiguration, source: int, own: tuple[int, float, float] | None
