@@ -111,10 +111,10 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
 def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredictor) -> None:
     gpu = Configuration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
-    before, planned = plan(features, fitted, 3)
-    deviations = [before, *(entry.deviation for entry in planned)]
+    made = plan(features, fitted, 3)
+    planned = made.measurements
+    deviations = [made.before, *(entry.deviation for entry in planned)]
     assert deviations == sorted(deviations, reverse=True)
     assert len({entry.case for entry in planned}) == 3
     assert "--hardware cuda --framework pytorch --precision fp32" in planned[0].command
-    every, _ = plan(features.only(np.arange(2)), fitted, 5)
-    assert every > 0
+    assert len(plan(features.only(np.arange(2)), fitted, 5).measurements) == 2

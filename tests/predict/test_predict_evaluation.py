@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from predict_tables import made_up
 
-from accelbench.cli.commands.predict import predict
 from accelbench.core.errors import UsageError
 from accelbench.predict import boosting, cross_fits, graph_evaluation, graph_predictor
 from accelbench.predict.evaluation import EvaluationRequest, evaluate
@@ -125,10 +124,3 @@ def test_a_file_that_is_no_table_is_refused(tables: dict[str, Path], tmp_path: P
     pq.write_table(pa.table({"model": ["a"]}), other)
     with pytest.raises(UsageError, match="has no column hardware_name"):
         scores({**tables, "new_card": other}, "new_card")
-
-
-def test_a_single_model_is_refused_with_a_sentence() -> None:
-    """`predict bert` was an "unexpected extra argument"."""
-    for evaluated in (False, True):
-        with pytest.raises(UsageError, match="single models is not possible yet"):
-            predict(model=["bert"], evaluate=evaluated)

@@ -45,9 +45,7 @@ def predict_cells(
     errors = np.zeros(len(chosen))
     for n in range(_FOLDS):
         some = fold == n
-        fit = fit_regression(
-            x[~some], rest[~some], trees=_TREES, seed=seed, categories=CATEGORIES
-        )
+        fit = fit_regression(x[~some], rest[~some], trees=_TREES, seed=seed, categories=CATEGORIES)
         errors[some] = rest[some] - fit(x[some])
     fit = fit_regression(x, rest, trees=_TREES, seed=seed, categories=CATEGORIES)
     log_value = base[number:] + fit(found.features[number:])

@@ -93,7 +93,7 @@ def _predict_empty(
     for device in dict.fromkeys(hardware):
         mine = np.flatnonzero(hardware == device)
         mean, spread, _ = _on_device(
-            grid.without(device), known[device], [wanted[n] for n in mine], 0, rng
+            grid.without(device), known[device], [wanted[int(n)] for n in mine], 0, rng
         )
         log_value[mine], deviation[mine] = mean, spread
     return log_value, deviation * _ratios(train, known, 0, rng)[True]

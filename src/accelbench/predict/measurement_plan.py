@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +29,16 @@ class PlannedMeasurement:
     deviation: float
 
 
-def plan(
-    features: CaseFeatures, predictor: CasePredictor, number: int
-) -> tuple[float, list[PlannedMeasurement]]:
-    """The deviation before, and the measurements that lower it most, the best first.
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """Cases to measure first, and how far predictions may be off before them, in percent."""
+
+    before: float
+    measurements: Sequence[PlannedMeasurement]
+
+
+def plan(features: CaseFeatures, predictor: CasePredictor, number: int) -> MeasurementPlan:
+    """The measurements that lower the deviation of all cases most, the best first.
 
     Greedy: the next one is what takes most variance from all of the cases together.
 
@@ -51,7 +58,7 @@ def plan(
         covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
         case = features.cases[best]
         planned.append(PlannedMeasurement(case, run_command(case), _percent(covariance)))
-    return before, planned
+    return MeasurementPlan(before, planned)
 
 
 def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:

@@ -89,9 +89,7 @@ def neighbour_features(
 class _Table:
     """Both tables as numbers, with the levels of training."""
 
-    def __init__(
-        self, train: Sequence[TableMeasurement], test: Sequence[TableMeasurement]
-    ) -> None:
+    def __init__(self, train: Sequence[TableMeasurement], test: Sequence[TableMeasurement]) -> None:
         self.rows = [*train, *test]
         self.number = len(train)
         self.log_value = np.log([m.value for m in train])

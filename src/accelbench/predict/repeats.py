@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class MeasuredCells:
             change = np.abs(np.diff(np.log([m.value for m in several])))
             apart = np.array([
                 not one.job or one.job != other.job
-                for one, other in zip(several[:-1], several[1:], strict=True)
+                for one, other in pairwise(several)
             ], dtype=bool)  # fmt: skip
             if apart.any():
                 changes.append(change[apart])

@@ -10,8 +10,8 @@ from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.predicting import MeasurementPlan
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
+    from accelbench.predict.measurement_plan import MeasurementPlan
 
 SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 

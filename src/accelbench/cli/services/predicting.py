@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import numbers, words
 from accelbench.predict.answers import PredictionAnswer, answer
 from accelbench.predict.case_predictor import CaseFeatures
-from accelbench.predict.measurement_plan import PlannedMeasurement, plan
+from accelbench.predict.measurement_plan import MeasurementPlan, plan
 from accelbench.predict.measurements import LATENCY
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.predict.signatures import UntracedError
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
 #: Of a matrix, where none is named.
 MATRIX_BATCHES = (1, 8, 32, 128)
 _MOST_NAMED = 3
-
-
-@dataclass(frozen=True)
-class MeasurementPlan:
-    """Cases to measure first, and how far predictions may be off before them, in percent."""
-
-    before: float
-    measurements: Sequence[PlannedMeasurement]
 
 
 class Predicting:
@@ -75,7 +67,7 @@ class Predicting:
             except UntracedError:  # nothing is known of it, and so of what it would teach
                 continue
         features = CaseFeatures.of(traced, LATENCY)
-        return MeasurementPlan(*plan(features, self.predictors.of[LATENCY], number))
+        return plan(features, self.predictors.of[LATENCY], number)
 
     @property
     def notes(self) -> list[str]:
