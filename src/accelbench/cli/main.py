@@ -52,7 +52,7 @@ COMMANDS = {
     ),
     "predict": (
         "accelbench.cli.commands.predict",
-        "Say how well what nobody measured is predicted.",
+        "Predict latency, throughput and memory of what was not measured.",
     ),
     "check": (
         "accelbench.cli.commands.check",
