@@ -56,7 +56,7 @@ def main() -> None:
         CATALOGUE_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return
     kept = loads(CATALOGUE_FILE.read_text(encoding="utf-8"))
-    if kept != json.loads(json.dumps(made)):
+    if kept != loads(json.dumps(made)):
         sys.stderr.write("catalogue_traces.json is out of date: write it with --write\n")
         raise SystemExit(EXIT_NO)
 
