@@ -17,6 +17,8 @@ from accelbench.predict.graphs import Floats
 
 BOOSTING, RIDGE = "boosting", "ridge"
 Regression = Callable[[Floats], Floats]
+#: Of numbers: a quarter of the usual bins takes two thirds of the time.
+_BINS, _MOST_BINS = 63, 255
 
 
 def sklearn_is_here() -> bool:
@@ -43,17 +45,22 @@ def fit_regression(
     unknown = np.asarray(np.isnan(features).all(axis=0))
     features = np.where(unknown, 0.0, features)
 
+    # As many names as scikit-learn takes; of a column with more the numbers stand for themselves.
+    several = {column: len(np.unique(features[:, column])) for column in categories}
+    named = [column for column, number in several.items() if number <= _MOST_BINS]
+    bins = _MOST_BINS if any(several[column] > _BINS for column in named) else _BINS
+
     model: Any = HistGradientBoostingRegressor(
         loss="absolute_error",
         max_iter=trees,
         learning_rate=0.1,
-        max_bins=63,
+        max_bins=bins,
         max_leaf_nodes=31,
         min_samples_leaf=10,
         l2_regularization=1.0,
         max_features=0.5,
         random_state=seed,
-        categorical_features=list(categories) or None,
+        categorical_features=named or None,
         early_stopping=False,
     )
     # Its threads wait for each other by spinning: on two busy cores two of them took 27 s for what
