@@ -115,6 +115,16 @@ def test_anchors_take_turns_among_configurations() -> None:
     assert np.bincount(inputs.configuration[chosen]).tolist() == [5, 5]
 
 
+def test_anchors_are_models_that_were_measured_elsewhere() -> None:
+    """An anchor on a model that is itself predicted says more of the model than of the device."""
+    rng = np.random.default_rng(5)
+    noise = np.where(np.arange(60) % 3 == 0, 0.1, 0.09)
+    inputs = ResidualInputs(
+        rng.dirichlet(np.ones(4), 60), np.zeros((60, 1)), np.zeros(60, dtype=np.int64), noise
+    )
+    assert (noise[choose_anchors(inputs, 10)] == 0.09).all()
+
+
 def test_anchors_tell_computing_from_memory() -> None:
     """Ten anchors gained nothing where a card's arithmetic and its memory erred apart."""
     rng = np.random.default_rng(4)
