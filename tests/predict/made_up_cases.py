@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from accelbench.core.case import Shapes
-from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.signatures import OperatorSignature, PassTrace
 from accelbench.predict.terms import TracedCase, time_terms
 
-HERE = Configuration("cpu", "a processor", "pytorch", "fp32", "inference")
-THERE = Configuration("cpu", "a processor", "onnxruntime", "fp32", "inference")
+HERE = CaseConfiguration("cpu", "a processor", "pytorch", "fp32", "inference")
+THERE = CaseConfiguration("cpu", "a processor", "onnxruntime", "fp32", "inference")
 
 
 def made_trace(number: int) -> PassTrace:
@@ -25,7 +25,7 @@ def made_trace(number: int) -> PassTrace:
     return PassTrace([(product, count), (norm, 2 * count)], count * wide * deep, 4 * 128 * wide)
 
 
-def made_case(number: int, place: Configuration = HERE, batch: int = 1) -> TracedCase:
+def made_case(number: int, place: CaseConfiguration = HERE, batch: int = 1) -> TracedCase:
     """A case of one of those models."""
     case = PredictedCase(f"model-{number}", f"family-{number % 3}", Shapes(batch), place)
     return TracedCase(case, {"forward": made_trace(number)})

@@ -9,11 +9,11 @@ import pytest
 from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
-from accelbench.predict.cases import Configuration
+from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.measurement_plan import plan
 from accelbench.predict.own_evaluation import evaluate_own
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
-from accelbench.predict.residual_process import Names, ResidualProcess, fit_process
+from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_a_model_at_another_batch_is_predicted_better_than_an_unseen_one(
 
 
 def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
-    gpu = Configuration("cuda", "NVIDIA H100 80GB HBM3", "pytorch", "fp32", "inference")
+    gpu = CaseConfiguration("cuda", "NVIDIA H100 80GB HBM3", "pytorch", "fp32", "inference")
     half = replace(HERE, precision="bf16")
     cases = [
         made_case(1, HERE, 16), made_case(1, half), made_case(50), made_case(50, half),
@@ -97,7 +97,7 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
     features = CaseFeatures.of([traced[entry.case] for entry in measured], "latency")
     residual = np.random.default_rng(0).normal(0, 0.2, len(features))
     shares = PositiveSum(np.zeros(features.terms.shape[1])).shares(features.terms)
-    inputs = Names().inputs(features.cases, features.sizes, shares, learn=True)
+    inputs = KernelNames().inputs(features.cases, features.sizes, shares, learn=True)
     process = fit_process(inputs, residual)
     groups = np.arange(len(features)) % 5
     mean, variance = process.left_out(groups)
@@ -109,7 +109,7 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
 
 
 def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredictor) -> None:
-    gpu = Configuration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
+    gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
     made = plan(features, fitted, 3)
     planned = made.measurements

@@ -19,7 +19,12 @@ from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.measurements import LATENCY
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
-from accelbench.predict.residual_process import CaseInputs, Names, ResidualProcess, fit_process
+from accelbench.predict.residual_process import (
+    CaseInputs,
+    KernelNames,
+    ResidualProcess,
+    fit_process,
+)
 from accelbench.predict.terms import (
     TracedCase,
     kernel_sizes,
@@ -111,7 +116,7 @@ class CasePredictor:
     roofline: PositiveSum = field(default_factory=lambda: PositiveSum(np.zeros(0)))
     process: ResidualProcess | None = None
     widths: dict[Basis, float] = field(default_factory=dict)
-    names: Names = field(default_factory=Names)
+    names: KernelNames = field(default_factory=KernelNames)
 
     @property
     def usual(self) -> Floats:

@@ -10,7 +10,7 @@ from accelbench.core.case import Shapes
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class CaseConfiguration:
     """Where and how a model runs: everything of a case but the model and its sizes."""
 
     hardware: str  # platform
@@ -37,7 +37,7 @@ class PredictedCase:
     model: str  # the catalogue's name
     family: str
     shapes: Shapes  # settled: with the model's own sizes
-    configuration: Configuration
+    configuration: CaseConfiguration
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import roofline, rooflines_of
-from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 
 #: What runs a model on a platform where nothing else is known.
 _USUAL_RUNTIME = {"openvino": "openvino", "qnn": "onnxruntime", "directml": "onnxruntime",
@@ -93,7 +93,7 @@ def configurations(
     measured: Sequence[MeasuredCase],
     device_here: Callable[[str], str | None],
     notes: list[str],
-) -> list[Configuration]:
+) -> list[CaseConfiguration]:
     """Where a question's models would run: of each place the way that was measured most."""
     counts = Counter(
         entry.case.configuration for entry in measured
@@ -111,23 +111,23 @@ def configurations(
     return _in_precisions(list(dict.fromkeys(places)), question)
 
 
-def _usual(counts: Counter[Configuration]) -> list[Configuration]:
+def _usual(counts: Counter[CaseConfiguration]) -> list[CaseConfiguration]:
     """Of each device, engine and precision the plain way, or the one with the most cases."""
-    best: dict[tuple[str, str, str, str], Configuration] = {}
+    best: dict[tuple[str, str, str, str], CaseConfiguration] = {}
     for place in sorted(counts, key=lambda c: (bool(c.options), c.compiled, -counts[c], str(c))):
         key = (place.hardware, place.device, place.runtime, place.precision)
         best.setdefault(key, place)
     return [best[key] for key in sorted(best)]
 
 
-def _matches(place: Configuration, word: str) -> bool:
+def _matches(place: CaseConfiguration, word: str) -> bool:
     platform, _, name = word.partition(":")
     return place.hardware == platform.lower() and name.lower() in place.device.lower()
 
 
 def _by_runtimes(
-    places: Iterable[Configuration], question: PredictionQuestion, notes: list[str]
-) -> list[Configuration]:
+    places: Iterable[CaseConfiguration], question: PredictionQuestion, notes: list[str]
+) -> list[CaseConfiguration]:
     """Those of the runtimes that are named; an engine that was not measured there is said."""
     places = list(places)
     if not question.runtimes:
@@ -141,12 +141,12 @@ def _by_runtimes(
 
 
 def _in_precisions(
-    places: Sequence[Configuration], question: PredictionQuestion
-) -> list[Configuration]:
+    places: Sequence[CaseConfiguration], question: PredictionQuestion
+) -> list[CaseConfiguration]:
     """Those in the precisions that are named; one that was not measured is asked of its engine."""
     if not question.precisions:
         return list(places)
-    wanted: dict[Configuration, None] = {}
+    wanted: dict[CaseConfiguration, None] = {}
     for precision in question.precisions:
         exact = [place for place in places if place.precision == precision]
         engines = {(place.hardware, place.device, place.runtime) for place in exact}
@@ -163,7 +163,7 @@ def _never_measured(
     question: PredictionQuestion,
     device_here: Callable[[str], str | None],
     notes: list[str],
-) -> list[Configuration]:
+) -> list[CaseConfiguration]:
     """A platform that nothing was measured on: this machine's device, or a documented one.
 
     Raises:
@@ -184,4 +184,4 @@ def _never_measured(
     notes.append(f"nothing was measured on {word}: {device} is predicted by its peaks")
     runtime = (question.runtimes or (_USUAL_RUNTIME.get(platform, _PYTORCH),))[0]
     precision = (question.precisions or ("fp32",))[0]
-    return [Configuration(platform, device, runtime, precision, question.mode)]
+    return [CaseConfiguration(platform, device, runtime, precision, question.mode)]

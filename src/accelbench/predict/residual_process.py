@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from accelbench.predict.cases import Configuration, PredictedCase
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
 
 #: By so much a difference in each field parts two configurations: e to the minus of the sum is what
@@ -58,7 +58,7 @@ class CaseInputs:
 
 
 @dataclass
-class Names:
+class KernelNames:
     """Numbers of names, by kind; a name that was never learned is -1, which equals nothing."""
 
     known: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Names:
         )
 
 
-def _fields(configuration: Configuration) -> list[tuple[str, str]]:
+def _fields(configuration: CaseConfiguration) -> list[tuple[str, str]]:
     return [(name, str(getattr(configuration, name))) for name in _APART]
 
 

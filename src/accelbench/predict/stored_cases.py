@@ -19,7 +19,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
-from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase, shapes_from
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
 from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _case(row: Row) -> PredictedCase | None:
     options = [text(row, "options")] if text(row, "options") not in {"", "{}", "null"} else []
     options += [text(row, "optimizer")] if text(row, "optimizer") else []
     threads = number(row, "threads")
-    configuration = Configuration(
+    configuration = CaseConfiguration(
         hardware=text(row, "hardware"),
         device=text(row, "device_name"),
         runtime=text(row, "runtime"),

@@ -21,7 +21,7 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
-from accelbench.predict.cases import Configuration, MeasuredCase, PredictedCase, sizes_of
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
 from accelbench.predict.positive_sum import PositiveSum
@@ -206,7 +206,7 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
         tuple(
             PredictedCase(
                 entry["model"], entry["family"], Shapes(**entry["shapes"]),
-                Configuration(**entry["configuration"]),
+                CaseConfiguration(**entry["configuration"]),
             )
             for entry in entries
         ),

@@ -16,7 +16,7 @@ import numpy as np
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.predict.cases import Configuration, PredictedCase
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.signatures import PassTrace
@@ -68,7 +68,7 @@ class TracedCase:
 
 
 @cache
-def facts_for(configuration: Configuration) -> DeviceFacts:
+def facts_for(configuration: CaseConfiguration) -> DeviceFacts:
     """The peaks of a configuration's device, or those of a middle one of its kind."""
     known = facts_of(configuration.device) or _documented(configuration)
     kind = "cpu" if configuration.hardware in _ON_CPUS else ""
@@ -76,12 +76,12 @@ def facts_for(configuration: Configuration) -> DeviceFacts:
 
 
 @cache
-def peaks_are_known(configuration: Configuration) -> bool:
+def peaks_are_known(configuration: CaseConfiguration) -> bool:
     """Whether the peaks of a configuration's device are documented."""
     return bool(facts_of(configuration.device) or _documented(configuration))
 
 
-def _documented(configuration: Configuration) -> DeviceFacts | None:
+def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
     """The peaks of a device that `--simulate` knows."""
     for entry in rooflines_of(configuration.hardware):
         if is_called(entry, configuration.device):

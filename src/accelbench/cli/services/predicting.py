@@ -15,17 +15,12 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import numbers, words
-from accelbench.predict.answers import PredictionAnswer, answer
-from accelbench.predict.case_predictor import CaseFeatures
-from accelbench.predict.measurement_plan import MeasurementPlan, plan
-from accelbench.predict.measurements import LATENCY
 from accelbench.predict.questions import PredictionQuestion, cases_of
-from accelbench.predict.signatures import UntracedError
-from accelbench.predict.stored_predictors import Predictors, predictors_of
-from accelbench.predict.terms import TracedCase
-from accelbench.predict.traces import Traces
 
 if TYPE_CHECKING:
+    from accelbench.predict.answers import PredictionAnswer
+    from accelbench.predict.measurement_plan import MeasurementPlan
+    from accelbench.predict.stored_predictors import Predictors
     from accelbench.store.database import Database
 
 #: Of a matrix, where none is named.
@@ -45,6 +40,9 @@ class Predicting:
     def __init__(
         self, path: Path | None, *, train: bool = False, hear: Callable[[str], None] | None = None
     ) -> None:
+        from accelbench.predict.stored_predictors import predictors_of
+        from accelbench.predict.traces import Traces
+
         self.traces = Traces()
         self.predictors: Predictors = predictors_of(
             _database(path), self.traces, train=train, hear=hear or (lambda _: None)
@@ -52,6 +50,8 @@ class Predicting:
 
     def answer(self, question: PredictionQuestion) -> PredictionAnswer:
         """The predictions of a question."""
+        from accelbench.predict.answers import answer
+
         cases = cases_of(question, self.predictors.stored.cases, device_here)
         result = answer(cases.cases, self.predictors.of, self.predictors.stored.cases, self.traces)
         result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
@@ -59,6 +59,12 @@ class Predicting:
 
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
         """Which of the cases of a question to measure first."""
+        from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.measurement_plan import plan
+        from accelbench.predict.measurements import LATENCY
+        from accelbench.predict.signatures import UntracedError
+        from accelbench.predict.terms import TracedCase
+
         cases = cases_of(question, self.predictors.stored.cases, device_here)
         traced = []
         for case in cases.cases:
