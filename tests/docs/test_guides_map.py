@@ -84,7 +84,12 @@ def test_what_is_refused_here_is_no_command_that_works() -> None:
     silent = []
     for line in LINES:
         named = [set(places_in(one)) for one in line.commands]
-        if line.works:
+        if line.works:  # a prediction is of hardware that nothing was measured on
+            named = [
+                places
+                for places, command in zip(named, line.commands, strict=True)
+                if shlex.split(command)[1] != "predict"
+            ]
             assert not [one for one in named if one and one <= set(LACKING)], line.says
             if any(one & set(LACKING) for one in named) and "refused" not in line.form:
                 silent.append(line.says)
