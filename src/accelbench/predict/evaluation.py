@@ -19,7 +19,7 @@ from accelbench.predict.device_facts import facts_of
 from accelbench.predict.graph_evaluation import predict_by_graph
 from accelbench.predict.graph_predictor import GraphTable
 from accelbench.predict.graphs import Ints, read_graphs
-from accelbench.predict.grid_evaluation import GRID_METHODS, grid_method, grid_rows, predict_by_grid
+from accelbench.predict.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
 from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.scoring import Predictions, score, score_by
@@ -121,22 +121,25 @@ class _Evaluation:
         like = [m for m in self.train if m.configuration.kind == kind]
         on_grid = grid_rows(like, self.test, left)
         if len(on_grid):
-            some = predict_by_grid(
+            some, method = predict_by_grid(
                 like, self.test, on_grid, self.request.anchors, self.request.seed
             )
             self._fill(on_grid, some)
-            self.methods.setdefault(kind, grid_method(some.basis))
+            self.methods.setdefault(kind, method)
             left = np.setdiff1d(left, on_grid)
         if len(left):
             some = predict_by_table(
-                self.train, self.test, left, self.request.target, self.request.seed
-            )
+                self.train, self.test, left, self.request.target, self.request.seed,
+                anchors=self.request.anchors, measured=rows[self.found.anchor[rows]],
+            )  # fmt: skip
             self._fill(left, some)
             self.methods.setdefault(kind, tabular_method())
             if len(left) < len(rows):
                 self.notes.append(f"{len(left)} rows of {kind} by {tabular_method()}")
             if self.request.anchors:
-                self.notes.append(f"{len(left)} rows of {kind} without anchors")
+                self.notes.append(
+                    f"{len(left)} rows of {kind}: anchors give a device's shift alone"
+                )
 
     def _fill(self, rows: Ints, some: Predictions) -> None:
         basis = list(self.found.basis)

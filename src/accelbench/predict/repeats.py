@@ -35,8 +35,8 @@ class MeasuredCells:
     def log_value(self, m: TableMeasurement) -> float:
         """The logarithm of the figure that is nearest in time, the mean of several."""
         several = self.rows[cell_of(m)]
-        away = np.array([abs(np.nan_to_num(one.month) - np.nan_to_num(m.month)) for one in several])
-        nearest = [one.value for one, far in zip(several, away, strict=True) if far == away.min()]
+        away = np.array([abs(np.nan_to_num(row.month) - np.nan_to_num(m.month)) for row in several])
+        nearest = [row.value for row, far in zip(several, away, strict=True) if far == away.min()]
         return float(np.log(nearest).mean())
 
     def _half_width(self) -> float:
@@ -46,8 +46,8 @@ class MeasuredCells:
         for several in self.rows.values():
             change = np.abs(np.diff(np.log([m.value for m in several])))
             apart = np.array([
-                not one.job or one.job != other.job
-                for one, other in pairwise(several)
+                not row.job or row.job != later.job
+                for row, later in pairwise(several)
             ], dtype=bool)  # fmt: skip
             if apart.any():
                 changes.append(change[apart])

@@ -6,20 +6,27 @@ the median error is about twice as large. A figure that the source does not give
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from accelbench.predict.boosting import BOOSTING, RIDGE, fit_regression, sklearn_is_here
+from accelbench.predict.boosting import (
+    BOOSTING,
+    RIDGE,
+    Regression,
+    fit_regression,
+    sklearn_is_here,
+)
 from accelbench.predict.graph_predictor import limits_of
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import half_width
 from accelbench.predict.measurements import LATENCY, TableConfiguration, TableMeasurement
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import NEW_MODEL
+from accelbench.predict.tabular_intervals import HeldOutRows, bases_of, held_out, unknown_width
+from accelbench.predict.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL
 
-_FOLDS = 3
 _TREES = 250
+_DOUBT = 0.5  # anchors that a shift of zero is worth
 _UNKNOWN = -1  # a configuration that training never saw
 #: scikit-learn takes no more categories in a column.
 _MOST_CONFIGURATIONS = 250
@@ -36,40 +43,80 @@ def predict_by_table(
     rows: Ints,
     target: str,
     seed: int,
+    *,
+    anchors: int = 0,
+    measured: Ints | None = None,
 ) -> Predictions:
-    """Predictions of some rows of the test table."""
-    counted: dict[TableConfiguration, int] = {}
-    for m in train:
-        counted[m.configuration] = counted.get(m.configuration, 0) + 1
-    common = sorted(counted, key=lambda one: -counted[one])[:_MOST_CONFIGURATIONS]
-    numbers = {one: n for n, one in enumerate(common)}
-    features = _features(train, numbers)
-    offset = _offset(train, target)
-    wanted = np.array([_value(m, target) for m in train]) - offset
-    families = sorted({m.family for m in train})
-    fold_of = {f: n % _FOLDS for n, f in enumerate(families)}
-    fold = np.array([fold_of[m.family] for m in train])
-    last = (features.shape[1] - 1,)
-    errors: list[Floats] = []
-    held: list[str] = []
-    for one in range(_FOLDS if len(families) >= _FOLDS else 0):
-        fit = fit_regression(
-            features[fold != one], wanted[fold != one], trees=_TREES, seed=seed, categories=last
-        )
-        errors.append(fit(features[fold == one]) - wanted[fold == one])
-        held += [m.family for m, mine in zip(train, fold == one, strict=True) if mine]
-    fit = fit_regression(features, wanted, trees=_TREES, seed=seed, categories=last)
+    """Predictions of some rows of the test table.
+
+    Hardware that training does not know is shifted by its anchors: by those rows of the test table
+    that were measured as anchors already, else by rows chosen here.
+    """
+    predictor = _Predictor(train, target, seed)
     chosen = [test[int(n)] for n in rows]
-    found = fit(_features(chosen, numbers)) + _offset(chosen, target)
-    if target == LATENCY:
-        found = found + np.log([m.batch for m in chosen])
-    width = half_width(np.concatenate(errors), held) if errors else 0.5
-    return Predictions(
-        found,
-        np.full(len(chosen), width),
-        (NEW_MODEL,) * len(chosen),
-        np.zeros(len(chosen), dtype=bool),
-    )
+    basis = bases_of(train, chosen)
+    log_value = predictor(chosen)
+    widths = {name: predictor.half_width(name) for name in dict.fromkeys(basis)}
+    width = np.array([widths[name] for name in basis])
+    anchor = np.zeros(len(chosen), dtype=bool)
+    hardware = np.array([m.configuration.hardware for m in chosen])
+    new = np.isin(basis, (NEW_HARDWARE, BOTH_NEW))
+    given = [test[int(n)] for n in (() if measured is None else measured)]
+    for device in dict.fromkeys(hardware[new]) if anchors else ():
+        mine = np.flatnonzero(hardware == device)
+        known = [m for m in given if m.configuration.hardware == device]
+        if not known:
+            picked = mine[_spread(log_value[mine], anchors)]
+            anchor[picked] = True
+            known = [chosen[n] for n in picked]
+        residual = np.log([m.value for m in known]) - predictor(known)
+        log_value[mine] += np.median(residual) * len(known) / (len(known) + _DOUBT)
+        width[mine] = [predictor.half_width(basis[n], len(known)) for n in mine]
+    return Predictions(log_value, width, basis, anchor)
+
+
+def _spread(log_value: Floats, number: int) -> Ints:
+    """Rows that are spread evenly over the predicted figures."""
+    places = np.linspace(0, len(log_value) - 1, min(number, len(log_value)) + 2)[1:-1]
+    return np.unique(np.argsort(log_value)[np.round(places).astype(np.int64)])
+
+
+class _Predictor:
+    """Boosting, or ridge, on counts of the training table."""
+
+    def __init__(self, train: Sequence[TableMeasurement], target: str, seed: int) -> None:
+        counted = Counter(m.configuration for m in train)
+        common = [each for each, _ in counted.most_common(_MOST_CONFIGURATIONS)]
+        self.train, self.target, self.seed = train, target, seed
+        self.numbers = {each: n for n, each in enumerate(common)}
+        self.features = _features(train, self.numbers)
+        self.wanted = np.array([_value(m, target) for m in train]) - _offset(train, target)
+        self.fit = self._fit(np.arange(len(train)))
+        self.errors: dict[str, HeldOutRows | None] = {}
+
+    def __call__(self, rows: Sequence[TableMeasurement]) -> Floats:
+        log_value = self.fit(_features(rows, self.numbers)) + _offset(rows, self.target)
+        if self.target == LATENCY:
+            log_value = log_value + np.log([m.batch for m in rows])
+        return log_value
+
+    def half_width(self, basis: str, anchors: int = 0) -> float:
+        """Half an interval in logarithms, by what is new of a row."""
+        if basis not in self.errors:
+            self.errors[basis] = held_out(self.train, self._off, basis)
+        held = self.errors[basis]
+        if held is not None:
+            return held.anchored(anchors) if anchors else held.half_width()
+        return unknown_width(basis, None if basis == NEW_MODEL else self.half_width(NEW_MODEL))
+
+    def _off(self, kept: Ints, out: Ints) -> Floats:
+        return self._fit(kept)(self.features[out]) - self.wanted[out]
+
+    def _fit(self, rows: Ints) -> Regression:
+        return fit_regression(
+            self.features[rows], self.wanted[rows], trees=_TREES, seed=self.seed,
+            categories=(self.features.shape[1] - 1,),
+        )  # fmt: skip
 
 
 def _value(m: TableMeasurement, target: str) -> float:
