@@ -36,7 +36,7 @@ NO_FIGURE = "they have no figure in common"
 #: The axes along which one run may have measured more than one place.
 _OF_ONE_RUN = ("hardware", "runtime", "precision", "batch", "mode")
 #: A batch that is as fast as this share of the fastest is fast enough.
-_KNEE_SHARE = 0.9
+KNEE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
     if len(rates) < 2:
         return list(lines)
     best, most = max(rates, key=lambda pair: pair[1])
-    at = next(n for n, (_, rate) in enumerate(rates) if rate >= _KNEE_SHARE * most)
+    at = next(n for n, (_, rate) in enumerate(rates) if rate >= KNEE_SHARE * most)
     knee = rates[at][0]
     smaller = [ratio(line.side.rows, best.side.rows, known) for line, _ in rates[:at]]
     itself = ratio(knee.side.rows, best.side.rows, known) if knee is not best else None

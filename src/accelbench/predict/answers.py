@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TypedDict
 
+from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
@@ -17,12 +18,8 @@ from accelbench.predict.case_predictor import (
 )
 from accelbench.predict.cases import MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.signatures import UntracedError
-from accelbench.predict.terms import TracedCase, facts_for, peaks_are_known
+from accelbench.predict.terms import peaks_are_known, time_terms
 from accelbench.predict.traces import Traces
-
-#: A batch is at the knee where a larger one gains less than a tenth.
-_KNEE_SHARE = 0.9
 
 
 class PredictedFigures(TypedDict):
@@ -105,31 +102,22 @@ def answer(
         measured: what a store has: shown beside predictions, never in their place.
         traces: where operators come from.
     """
-    notes: list[str] = []
-    traced = _traced(cases, traces, notes)
+    traced, failures = traces.of_cases(cases)
+    times = time_terms(traced)
     latency, memory = (
-        predictors[target].predict(CaseFeatures.of(traced, target)) for target in (LATENCY, MEMORY)
+        predictors[target].predict(CaseFeatures.of(traced, target, times))
+        for target in (LATENCY, MEMORY)
     )
     known = {entry.case: entry for entry in measured}
     figures = [
         _figures(entry.case, latency, memory, place, known.get(entry.case))
         for place, entry in enumerate(traced)
     ]
+    notes = [str(error) for error in failures.values()]
     notes += _notes_of([entry.case for entry in traced], traces)
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
     )
-
-
-def _traced(cases: Sequence[PredictedCase], traces: Traces, notes: list[str]) -> list[TracedCase]:
-    traced, failed = [], dict[str, None]()
-    for case in cases:
-        try:
-            traced.append(TracedCase(case, traces.of(case.model, case.shapes)))
-        except UntracedError as error:
-            failed[str(error)] = None
-    notes += failed
-    return traced
 
 
 def _figures(
@@ -192,7 +180,7 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
             continue
         entries = sorted(entries, key=lambda entry: entry["batch_size"])
         most = max(entry["throughput"] for entry in entries)
-        first = next(e for e in entries if e["throughput"] >= _KNEE_SHARE * most)
+        first = next(e for e in entries if e["throughput"] >= KNEE_SHARE * most)
         knees.append({
             "model": first["model"], "hardware": first["hardware"], "runtime": first["runtime"],
             "precision": first["precision"],
@@ -214,9 +202,3 @@ def _notes_of(cases: Sequence[PredictedCase], traces: Traces) -> list[str]:
         names = ", ".join(sorted(traces.coarse))
         notes.append(f"torch is not installed: {names} by operations and bytes alone")
     return notes
-
-
-def peak_sources(cases: Sequence[PredictedCase]) -> dict[str, str]:
-    """By device, the document that its peaks are from."""
-    places = dict.fromkeys(case.configuration for case in cases)
-    return {place.device: facts_for(place).source for place in places if peaks_are_known(place)}

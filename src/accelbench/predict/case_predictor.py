@@ -80,9 +80,11 @@ class CaseFeatures:
     sizes: Floats
 
     @classmethod
-    def of(cls, traced: Sequence[TracedCase], target: str) -> CaseFeatures:
-        """The features of cases for a target."""
-        times = time_terms(traced)
+    def of(
+        cls, traced: Sequence[TracedCase], target: str, times: Floats | None = None
+    ) -> CaseFeatures:
+        """The features of cases for a target; `times` are their terms of time, where known."""
+        times = time_terms(traced) if times is None else times
         terms = times if target == LATENCY else memory_terms(traced)
         cases = tuple(entry.case for entry in traced)
         return cls(cases, terms, kernel_sizes(traced, times))

@@ -25,9 +25,8 @@ from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedC
 from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
 from accelbench.predict.positive_sum import PositiveSum
-from accelbench.predict.signatures import UntracedError
 from accelbench.predict.stored_cases import StoredCases, stored_cases
-from accelbench.predict.terms import MEMORY_TERMS, TIME_TERMS, TracedCase
+from accelbench.predict.terms import MEMORY_TERMS, TIME_TERMS
 from accelbench.predict.traces import TRACE_VERSION, Traces
 
 if TYPE_CHECKING:
@@ -108,7 +107,9 @@ def _fitted(
         rows = np.sort(np.random.default_rng(0).choice(len(measured), MOST_CASES, replace=False))
         measured = tuple(measured[int(row)] for row in rows)
         notes.append(f"learned from {MOST_CASES:,} of {len(stored.cases):,} cases, drawn evenly")
-    traced = _traced(measured, traces, notes)
+    cases, failures = traces.of_cases([entry.case for entry in measured])
+    notes += [f"the operators of {name} are not known: not learned from" for name in failures]
+    traced = {entry.case: entry for entry in cases}
     of = {
         target: predictor_of(measured, traced, target).fit(begin=begin.get(target))
         for target in TARGETS
@@ -121,21 +122,6 @@ def _fitted(
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, fitted=True, notes=tuple(notes))
-
-
-def _traced(
-    measured: Sequence[MeasuredCase], traces: Traces, notes: list[str]
-) -> dict[PredictedCase, TracedCase]:
-    traced, failed = {}, dict[str, None]()
-    for entry in measured:
-        try:
-            passes = traces.of(entry.case.model, entry.case.shapes)
-        except UntracedError:
-            failed[entry.case.model] = None
-        else:
-            traced[entry.case] = TracedCase(entry.case, passes)
-    notes += [f"the operators of {name} are not known: not learned from" for name in failed]
-    return traced
 
 
 def _hash(measured: Sequence[MeasuredCase]) -> str:

@@ -8,6 +8,7 @@ trace is kept, the analytic cost stands in: operations and bytes, not told apart
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,10 @@ from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
-from accelbench.predict.cases import sizes_of
+from accelbench.predict.cases import PredictedCase, sizes_of
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import OperatorSignature, PassTrace, UntracedError
+from accelbench.predict.terms import TracedCase
 from accelbench.store.folders import default_folder
 
 #: Raised whenever what a trace notes changes: kept ones are taken anew.
@@ -57,6 +59,19 @@ class Traces:
         if key not in self._known:
             self._known[key] = self._read_or_take(find(model), replace(shapes, batch=1))
         return self._known[key]
+
+    def of_cases(
+        self, cases: Sequence[PredictedCase]
+    ) -> tuple[list[TracedCase], dict[str, UntracedError]]:
+        """Those cases whose operators are known, and by model why others' are not."""
+        traced: list[TracedCase] = []
+        failures: dict[str, UntracedError] = {}
+        for case in cases:
+            try:
+                traced.append(TracedCase(case, self.of(case.model, case.shapes)))
+            except UntracedError as error:
+                failures[case.model] = error
+        return traced, failures
 
     def _read_or_take(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
         name = trace_name(spec, shapes)

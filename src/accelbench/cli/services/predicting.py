@@ -62,16 +62,10 @@ class Predicting:
         from accelbench.predict.case_predictor import CaseFeatures
         from accelbench.predict.measurement_plan import plan
         from accelbench.predict.measurements import LATENCY
-        from accelbench.predict.signatures import UntracedError
-        from accelbench.predict.terms import TracedCase
 
         cases = cases_of(question, self.predictors.stored.cases, device_here)
-        traced = []
-        for case in cases.cases:
-            try:
-                traced.append(TracedCase(case, self.traces.of(case.model, case.shapes)))
-            except UntracedError:  # nothing is known of it, and so of what it would teach
-                continue
+        # Of what has no known operators nothing is known, and so not what it would teach.
+        traced, _ = self.traces.of_cases(cases.cases)
         features = CaseFeatures.of(traced, LATENCY)
         return plan(features, self.predictors.of[LATENCY], number)
 
