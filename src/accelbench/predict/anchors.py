@@ -59,19 +59,21 @@ def choose_anchors(inputs: ResidualInputs, number: int, seed: int = 0) -> Ints:
 def _centres(points: Floats, number: int, rng: np.random.Generator) -> Floats:
     """The centres nearest to their points, of several beginnings."""
     starts = [_lloyd(points, number, rng) for _ in range(_STARTS)]
-    return min(starts, key=lambda centres: float(_squares(points, centres).min(axis=1).sum()))
+    return min(
+        starts, key=lambda centres: float(squared_distances(points, centres).min(axis=1).sum())
+    )
 
 
 def _lloyd(points: Floats, number: int, rng: np.random.Generator) -> Floats:
     """Centres by Lloyd's algorithm, begun far from each other."""
     centres = points[[int(rng.integers(len(points)))]]
     for _ in range(number - 1):
-        away = _squares(points, centres).min(axis=1)
+        away = squared_distances(points, centres).min(axis=1)
         total = away.sum()
         share = away / total if total > 0 else np.full(len(points), 1 / len(points))
         centres = np.vstack([centres, points[[int(rng.choice(len(points), p=share))]]])
     for _ in range(_ROUNDS_OF_CENTRES):
-        nearest = _squares(points, centres).argmin(axis=1)
+        nearest = squared_distances(points, centres).argmin(axis=1)
         members = np.bincount(nearest, minlength=number)
         sums = np.zeros_like(centres)
         np.add.at(sums, nearest, points)
@@ -79,7 +81,7 @@ def _lloyd(points: Floats, number: int, rng: np.random.Generator) -> Floats:
     return np.asarray(centres)
 
 
-def _squares(left: Floats, right: Floats) -> Floats:
+def squared_distances(left: Floats, right: Floats) -> Floats:
     """Squared distances, without a third dimension in memory."""
     cross = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
     return np.asarray(np.maximum(cross, 0))
@@ -103,7 +105,7 @@ def condition(inputs: ResidualInputs, anchors: Ints, residual: Floats) -> tuple[
 def _covariance(inputs: ResidualInputs, anchors: Ints) -> Floats:
     """The covariance of every row with the anchors."""
     same = inputs.configuration[:, None] == inputs.configuration[anchors][None]
-    smooth = np.exp(-_squares(inputs.shares, inputs.shares[anchors]) / (2 * _REACH**2))
+    smooth = np.exp(-squared_distances(inputs.shares, inputs.shares[anchors]) / (2 * _REACH**2))
     linear = inputs.shares @ inputs.shares[anchors].T
     parts = _OWN**2 * same + _LINEAR**2 * linear + _SMOOTH**2 * smooth
     return np.asarray(_SHIFT**2 + parts)

@@ -17,6 +17,7 @@ import numpy as np
 
 from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.intervals import LEVEL
 from accelbench.predict.measurements import LATENCY
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import (
@@ -49,7 +50,6 @@ class Basis(StrEnum):
 _USUAL_WIDTH = 1.645
 #: Fewer errors than this calibrate nothing.
 _FEWEST_ERRORS = 20
-_COVERED = 0.9
 #: Vendor peaks alone are off by a factor of three either way: half of nine in ten.
 _PEAKS_WIDTH = 1.1
 _FOLDS = 6
@@ -132,9 +132,10 @@ class CasePredictor:
             seed: decides folds.
             begin: variances of the process to begin with.
         """
-        self.roofline = PositiveSum(np.log(self.usual))
+        self.roofline = self._fitted_roofline()
         if len(self.known):
-            self._fit(np.arange(len(self.known)), begin)
+            residual = self.log_values - self.roofline(self.known.terms)
+            self.process = fit_process(self._inputs(self.known, learn=True), residual, begin)
             self._calibrate(seed)
         return self
 
@@ -165,23 +166,24 @@ class CasePredictor:
         if process is None:
             nothing = self.known.only(np.zeros(0, dtype=np.int64))
             process = fit_process(self._inputs(nothing, learn=True), np.zeros(0))
-        inputs = self.names.inputs(
-            features.cases, features.sizes, self.roofline.shares(features.terms), learn=True
-        )
+        inputs = self._inputs(features, learn=True)
         return process.covariance(inputs), float(process.variances[-1])
 
     def bases(self, cases: Sequence[PredictedCase]) -> list[Basis]:
         """What predictions of cases rest on."""
         return _bases(cases, self.known.cases)
 
-    def _fit(self, rows: Ints, begin: Floats | None = None) -> None:
-        features, logs = self.known.only(rows), self.log_values[rows]
-        self.roofline = fit_sum(features.terms, logs, self.usual, _offsets(features.cases))
-        inputs, residual = self._inputs(features, learn=True), logs - self.roofline(features.terms)
-        if begin is not None and len(rows) < len(self.known):  # a fold keeps what was chosen
-            self.process = ResidualProcess(inputs, residual, begin).conditioned()
-        else:
-            self.process = fit_process(inputs, residual, begin)
+    def _fitted_roofline(self) -> PositiveSum:
+        if not len(self.known):
+            return PositiveSum(np.log(self.usual))
+        offsets = _offsets(self.known.cases)
+        return fit_sum(self.known.terms, self.log_values, self.usual, offsets)
+
+    def _without(self, kept: Ints, variances: Floats) -> CasePredictor:
+        """A predictor of some of the known cases, with the variances that all of them chose."""
+        fold = CasePredictor(self.target, self.known.only(kept), self.log_values[kept])
+        fold.roofline = fold._fitted_roofline()
+        return fold.condition(variances)
 
     def _predict(self, features: CaseFeatures) -> tuple[Floats, Floats]:
         base = self.roofline(features.terms)
@@ -200,7 +202,7 @@ class CasePredictor:
         Of cases whose model stays known they are in closed form; of models that are left out whole
         all is fitted anew without them.
         """
-        process, roofline = self.process, self.roofline
+        process = self.process
         assert process is not None
         kinds = {
             Basis.OTHER_SIZES: np.arange(len(self.known)),
@@ -215,15 +217,13 @@ class CasePredictor:
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
         known = self.widths.get(Basis.OTHER_MODELS, _USUAL_WIDTH)
         self.widths.setdefault(Basis.OTHER_CONFIGURATIONS, max(known, _USUAL_WIDTH))
-        self.process, self.roofline = process, roofline
 
     def errors_of_unseen_models(self, seed: int = 0) -> tuple[Floats, Floats]:
         """Errors of each case, its model left out: as logarithms, and as standard deviations.
 
         NaN where there is no other model.
         """
-        process, roofline = self.process, self.roofline
-        assert process is not None
+        assert self.process is not None
         models = _numbers([case.model for case in self.known.cases])
         fold = np.random.default_rng(seed).permutation(int(models.max()) + 1)[models] % _FOLDS
         error, standard = np.full(len(models), np.nan), np.full(len(models), np.nan)
@@ -231,11 +231,10 @@ class CasePredictor:
             inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
             if not len(inside) or not len(outside):
                 continue
-            self._fit(inside, process.variances)
-            log_value, deviation = self._predict(self.known.only(outside))
+            without = self._without(inside, self.process.variances)
+            log_value, deviation = without._predict(self.known.only(outside))
             error[outside] = self.log_values[outside] - log_value
             standard[outside] = np.abs(error[outside]) / deviation
-        self.process, self.roofline = process, roofline
         return error, standard
 
     def _left_out_bases(self, groups: Ints) -> list[Basis]:
@@ -255,7 +254,7 @@ class CasePredictor:
 
     def _set_width(self, basis: Basis, errors: Floats) -> None:
         if len(errors) >= _FEWEST_ERRORS:
-            rank = int(np.ceil((len(errors) + 1) * _COVERED)) - 1
+            rank = int(np.ceil((len(errors) + 1) * LEVEL)) - 1
             self.widths[basis] = float(np.sort(errors)[min(rank, len(errors) - 1)])
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from accelbench.predict.case_predictor import CasePredictor
 from accelbench.predict.graphs import Floats
+from accelbench.predict.intervals import LEVEL
 from accelbench.predict.scoring import Predictions, score, score_by
 
 _FOLDS = 5
-_COVERED = 0.9
 
 
 def evaluate_own(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, Any]:
@@ -57,5 +57,5 @@ def _widths(standard: Floats, models: Sequence[str], seed: int) -> Floats:
     for number in range(_FOLDS):
         others = standard[folds != number]
         if len(others):
-            widths[folds == number] = np.quantile(others, _COVERED, method="higher")
+            widths[folds == number] = np.quantile(others, LEVEL, method="higher")
     return widths

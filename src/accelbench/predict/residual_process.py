@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from accelbench.predict.anchors import squared_distances
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
 
@@ -146,8 +147,9 @@ class ResidualProcess:
         return prior - across @ np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, across.T))
 
     def _prior(self, inputs: CaseInputs) -> Floats:
-        alone = np.sum(self.variances[:-1]) - self.variances[4]
-        return np.asarray(alone + self.variances[4] * np.sum(inputs.shares**2, axis=1))
+        of_shares = self.variances[_PARTS.index("shares")]  # the one part that is not one of itself
+        alone = np.sum(self.variances[:-1]) - of_shares
+        return np.asarray(alone + of_shares * np.sum(inputs.shares**2, axis=1))
 
 
 def fit_process(
@@ -207,7 +209,7 @@ def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     alike = _alike(some.configuration, others.configuration)
     model = _equal(some.model, others.model)
     family = _equal(some.family, others.family)
-    near = _near(some.sizes, others.sizes)
+    near = np.exp(-0.5 * squared_distances(some.sizes, others.sizes))
     return [
         alike, model, model * alike**3, family * alike, (some.shares @ others.shares.T) * alike,
         near * alike, model * near**4 * alike,
@@ -222,11 +224,6 @@ def _alike(some: Ints, others: Ints) -> Floats:
     for place, weight in enumerate(_APART.values()):
         apart += weight * (rows[:, place, None] != columns[None, :, place])
     return np.asarray(np.exp(-apart)[np.ix_(row.ravel(), column.ravel())])
-
-
-def _near(some: Floats, others: Floats) -> Floats:
-    squares = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None]
-    return np.asarray(np.exp(some @ others.T - 0.5 * squares))
 
 
 def _equal(some: Ints, others: Ints) -> Floats:
