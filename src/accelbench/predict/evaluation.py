@@ -76,10 +76,11 @@ class _Evaluation:
     ) -> None:
         self.request, self.train, self.test, self.table = request, train, test, table
         number = len(test)
+        self.basis = ["none"] * number
         self.found = Predictions(
             np.full(number, np.nan),
             np.full(number, np.nan),
-            ("none",) * number,
+            self.basis,
             np.zeros(number, dtype=bool),
         )
         self.methods: dict[str, str] = {}
@@ -142,15 +143,11 @@ class _Evaluation:
                 )
 
     def _fill(self, rows: Ints, some: Predictions) -> None:
-        basis = list(self.found.basis)
-        for place, said in zip(rows, some.basis, strict=True):
-            basis[int(place)] = said
+        for place, basis in zip(rows, some.basis, strict=True):
+            self.basis[int(place)] = basis
         self.found.log_value[rows] = some.log_value
         self.found.half_width[rows] = some.half_width
         self.found.anchor[rows] = some.anchor
-        self.found = Predictions(
-            self.found.log_value, self.found.half_width, tuple(basis), self.found.anchor
-        )
 
     def _note_absent_facts(self) -> None:
         trained = {m.configuration.hardware for m in self.train}

@@ -91,7 +91,7 @@ def _with_anchors(
     hardware = np.array([m.configuration.hardware for m in measured])
     for device in dict.fromkeys(hardware):
         mine = np.flatnonzero(hardware == device)
-        basis = tuple(plain.basis[n] for n in mine)
+        basis = tuple(plain.basis[int(n)] for n in mine)
         inputs = residual_inputs(
             table, graphs[mine], times.shares[mine], configuration[mine], basis
         )

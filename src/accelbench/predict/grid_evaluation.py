@@ -87,7 +87,7 @@ def _predict_empty(
     """
     known = _by_hardware(train)
     rng = np.random.default_rng(seed)
-    held = _held_out(train, known, 0, rng)[True]
+    held = _off_as_empty(train, known, rng)
     if sklearn_is_here():
         cells = predict_cells(train, wanted, seed)
         if not held or cells.error <= float(np.median(np.concatenate([pair[0] for pair in held]))):
@@ -115,7 +115,7 @@ def _predict_new(
     """Devices that training does not know, by their anchors."""
     rng = np.random.default_rng(seed)
     grid = DeviceGrid.of(train)
-    held = _held_out(train, _by_hardware(train), anchors, rng)[False]
+    held = _off_as_new(train, anchors, rng)
     ratio = _quantile([pair[1] for pair in held])
     hardware = np.array([chosen[n].configuration.hardware for n in rows])
     for device in dict.fromkeys(hardware):
@@ -155,29 +155,42 @@ def _on_device(
     return mean, deviation, picked - len(own)
 
 
-def _held_out(
+def _tried(
+    known: dict[str, list[TableMeasurement]], fewest: int, rng: np.random.Generator
+) -> list[str]:
+    """Devices of the training table that stand for others: those with rows enough."""
+    names = rng.permutation(sorted(known))[:_TRIED]
+    return [str(name) for name in names if len(known[name]) >= fewest]
+
+
+def _off_as_new(
+    train: Sequence[TableMeasurement], anchors: int, rng: np.random.Generator
+) -> list[Floats]:
+    """Errors, and errors in deviations, of devices that are treated as new ones."""
+    known = _by_hardware(train)
+    errors: list[Floats] = []
+    for name in _tried(known, 2 * anchors + 4, rng):
+        grid = DeviceGrid.of([m for m in train if m.configuration.hardware != name])
+        errors.append(_off(grid, [], _of_known_items(grid, known[name]), anchors, rng))
+    return errors
+
+
+def _off_as_empty(
     train: Sequence[TableMeasurement],
     known: dict[str, list[TableMeasurement]],
-    anchors: int,
     rng: np.random.Generator,
-) -> dict[bool, list[Floats]]:
-    """Errors and errors in deviations of new devices, and of empty cells of known ones."""
-    new: list[Floats] = []
-    empty: list[Floats] = []
-    names = sorted(known)
-    for name in rng.permutation(names)[:_TRIED]:
+) -> list[Floats]:
+    """The same of cells that are treated as empty ones."""
+    errors: list[Floats] = []
+    for name in _tried(known, 4, rng):
         rows = known[name]
-        if len(rows) < 2 * anchors + 4:
-            continue
         others = [m for m in train if m.configuration.hardware != name]
-        grid = DeviceGrid.of(others)
-        new.append(_off(grid, [], _of_known_items(grid, rows), anchors, rng))
         out = rng.random(len(rows)) < _LEFT_OUT
         kept = [m for m, is_out in zip(rows, out, strict=True) if not is_out]
         left = [m for m, is_out in zip(rows, out, strict=True) if is_out]
         grid = DeviceGrid.of([*others, *kept])
-        empty.append(_off(grid.without(name), kept, _of_known_items(grid, left), 0, rng))
-    return {False: new, True: empty}
+        errors.append(_off(grid.without(name), kept, _of_known_items(grid, left), 0, rng))
+    return errors
 
 
 def _quantile(several: list[Floats]) -> float:

@@ -158,7 +158,7 @@ class _Table:
         place = self.item * self.devices + self.device
         shape = (int(self.item.max()) + 1) * self.devices
         everywhere = np.arange(self.devices)
-        totals, weights = self._sums(np.append(place, shape - 1)[:-1], self.residual)
+        totals, weights = self._sums(place, self.residual)
         padded = np.zeros((2, shape, len(self.fading)))
         padded[0, : len(totals)], padded[1, : len(weights)] = totals, weights
         chosen = self.item[:, None] * self.devices + everywhere[None]

@@ -16,7 +16,7 @@ class Predictions:
 
     log_value: Floats
     half_width: Floats
-    basis: tuple[str, ...]
+    basis: Sequence[str]
     anchor: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]  # measured to calibrate, not scored
 
 
