@@ -85,7 +85,7 @@ def test_every_page_of_a_template_shows_its_text() -> None:
 
 
 #: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
-DRAWN = {"report/whole/as_html.py", "report/charts/draw.py"}
+DRAWN = {"report/full_report/as_html.py", "report/charts/draw.py"}
 
 
 def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
@@ -107,7 +107,7 @@ TAGS = re.compile(
 WRITE_MARKDOWN = {
     "report/check_markdown.py",
     "report/matrix_markdown.py",
-    "report/whole/as_markdown.py",
+    "report/full_report/as_markdown.py",
 }
 
 

@@ -10,12 +10,11 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.facts import new_run_id
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Request
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.browser import BrowserRuntime
@@ -48,7 +47,7 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 
-def planned(*names: str, found: Found = FOUND, simulate: bool = True, **asked: Any) -> Plan:
+def planned(*names: str, found: Inventory = FOUND, simulate: bool = True, **asked: Any) -> Plan:
     request = Request(
         models(*(names or ("bert-tiny",))),
         **{"batch_sizes": (1,), "hardware": ("cuda",), "simulate": simulate, **asked},

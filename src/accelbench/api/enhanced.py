@@ -26,7 +26,7 @@ from accelbench.catalog.selection import choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.exchange import tree
 from accelbench.exchange.writing import inside
@@ -35,7 +35,6 @@ from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan
 from accelbench.run.process.observer import Observer
 from accelbench.select.query import validation
@@ -193,8 +192,8 @@ class EnhancedHardwareBenchmarkRunner:
         }
         choices: list[SelectedTarget] = []
 
-        def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-            plan, chosen = self._plan(wanted, models, hardware, runtimes)
+        def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+            plan, chosen = self._plan(wanted, models, inventory, runtimes)
             choices.extend(chosen)
             return [RunSpec(plan, wanted.settings(new_run_id()), runtimes, about)]
 
@@ -225,15 +224,15 @@ class EnhancedHardwareBenchmarkRunner:
         self,
         wanted: BenchmarkRequest,
         models: Sequence[ModelSpec],
-        hardware: Found,
+        inventory: Inventory,
         runtimes: Mapping[str, Runtime],
     ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
         if not wanted.chosen:
-            return planning.plan_for(request, hardware, runtimes), []
+            return planning.plan_for(request, inventory, runtimes), []
         from accelbench.select.answer.local_selector import LocalSelector
 
-        allowed = _allowed(hardware, wanted.available_hardware)
+        allowed = _allowed(inventory, wanted.available_hardware)
         here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))
         return plan_chosen(request, here.found, runtimes, here.select_hardware)
 
@@ -262,14 +261,14 @@ class EnhancedHardwareBenchmarkRunner:
         return files
 
 
-def _allowed(hardware: Found, names: Sequence[str] | None) -> Found:
+def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:
     """Of what is here, the platforms that may be chosen."""
     if names is None:
-        return hardware
+        return inventory
     wanted = {
         platform for name in names for platform in platforms_named(str(name).partition(":")[0])
     }
-    return {name: entries for name, entries in hardware.items() if name in wanted}
+    return {name: entries for name, entries in inventory.items() if name in wanted}
 
 
 def _told(

@@ -24,14 +24,13 @@ from accelbench.core.case import Case, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
 from accelbench.run.plan import planning
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
 from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.plan.sizes import shapes_of
@@ -116,14 +115,14 @@ def _run(
     config_by_case: dict[str, BenchmarkConfig] = {}
     machine: dict[str, Any] = {}
 
-    def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-        plans = [_plan(config, hardware, runtimes) for config in configs]
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plans = [_plan(config, inventory, runtimes) for config in configs]
         for config, plan in zip(configs, plans, strict=True):
             for case in plan.cases:
                 config_by_case.setdefault(case.case.case_id, config)
         return [RunSpec(joined(plans), settings, runtimes, {"command": _said(configs)})]
 
-    def observe(spec: RunSpec, _: Found, here: Mapping[str, Any]) -> Observer:
+    def observe(spec: RunSpec, _: Inventory, here: Mapping[str, Any]) -> Observer:
         machine.update(here)
         names = {case_id: config.model_name for case_id, config in config_by_case.items()}
         return observer_of(spec.plan, names, first.verbose)
@@ -152,20 +151,20 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
     )
 
 
-def _plan(config: BenchmarkConfig, hardware: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+def _plan(config: BenchmarkConfig, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
     given = ((axis.asked, getattr(config.shapes, axis.field)) for axis in AXES)
     sizes: dict[str, Any] = {name: (size,) for name, size in given if size}
     request = Request(
         models=(config.spec,),
-        hardware=(config.platform or _best(hardware, runtimes.get(config.runtime)),),
+        hardware=(config.platform or _best(inventory, runtimes.get(config.runtime)),),
         runtimes=(config.runtime,),
         batch_sizes=tuple(config.batch_sizes),
         precisions=(config.precision,),
         **sizes,
     )
     if config.runtime in runtimes:
-        return planning.plan_for(request, hardware, runtimes)
+        return planning.plan_for(request, inventory, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",
@@ -175,7 +174,7 @@ def _plan(config: BenchmarkConfig, hardware: Found, runtimes: Mapping[str, Runti
     name, _, ordinal = request.hardware[0].partition(":")
     target = Target(config.runtime, name, ordinal or None)
     present = next(
-        (device for device in hardware.get(name, ()) if isinstance(device, Device)), None
+        (device for device in inventory.get(name, ()) if isinstance(device, Device)), None
     )
     return Plan(
         tuple(
@@ -190,11 +189,11 @@ def _plan(config: BenchmarkConfig, hardware: Found, runtimes: Mapping[str, Runti
     )
 
 
-def _best(hardware: Found, runtime: Runtime | None) -> str:
+def _best(inventory: Inventory, runtime: Runtime | None) -> str:
     """The best platform that is present and that the framework runs on."""
     for name in BEST_FIRST:
         served = runtime is None or name in runtime.info.hardware
-        if served and any(isinstance(device, Device) for device in hardware.get(name, ())):
+        if served and any(isinstance(device, Device) for device in inventory.get(name, ())):
             return name
     return "cpu"
 

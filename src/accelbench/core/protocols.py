@@ -66,6 +66,10 @@ class Absent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+#: What is here: of each platform its devices, or why there is none.
+Inventory = Mapping[str, Sequence[Device | Absent]]
+
+
 def installed_gib(visible_bytes: float) -> int:
     """The size that was probably bought, from what the system shows of it.
 

@@ -84,8 +84,8 @@ class _Boosted:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1, user_api="openmp"):
-            found = self.model.predict(np.where(self.unknown, 0.0, rows))
-        return np.asarray(found, dtype=np.float64)
+            values = self.model.predict(np.where(self.unknown, 0.0, rows))
+        return np.asarray(values, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Linear:
     def expanded(self, rows: Floats) -> Floats:
         plain = np.delete(rows, [column for column, _ in self.categories], axis=1)
         flags = [rows[:, [column]] == values for column, values in self.categories]
-        return np.column_stack([np.nan_to_num(plain), *(one.astype(float) for one in flags)])
+        return np.column_stack([np.nan_to_num(plain), *(flag.astype(float) for flag in flags)])
 
     def __call__(self, rows: Floats) -> Floats:
         z = np.clip((self.expanded(rows) - self.mean) / self.scale, -4, 4)
@@ -117,5 +117,5 @@ def _ridge(
     w = np.ones(len(z)) if weight is None else weight / weight.mean()
     constant = float(np.average(target, weights=w))
     gram = z.T @ (z * w[:, None]) + 10.0 * np.eye(z.shape[1])
-    found = np.linalg.solve(gram, z.T @ (w * (target - constant)))
-    return _Linear(mean, scale, np.asarray(found), constant, kinds)
+    coefficients = np.linalg.solve(gram, z.T @ (w * (target - constant)))
+    return _Linear(mean, scale, np.asarray(coefficients), constant, kinds)

@@ -101,7 +101,7 @@ def calibrate(
 ) -> Calibration:
     """Intervals for each basis, from whatever of the cells can be held out."""
     cells = predictor.cells
-    found = Calibration(cells.configurations[0].kind)
+    calibration = Calibration(cells.configurations[0].kind)
     pieces: dict[str, list[HeldOut]] = {SAME_HARDWARE: list(_of_configurations(predictor))}
     for fold in folds:
         pieces.setdefault(NEW_MODEL, []).append(_of_families(cells, fold))
@@ -119,10 +119,10 @@ def calibrate(
                 ratios.setdefault(basis, []).append(ratio)
     for basis, several in pieces.items():
         if sum(len(held.rows) for held in several):
-            found.widths[basis] = _width(cells, several, basis)
+            calibration.widths[basis] = _width(cells, several, basis)
     for basis, some in ratios.items():
-        found.anchored[basis] = float(np.quantile(np.concatenate(some), LEVEL))
-    return found
+        calibration.anchored[basis] = float(np.quantile(np.concatenate(some), LEVEL))
+    return calibration
 
 
 def _reach(cells: Cells, wanted: Sequence[TableConfiguration]) -> float:
@@ -134,7 +134,9 @@ def _reach(cells: Cells, wanted: Sequence[TableConfiguration]) -> float:
     known = cells.configurations
     names = {configuration.hardware for configuration in known}
     new = [configuration for configuration in wanted if configuration.hardware not in names]
-    nearest = [min(software_distance(source, one) for source in known) for one in new]
+    nearest = [
+        min(software_distance(source, configuration) for source in known) for configuration in new
+    ]
     return _LIKE if max(nearest, default=0) < _LIKE else _ANY
 
 

@@ -239,12 +239,12 @@ class CasePredictor:
 
     def _left_out_bases(self, groups: Ints) -> list[Basis]:
         """What each case would rest on without its group."""
-        here = Counter((c.model, c.configuration) for c in self.known.cases)
+        counts = Counter((c.model, c.configuration) for c in self.known.cases)
         models = Counter(c.model for c in self.known.cases)
         sizes = Counter(groups.tolist())
         bases = []
         for case, group in zip(self.known.cases, groups.tolist(), strict=True):
-            if here[case.model, case.configuration] > sizes[group]:
+            if counts[case.model, case.configuration] > sizes[group]:
                 bases.append(Basis.OTHER_SIZES)
             elif models[case.model] > sizes[group]:
                 bases.append(Basis.ELSEWHERE)
@@ -269,13 +269,13 @@ def predictor_of(
 
 
 def _bases(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> list[Basis]:
-    here = {(case.model, case.configuration) for case in known}
+    pairs = {(case.model, case.configuration) for case in known}
     models = {case.model for case in known}
     configurations = {case.configuration for case in known}
     hardware = {case.configuration.hardware for case in known}
 
     def basis(case: PredictedCase) -> Basis:
-        if (case.model, case.configuration) in here:
+        if (case.model, case.configuration) in pairs:
             return Basis.OTHER_SIZES
         if case.model in models:
             return Basis.ELSEWHERE

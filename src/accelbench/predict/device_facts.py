@@ -35,7 +35,7 @@ class DeviceFacts:
 def facts_of(name: str) -> DeviceFacts | None:
     """The facts of a device by the name that a driver or a table gives it."""
     bare = _bare(name)
-    return next((one for one in _TABLE if _bare(one.name) == bare), None)
+    return next((facts for facts in _TABLE if _bare(facts.name) == bare), None)
 
 
 def known_devices() -> tuple[DeviceFacts, ...]:

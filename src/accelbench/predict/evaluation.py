@@ -77,7 +77,7 @@ class _Evaluation:
         self.request, self.train, self.test, self.table = request, train, test, table
         number = len(test)
         self.basis = ["none"] * number
-        self.found = Predictions(
+        self.predictions = Predictions(
             np.full(number, np.nan),
             np.full(number, np.nan),
             self.basis,
@@ -99,10 +99,12 @@ class _Evaluation:
         return {
             "target": self.request.target,
             "anchors": self.request.anchors,
-            **score(self.found, measured, np.arange(len(self.test))),
-            "per_hardware": score_by(self.found, measured, hardware),
-            "per_basis": score_by(self.found, measured, self.found.basis),
-            "per_mode": score_by(self.found, measured, [m.configuration.mode for m in self.test]),
+            **score(self.predictions, measured, np.arange(len(self.test))),
+            "per_hardware": score_by(self.predictions, measured, hardware),
+            "per_basis": score_by(self.predictions, measured, self.predictions.basis),
+            "per_mode": score_by(
+                self.predictions, measured, [m.configuration.mode for m in self.test]
+            ),
             "methods": self.methods,
             "notes": self.notes,
             "seconds": round(time.monotonic() - started, 2),
@@ -131,7 +133,7 @@ class _Evaluation:
         if len(left):
             some = predict_by_table(
                 self.train, self.test, left, self.request.target, self.request.seed,
-                anchors=self.request.anchors, measured=rows[self.found.anchor[rows]],
+                anchors=self.request.anchors, measured=rows[self.predictions.anchor[rows]],
             )  # fmt: skip
             self._fill(left, some)
             self.methods.setdefault(kind, tabular_method())
@@ -145,9 +147,9 @@ class _Evaluation:
     def _fill(self, rows: Ints, some: Predictions) -> None:
         for place, basis in zip(rows, some.basis, strict=True):
             self.basis[int(place)] = basis
-        self.found.log_value[rows] = some.log_value
-        self.found.half_width[rows] = some.half_width
-        self.found.anchor[rows] = some.anchor
+        self.predictions.log_value[rows] = some.log_value
+        self.predictions.half_width[rows] = some.half_width
+        self.predictions.anchor[rows] = some.anchor
 
     def _note_absent_facts(self) -> None:
         trained = {m.configuration.hardware for m in self.train}

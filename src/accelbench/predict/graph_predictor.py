@@ -49,8 +49,8 @@ _MIDDLE = {
 
 def limits_of(configuration: TableConfiguration) -> DeviceFacts:
     """The facts of a configuration's device, or those of a middle one of its kind."""
-    found = facts_of(configuration.hardware)
-    return found or _MIDDLE.get(configuration.kind, _MIDDLE["cuda"])
+    facts = facts_of(configuration.hardware)
+    return facts or _MIDDLE.get(configuration.kind, _MIDDLE["cuda"])
 
 
 def element_bytes(configuration: TableConfiguration) -> float:
@@ -106,19 +106,19 @@ class Cells:
 def cells_of(measurements: Sequence[TableMeasurement], table: GraphTable) -> Cells:
     """The cells of measurements whose graph is known; several of one cell are averaged."""
     configurations = tuple(dict.fromkeys(m.configuration for m in measurements))
-    number = {one: n for n, one in enumerate(configurations)}
-    found: dict[tuple[int, int], list[TableMeasurement]] = {}
+    number = {entry: n for n, entry in enumerate(configurations)}
+    by_cell: dict[tuple[int, int], list[TableMeasurement]] = {}
     for m in measurements:
         if (graph := table.number(m)) is not None:
-            found.setdefault((graph, number[m.configuration]), []).append(m)
-    logs = [np.mean([np.log(m.value / m.batch) for m in ms]) for ms in found.values()]
+            by_cell.setdefault((graph, number[m.configuration]), []).append(m)
+    logs = [np.mean([np.log(m.value / m.batch) for m in ms]) for ms in by_cell.values()]
     return Cells(
         configurations,
-        np.array([graph for graph, _ in found], dtype=np.int64),
-        np.array([configuration for _, configuration in found], dtype=np.int64),
-        np.array([ms[-1].batch for ms in found.values()], dtype=np.float64),
+        np.array([graph for graph, _ in by_cell], dtype=np.int64),
+        np.array([configuration for _, configuration in by_cell], dtype=np.int64),
+        np.array([ms[-1].batch for ms in by_cell.values()], dtype=np.float64),
         np.array(logs, dtype=np.float64),
-        tuple(ms[0].family for ms in found.values()),
+        tuple(ms[0].family for ms in by_cell.values()),
     )
 
 
@@ -172,13 +172,13 @@ class GraphPredictor:
     def times(self, pairs: GraphBatches, configuration: Ints) -> ClassTimes:
         """The times by operator class of graphs; a roofline's without a network."""
         size, classes = len(configuration), len(CLASSES)
-        found = ClassTimes(np.zeros((size, classes)), np.zeros((size, classes)), np.zeros(size))
+        all_times = ClassTimes(np.zeros((size, classes)), np.zeros((size, classes)), np.zeros(size))
         for number in np.unique(configuration):
             mine = np.flatnonzero(configuration == number)
             times = self._times(GraphBatches(pairs.chosen[mine], pairs.batch[mine]), int(number))
-            found.compute[mine], found.memory[mine] = times.compute, times.memory
-            found.launch[mine] = times.launch
-        return found
+            all_times.compute[mine], all_times.memory[mine] = times.compute, times.memory
+            all_times.launch[mine] = times.launch
+        return all_times
 
     def _times(self, pairs: GraphBatches, configuration: int) -> ClassTimes:
         if self.network is None:
@@ -198,14 +198,14 @@ class GraphPredictor:
         return NetworkTargets(chosen, log_ms, np.where(np.isnan(batch), typical, batch))
 
     def _limits(self) -> ConfigurationLimits:
-        facts = [limits_of(one) for one in self.cells.configurations]
-        groups = list(dict.fromkeys(group_of(one) for one in self.cells.configurations))
+        facts = [limits_of(entry) for entry in self.cells.configurations]
+        groups = list(dict.fromkeys(group_of(entry) for entry in self.cells.configurations))
         both = zip(facts, self.cells.configurations, strict=True)
         return ConfigurationLimits(
-            np.array([fact.peak(one.precision) for fact, one in both]),
+            np.array([fact.peak(entry.precision) for fact, entry in both]),
             np.array([fact.bandwidth for fact in facts]),
-            np.array([element_bytes(one) for one in self.cells.configurations]),
-            np.array([groups.index(group_of(one)) for one in self.cells.configurations]),
+            np.array([element_bytes(entry) for entry in self.cells.configurations]),
+            np.array([groups.index(group_of(entry)) for entry in self.cells.configurations]),
         )
 
     def _bounds(self, pairs: GraphBatches, configuration: int) -> ClassTimes:
@@ -225,21 +225,21 @@ class GraphPredictor:
         )  # fmt: skip
 
     def _roofline(self, pairs: GraphBatches, configuration: Ints) -> Floats:
-        found = np.zeros(len(configuration))
-        for one in np.unique(configuration):
-            mine = np.flatnonzero(configuration == one)
+        values = np.zeros(len(configuration))
+        for entry in np.unique(configuration):
+            mine = np.flatnonzero(configuration == entry)
             some = GraphBatches(pairs.chosen[mine], pairs.batch[mine])
-            found[mine] = np.log(self._bounds(some, int(one)).total + 1e-9)
-        return found
+            values[mine] = np.log(self._bounds(some, int(entry)).total + 1e-9)
+        return values
 
     def _rows(self, pairs: GraphBatches, configuration: Ints) -> Floats:
         """The features of boosting; the last one is the configuration's number."""
         of = np.array([
             [
-                np.log(limits_of(one).peak(one.precision)), np.log(limits_of(one).bandwidth),
-                one.compiled, one.channels_last, one.version, one.mode == "training",
+                np.log(limits_of(entry).peak(entry.precision)), np.log(limits_of(entry).bandwidth),
+                entry.compiled, entry.channels_last, entry.version, entry.mode == "training",
             ]
-            for one in self.cells.configurations
+            for entry in self.cells.configurations
         ], dtype=np.float64)  # fmt: skip
         roofline = self._roofline(pairs, configuration)
         return np.column_stack([

@@ -58,17 +58,17 @@ def predict_by_grid(
     known = {m.configuration.hardware for m in train}
     measured = MeasuredCells(train)
     repeated = np.array([measured.has(m) for m in chosen])
-    here = np.array([m.configuration.hardware in known for m in chosen])
-    empty, method = np.flatnonzero(here & ~repeated), METHOD
+    is_known = np.array([m.configuration.hardware in known for m in chosen])
+    empty, method = np.flatnonzero(is_known & ~repeated), METHOD
     if len(empty):
         some, method = _predict_empty(train, [chosen[int(n)] for n in empty], seed)
         _fill(predictions, empty, some)
     if repeated.any():
         log_value = np.array([measured.log_value(chosen[int(n)]) for n in np.flatnonzero(repeated)])
         _fill(predictions, np.flatnonzero(repeated), (log_value, np.asarray(measured.half_width)))
-    if not here.all():
-        _predict_new(predictions, train, chosen, np.flatnonzero(~here), anchors, seed)
-    basis = np.where(repeated, MEASURED, np.where(here, SAME_HARDWARE, NEW_HARDWARE))
+    if not is_known.all():
+        _predict_new(predictions, train, chosen, np.flatnonzero(~is_known), anchors, seed)
+    basis = np.where(repeated, MEASURED, np.where(is_known, SAME_HARDWARE, NEW_HARDWARE))
     names = tuple(map(str, basis))
     return replace(predictions, basis=names), method
 
@@ -195,10 +195,10 @@ def _off_as_empty(
 
 def _quantile(several: list[Floats]) -> float:
     """Nine in ten of the ratios, each device counting alike."""
-    several = [one for one in several if len(one)]
+    several = [errors for errors in several if len(errors)]
     if not several:
         return _HEAVY
-    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in several])
+    weights = np.concatenate([np.full(len(errors), 1 / len(errors)) for errors in several])
     return weighted_quantile(np.concatenate(several), weights, LEVEL)
 
 

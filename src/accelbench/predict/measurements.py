@@ -50,8 +50,8 @@ class TableConfiguration:
     @property
     def version(self) -> float:
         """The runtime's version as a number that sorts: torch 2.10.1 is 2.10."""
-        found = re.search(r"(\d+)\.(\d+)", self.runtime)
-        return float(found[1]) + float(found[2]) / 100 if found else 0.0
+        version = re.search(r"(\d+)\.(\d+)", self.runtime)
+        return float(version[1]) + float(version[2]) / 100 if version else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ def read_measurements(path: Path, target: str = LATENCY) -> list[TableMeasuremen
     Raises:
         UsageError: the file is no Parquet, lacks a column or has no figure of the target.
     """
-    found = [m for row in _rows(path) if (m := _measurement(row, target)) is not None]
-    if not found:
+    measurements = [m for row in _rows(path) if (m := _measurement(row, target)) is not None]
+    if not measurements:
         raise UsageError(
             f"{path.name} has no figure of {target}.",
             "Give a table whose column latency_ms or memory_mb is filled.",
         )
-    return found
+    return measurements
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -142,10 +142,10 @@ def _measurement(row: Mapping[str, Any], target: str) -> TableMeasurement | None
 
 def _extra(text: Any) -> dict[str, Any]:
     try:
-        found = loads(text) if text else {}
+        options = loads(text) if text else {}
     except JsonError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return options if isinstance(options, dict) else {}
 
 
 def _month(date: Any) -> float:

@@ -49,7 +49,7 @@ def operator_features(graphs: OperatorGraphs) -> Floats:
         f["input_elements"] > 1.5 * f["output_elements"],
         _log(per_graph[graphs.graph_of]) / 5 - 1,
     ]
-    return np.column_stack([np.asarray(one, dtype=np.float64) for one in columns])
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
 
 def pooled_features(graphs: OperatorGraphs) -> PooledFeatures:

@@ -83,17 +83,17 @@ def simulated(case: Case, roofline: Roofline) -> Outcome:
             f"the operations and bytes of {case} are not counted, so no roofline bounds it",
             "Use the model's default sizes, and for training fp32 with AdamW.",
         )
-    found = bounds(works, peak, roofline.bytes_per_second)
-    longest = max(found, key=lambda one: one.ms)
+    limits = bounds(works, peak, roofline.bytes_per_second)
+    longest = max(limits, key=lambda bound: bound.ms)
     return Outcome(
         Status.OK,
-        measurement={"metrics": _metrics(case, found)},
+        measurement={"metrics": _metrics(case, limits)},
         conditions={
             "method": "roofline",
             "precision": case.precision,
             "operations_per_second": peak,
             "binds": longest.binds,
-            "parts": [one.to_dict() for one in found],
+            "parts": [bound.to_dict() for bound in limits],
         },
     )
 
@@ -112,14 +112,14 @@ def work_of(case: Case) -> Mapping[str, Work] | None:
     return {n: Work(w.flops, w.bytes_moved * _INT8_SHARE) for n, w in works.items()}
 
 
-def _metrics(case: Case, found: list[Bound]) -> dict[str, float]:
+def _metrics(case: Case, limits: list[Bound]) -> dict[str, float]:
     """The columns that follow from the time of a step; all others can only be measured."""
-    seconds = sum(bound.ms for bound in found) / 1e3
+    seconds = sum(bound.ms for bound in limits) / 1e3
     metrics = {
         "latency_mean_ms": seconds * 1e3,
         "throughput": items_per_step(case.model, case.shapes, case.mode) / seconds,
     }
-    times = {bound.part: bound.ms for bound in found}
+    times = {bound.part: bound.ms for bound in limits}
     if "prefill" in times:
         metrics["ttft_ms"] = times["prefill"]
         if case.procedure != "rag":  # whose reading is embedding and retrieving as well

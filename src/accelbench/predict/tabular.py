@@ -127,14 +127,14 @@ def _offset(measurements: Sequence[TableMeasurement], target: str) -> Floats:
     """What scales without being learned: operations by the peak, or parameters in memory."""
     if target != LATENCY:
         return np.zeros(len(measurements))
-    found = []
+    offsets = []
     for m in measurements:
         peak = limits_of(m.configuration).peak(m.configuration.precision)
         operations = m.gmacs if m.gmacs > 0 else max(m.parameters_m, 0.1) / 5
         if not np.isfinite(operations):
             operations = 1.0
-        found.append(np.log(2 * operations / peak))
-    return np.array(found)
+        offsets.append(np.log(2 * operations / peak))
+    return np.array(offsets)
 
 
 def _features(

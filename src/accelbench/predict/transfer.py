@@ -32,9 +32,9 @@ def distance(known: TableConfiguration, wanted: TableConfiguration) -> float:
     apart = 300.0 * (known.kind != wanted.kind) + software_distance(known, wanted)
     if known.hardware == wanted.hardware:
         return apart
-    here, there = limits_of(known), limits_of(wanted)
-    ratios = abs(np.log(here.peak(known.precision) / there.peak(wanted.precision)))
-    ratios += abs(np.log(here.bandwidth / there.bandwidth))
+    source, target = limits_of(known), limits_of(wanted)
+    ratios = abs(np.log(source.peak(known.precision) / target.peak(wanted.precision)))
+    ratios += abs(np.log(source.bandwidth / target.bandwidth))
     return float(apart + 20 + min(10 * ratios, 30))
 
 
@@ -103,43 +103,45 @@ class TransferPredictor:
         nearest = np.full(len(pairs.chosen), order[0], dtype=np.int64)
         own = [self._own(int(graph), usable) for graph in pairs.chosen]
         times = self.predictor.times(pairs, nearest)
-        here = np.log(times.total)
+        log_totals = np.log(times.total)
         base = np.zeros(len(own))
         new = np.array([time is None for time in own])
         if new.any():
             some = GraphBatches(pairs.chosen[new], pairs.batch[new])
             base[new] = self.predictor.predict(some, nearest[new])
         if not new.all():
-            base[~new] = self._carried(pairs, here, own)
+            base[~new] = self._carried(pairs, log_totals, own)
         scaled = self._scaled(order[0], wanted, times)
         basis = [self._basis(wanted, order[0], time) for time in own]
-        return TransferredTimes(base + np.log(scaled.total) - here, tuple(basis), scaled.shares)
+        return TransferredTimes(
+            base + np.log(scaled.total) - log_totals, tuple(basis), scaled.shares
+        )
 
     def _own(self, graph: int, order: list[int]) -> tuple[int, float, float] | None:
         """A graph's own time in the nearest configuration it was measured in."""
-        found = self.measured.get(graph)
-        nearest = None if not found else next((n for n in order if n in found), None)
-        return None if nearest is None or not found else (nearest, *found[nearest])
+        times = self.measured.get(graph)
+        nearest = None if not times else next((n for n in order if n in times), None)
+        return None if nearest is None or not times else (nearest, *times[nearest])
 
     def _carried(
-        self, pairs: GraphBatches, here: Floats, own: list[tuple[int, float, float] | None]
+        self, pairs: GraphBatches, log_totals: Floats, own: list[tuple[int, float, float] | None]
     ) -> Floats:
         """Own times, carried to the nearest configuration and the batch that is asked for."""
-        held = [(n, one) for n, one in enumerate(own) if one is not None]
+        held = [(n, time) for n, time in enumerate(own) if time is not None]
         rows = np.array([n for n, _ in held])
-        there: Ints = np.array([one[0] for _, one in held], dtype=np.int64)
-        log_ms = np.array([one[1] for _, one in held])
-        batch = np.array([one[2] for _, one in held])
-        times = self.predictor.times(GraphBatches(pairs.chosen[rows], batch), there)
-        return np.asarray(log_ms + here[rows] - np.log(times.total))
+        sources: Ints = np.array([time[0] for _, time in held], dtype=np.int64)
+        log_ms = np.array([time[1] for _, time in held])
+        batch = np.array([time[2] for _, time in held])
+        times = self.predictor.times(GraphBatches(pairs.chosen[rows], batch), sources)
+        return np.asarray(log_ms + log_totals[rows] - np.log(times.total))
 
     def _scaled(self, source: int, wanted: TableConfiguration, times: ClassTimes) -> ClassTimes:
         known = self.cells.configurations[source]
         if known.hardware == wanted.hardware and known.precision == wanted.precision:
             return times
-        here, there = limits_of(known), limits_of(wanted)
-        faster = there.peak(wanted.precision) / here.peak(known.precision)
-        wider = there.bandwidth / here.bandwidth * element_bytes(known) / element_bytes(wanted)
+        origin, target = limits_of(known), limits_of(wanted)
+        faster = target.peak(wanted.precision) / origin.peak(known.precision)
+        wider = target.bandwidth / origin.bandwidth * element_bytes(known) / element_bytes(wanted)
         return times.scaled(faster, wider)
 
     def _basis(

@@ -33,11 +33,11 @@ OF_A_SIDE = (
 #: From what says most to what says least.
 _QUALITIES = tuple(str(quality) for quality in Quality)
 
-Found = Sequence[Sequence[Compared]]
+ComparedGroups = Sequence[Sequence[Compared]]
 
 
 def document(
-    groups: Found, axis: ComparisonAxis, prices: Prices | None = None
+    groups: ComparedGroups, axis: ComparisonAxis, prices: Prices | None = None
 ) -> list[dict[str, object]]:
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
@@ -45,7 +45,7 @@ def document(
 
 
 def write_csv(
-    path: Path, groups: Found, axis: ComparisonAxis, prices: Prices | None = None
+    path: Path, groups: ComparedGroups, axis: ComparisonAxis, prices: Prices | None = None
 ) -> None:
     """Write the same as a table."""
     lines = document(groups, axis, prices)

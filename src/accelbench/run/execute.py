@@ -14,24 +14,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from accelbench.core.errors import StoreError
-from accelbench.core.protocols import Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.conduct.profiling import Keep
 from accelbench.run.plan import planning
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.simulated_cases import Simulate
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import journal_path
 
 #: What is run, one after the other, by the devices and the runtimes that are here.
-Planner = Callable[[Found, Mapping[str, Runtime]], Iterable[RunSpec]]
+Planner = Callable[[Inventory, Mapping[str, Runtime]], Iterable[RunSpec]]
 
 #: Who watches a run, by what is planned, the devices and the machine's environment.
-Observe = Callable[[RunSpec, Found, Mapping[str, Any]], Observer]
+Observe = Callable[[RunSpec, Inventory, Mapping[str, Any]], Observer]
 
 
 class ResultPlaces(Protocol):
@@ -102,7 +101,7 @@ class ExecutedRun:
     observer: Observer
 
 
-def here() -> tuple[Found, Mapping[str, Runtime]]:
+def here() -> tuple[Inventory, Mapping[str, Runtime]]:
     """The devices and the runtimes of this machine.
 
     A platform is asked when it is looked up, so all that a plan needs is asked while planning:

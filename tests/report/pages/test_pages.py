@@ -14,11 +14,11 @@ from accelbench.analysis.machines import Machine
 from accelbench.core.visible import visible
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
+from accelbench.report.full_report.as_html import html as report_page
+from accelbench.report.full_report.contents import Figure, Report, Section, Table, Text
 from accelbench.report.matrix import MatrixHeader
 from accelbench.report.matrix_html import html as matrix_page
 from accelbench.report.pages.rendering import HERE, STYLES, rendered
-from accelbench.report.whole.as_html import html as report_page
-from accelbench.report.whole.contents import Figure, Report, Section, Table, Text
 from hostile_names import NAMES
 
 

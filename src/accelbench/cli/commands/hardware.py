@@ -14,13 +14,11 @@ import typer
 
 from accelbench.core.errors import setting_up
 from accelbench.core.plugins import RUNTIMES, load_all
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.serial import device_to_json
 from accelbench.core.vocabulary import Provenance
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-Found = Mapping[str, list[Device | Absent]]
 
 
 @dataclass(frozen=True)
@@ -108,12 +106,12 @@ def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
 
 
 def document(
-    platforms: Found, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
+    inventory: Inventory, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything as plain JSON values."""
     return {
         "hardware": {
-            name: _platform(ones, served.get(name, [])) for name, ones in platforms.items()
+            name: _platform(ones, served.get(name, [])) for name, ones in inventory.items()
         },
         "broken_runtimes": dict(broken),
     }

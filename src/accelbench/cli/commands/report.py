@@ -18,7 +18,7 @@ from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.query.filters import filters_of
 
 if TYPE_CHECKING:
-    from accelbench.report.whole.parts import ReportData
+    from accelbench.report.full_report.parts import ReportData
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -63,8 +63,8 @@ def report(
     from accelbench.core.word_lists import words
     from accelbench.exchange.writing import refuse_taken
     from accelbench.query.run_names import only_ids, only_runs
-    from accelbench.report.whole.parts import report as made
-    from accelbench.report.whole.report_data import known_in, known_of
+    from accelbench.report.full_report.parts import report as made
+    from accelbench.report.full_report.report_data import known_in, known_of
 
     if (json_path or input_dir) and (db or db_path):
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")

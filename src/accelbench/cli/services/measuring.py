@@ -12,8 +12,8 @@ from accelbench.run.execute import Planner, RunRequest, StoredResults, execute
 from accelbench.run.plan import estimates
 
 if TYPE_CHECKING:
+    from accelbench.core.protocols import Inventory
     from accelbench.run.conduct.lifecycle import RunSpec
-    from accelbench.run.plan.planning import Found
     from accelbench.run.process.observer import Observer
     from accelbench.store.database import Database
 
@@ -22,8 +22,8 @@ def measured(database: Database, planner: Planner) -> list[str]:
     """Run what is planned, shown on standard error; the runs' ids, results being stored."""
     shown = cache(lambda: watch_for(sys.stderr, quiet=False))  # one for all of them
 
-    def observe(spec: RunSpec, hardware: Found, here: Mapping[str, Any]) -> Observer:
-        del hardware, here
+    def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
+        del inventory, here
         plan, settings = spec.plan, spec.settings
         watch, total = shown(), plan.measurements(settings.launches)
         watch.started(settings.run_id, total, estimates.seconds(plan, settings))

@@ -29,8 +29,7 @@ from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:
-    from accelbench.core.protocols import Runtime
-    from accelbench.run.plan.planning import Found
+    from accelbench.core.protocols import Inventory, Runtime
     from accelbench.store.database import Database
 
 _DEFAULT_MODEL = "bert-tiny"
@@ -79,8 +78,8 @@ def _measured(database: Database, filters: Filters, launches: int) -> str:
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
 
-    def planner(hardware: Found, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
-        plan = planning.plan_for(request, hardware, runtimes)
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plan = planning.plan_for(request, inventory, runtimes)
         return [RunSpec(plan, settings, runtimes, about)]
 
     (run,) = measured(database, planner)

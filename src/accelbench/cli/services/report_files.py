@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accelbench.report.whole.contents import Report
+    from accelbench.report.full_report.contents import Report
 
 
 def write(path: Path, report: Report, form: str) -> list[Path]:
     """Write it, and what belongs to it: Markdown has its pictures in a folder beside it."""
     from accelbench.exchange.writing import write_exactly, write_over
     from accelbench.report.charts import draw
-    from accelbench.report.whole.contents import Figure
+    from accelbench.report.full_report.contents import Figure
 
     if form == "html":
-        from accelbench.report.whole.as_html import html
+        from accelbench.report.full_report.as_html import html
 
         text = html(report, draw.svg)
         write_exactly(path, lambda place: _put(place, text))
         return [path]
-    from accelbench.report.whole.as_markdown import markdown
+    from accelbench.report.full_report.as_markdown import markdown
 
     beside = path.with_name(f"{path.stem}-charts")
     figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.whole.parts import ReportData
+    from accelbench.report.full_report.parts import ReportData
     from accelbench.store.database import Database
 
 
@@ -44,7 +44,7 @@ def report_of_run(
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.report.charts import CHARTS
-    from accelbench.report.whole.parts import report
+    from accelbench.report.full_report.parts import report
 
     if not bodies:
         return []
@@ -65,7 +65,7 @@ def _known(
     prices: Prices | None,
 ) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
-    from accelbench.report.whole.report_data import known_in, known_of
+    from accelbench.report.full_report.report_data import known_in, known_of
 
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)

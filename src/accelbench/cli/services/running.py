@@ -22,7 +22,7 @@ from accelbench.cli.services.run_comparisons import (
 )
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.exchange.prices import Prices
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
@@ -35,7 +35,6 @@ from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Request
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.observer import Observer
@@ -131,7 +130,7 @@ def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
 
 
 def prepare(
-    request: Request, how: RunOptions, hardware: Found, runtimes: Mapping[str, Runtime]
+    request: Request, how: RunOptions, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> RunSpec:
     """Plan on what is here: everything decided before the first case."""
 
@@ -139,10 +138,10 @@ def prepare(
         if how.selector is not None and is_automatic(request):
             from accelbench.select.answer.local_selector import LocalSelector
 
-            here = LocalSelector(how.selector(), hardware, how.selector().database)
+            here = LocalSelector(how.selector(), inventory, how.selector().database)
             plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         else:
-            plan = planning.plan_for(request, hardware, runtimes)
+            plan = planning.plan_for(request, inventory, runtimes)
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
         left_out = len(plan.cases) - how.limit
@@ -155,7 +154,7 @@ def prepare(
         "command": _typed(),
         "label": how.label,
         "names": dict(how.names),
-        NAMED: named(request, how.precisions_named, hardware, runtimes),
+        NAMED: named(request, how.precisions_named, inventory, runtimes),
     }
     return RunSpec(plan, settings, runtimes, about, simulated, other)
 
@@ -166,10 +165,10 @@ def new_run(
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
 
-        def observe(spec: RunSpec, hardware: Found, here: Mapping[str, Any]) -> Observer:
+        def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
-            watch.devices(_concerned(request, spec.plan, hardware))
+            watch.devices(_concerned(request, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
@@ -328,15 +327,13 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
 
 
-def _concerned(
-    request: Request, plan: Plan, hardware: Mapping[str, Sequence[Device | Absent]]
-) -> list[Device | Absent]:
+def _concerned(request: Request, plan: Plan, inventory: Inventory) -> list[Device | Absent]:
     """The devices of this run: those used, and those named but absent."""
     used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
     absent = [
         entry
         for name in request.hardware
-        for entry in hardware.get(name.partition(":")[0], ())
+        for entry in inventory.get(name.partition(":")[0], ())
         if isinstance(entry, Absent)
     ]
     return [*used.values(), *absent]

@@ -22,13 +22,12 @@ from accelbench.cli.services.just_measured import rows_of, step, why_failed, why
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import new_run_id
-from accelbench.core.protocols import Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, joined
 from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.evidence.units import rounded
@@ -149,7 +148,7 @@ class BatchSearch:
         self._now, self._end = now, now() + seconds
         #: What was run.
         self.runs: list[str] = []
-        self._found: Found = detect_all()
+        self._inventory: Inventory = detect_all()
         self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
@@ -188,7 +187,7 @@ class BatchSearch:
                 way.ended = BUDGET_OVER
                 continue
             case = replace(way.case, batch_size=batch)
-            plan, why = verification_runs.planned_here(case, self._found, self._runtimes)
+            plan, why = verification_runs.planned_here(case, self._inventory, self._runtimes)
             if plan is None:
                 way.ended = why[0] if why else "no case came of it"
                 continue

@@ -17,14 +17,13 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.precision import parse_precision
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.named_targets import nothing_measured
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Request, joined
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.select.query.query import GENERATING, shapes_named
@@ -64,7 +63,7 @@ class VerificationCase:
     weights: str = "random"
     data: str | None = None
 
-    def request(self, hardware: Found, installed: Iterable[str]) -> Request:
+    def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
         """As plans are made of it.
 
         Raises:
@@ -81,7 +80,7 @@ class VerificationCase:
         trains = {n: v for n, v in self.options.items() if n not in (*own, *_OF_ALL)}
         return Request(
             models=(find(self.model),),
-            hardware=(self._place(hardware),),
+            hardware=(self._place(inventory),),
             # What was imported may be of an engine that nobody has here.
             runtimes=(str(self.runtime),) if named else (),
             batch_sizes=(self.batch_size,),
@@ -100,12 +99,12 @@ class VerificationCase:
         job = JobSettings(weights=self.weights, data=self.data, threads=threads)
         return RunSettings(job=job, launches=self.launches)
 
-    def _place(self, hardware: Found) -> str:
+    def _place(self, inventory: Inventory) -> str:
         """The platform, and of several devices which: a name would make another series of it."""
         platform, _, word = self.hardware.partition(":")
         meant = (self.device or word).lower()
         devices = [
-            entry for entry in hardware.get(platform.lower(), ()) if isinstance(entry, Device)
+            entry for entry in inventory.get(platform.lower(), ()) if isinstance(entry, Device)
         ]
         for number, device in enumerate(devices):
             if meant in (device.name.lower(), device.unit, str(device.ordinal)):
@@ -191,13 +190,13 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
 
 
 def _planned(
-    cases: Sequence[VerificationCase], hardware: Found, runtimes: Mapping[str, Runtime]
+    cases: Sequence[VerificationCase], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> list[RunSpec]:
     """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
-        plan, reasons = planned_here(case, hardware, runtimes)
+        plan, reasons = planned_here(case, inventory, runtimes)
         cannot |= dict.fromkeys(reasons)
         if plan is not None:
             plans.setdefault(case.settings, []).append(plan)
@@ -210,7 +209,7 @@ def _planned(
         raise SurroundingsError(
             "Nothing of the answer can be measured on this machine.",
             "Add --hardware here to choose among what is here."
-            if _is_absent(cases, hardware)
+            if _is_absent(cases, inventory)
             else "",
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
@@ -225,20 +224,21 @@ def _planned(
     ]
 
 
-def _is_absent(cases: Iterable[VerificationCase], hardware: Found) -> bool:
+def _is_absent(cases: Iterable[VerificationCase], inventory: Inventory) -> bool:
     """Whether the platform of some case is not here, and not the model what is the matter."""
     platforms = {case.hardware.partition(":")[0].lower() for case in cases}
     return any(
-        not any(isinstance(entry, Device) for entry in hardware.get(name, ())) for name in platforms
+        not any(isinstance(entry, Device) for entry in inventory.get(name, ()))
+        for name in platforms
     )
 
 
 def planned_here(
-    case: VerificationCase, hardware: Found, runtimes: Mapping[str, Runtime]
+    case: VerificationCase, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = planning.plan_for(case.request(hardware, runtimes), hardware, runtimes)
+        plan = planning.plan_for(case.request(inventory, runtimes), inventory, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]

@@ -24,7 +24,7 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
 from accelbench.run.conduct.artifacts import ArtifactExports
@@ -37,7 +37,6 @@ from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.plan.simulated_cases import Simulate, counted_as, measured_of
@@ -131,7 +130,7 @@ def resume(
     folder: Path,
     observer: Observer,
     environment: Mapping[str, Any],
-    inventory: Found | None = None,
+    inventory: Inventory | None = None,
     keep: Keep | None = None,
     simulate: Simulate | None = None,
 ) -> RunResult:
@@ -178,7 +177,7 @@ def again(
     cases: Container[str],
     launches: int,
     about: Mapping[str, Any],
-    inventory: Found,
+    inventory: Inventory,
 ) -> RunSpec:
     """Some cases of an earlier run once more, as they were planned then.
 
@@ -254,7 +253,9 @@ def _ids_of(journey: RunSpec) -> Iterable[tuple[str, Planned]]:
                     yield identity_of(asked_of(settings, launch, arm), planned), planned
 
 
-def _refuse_other_machine(run_id: str, left: Iterable[Planned], inventory: Found | None) -> None:
+def _refuse_other_machine(
+    run_id: str, left: Iterable[Planned], inventory: Inventory | None
+) -> None:
     """One run's results are of one machine."""
     if inventory is None:
         return

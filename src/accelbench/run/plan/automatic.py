@@ -17,11 +17,11 @@ from typing import Any
 from accelbench.core.axes import AXES
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.ignored_options import unused
-from accelbench.run.plan.planning import Found, plan_for
+from accelbench.run.plan.planning import plan_for
 from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined
 
 #: What an answer may rest on, in words.
@@ -66,7 +66,7 @@ def is_automatic(request: Request) -> bool:
 
 
 def plan_chosen(
-    request: Request, inventory: Found, runtimes: Mapping[str, Runtime], choose: Choose
+    request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime], choose: Choose
 ) -> tuple[Plan, list[SelectedTarget]]:
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []

@@ -12,7 +12,7 @@ from accelbench.core.case import Case, Option
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
 from accelbench.core.options import on_purpose
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.plan.ignored_options import unused
 from accelbench.run.plan.request import (
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 def expand(
     request: Request,
-    inventory: Mapping[str, Sequence[Device | Absent]],
+    inventory: Inventory,
     runtimes: Mapping[str, Runtime],
     estimate: Estimate,
     free: Free,

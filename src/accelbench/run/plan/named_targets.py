@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.core.plugins import HARDWARE, registered
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.plan.request import AUTO, Request
 from accelbench.run.plan.simulated_cases import measured_of
@@ -41,7 +41,7 @@ class MissingTarget:
 def named(
     request: Request,
     precisions: Sequence[str],
-    inventory: Mapping[str, Sequence[Device | Absent]],
+    inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> dict[str, Any]:
     """What of a request was named, as a run keeps it.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from accelbench.core.plugins import RUNTIMES, load_all
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Inventory, Runtime
 from accelbench.run.plan import estimates
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Request
@@ -15,7 +15,6 @@ from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
 _log = logging.getLogger(__name__)
 
 #: Devices by platform, or why there are none.
-Found = Mapping[str, Sequence[Device | Absent]]
 
 
 def installed_runtimes() -> dict[str, Runtime]:
@@ -30,7 +29,7 @@ def installed_runtimes() -> dict[str, Runtime]:
     return runtimes
 
 
-def plan_for(request: Request, inventory: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+def plan_for(request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
     """The plan of a request on this machine as it is now."""
     unknown = [name for name in request.runtimes if name not in runtimes]
     if unknown:

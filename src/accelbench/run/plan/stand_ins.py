@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from accelbench.core.errors import UsageError
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device, Inventory
 from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
 
 #: What runs in a browser pays for it, and by how much no maker of a device documents.
 _IN_A_BROWSER = ("webgpu", "webnn", "wasm")
 
 
-def stand_in(
-    hardware: str, named: str, inventory: Mapping[str, Sequence[Device | Absent]]
-) -> Device | Roofline | None:
+def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | Roofline | None:
     """The documented device for one that is not here; the device itself where it is, after all.
 
     Called only where nothing found answers to the name. An ordinal asks for something in this

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.case import Target
-from accelbench.core.protocols import Absent, Device, Runtime, SetUp, Support
+from accelbench.core.protocols import Absent, Device, Inventory, Runtime, SetUp, Support
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run.plan.request import Refusal, Request
@@ -28,7 +28,7 @@ class TargetDevice:
 
 def places(
     request: Request,
-    inventory: Mapping[str, Sequence[Device | Absent]],
+    inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> tuple[list[TargetDevice], list[str]]:
     """Every target of a request, and notes about platforms left out."""

@@ -6,17 +6,16 @@ device that is here say what will happen here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.rows import Json
 from accelbench.select.query.deployments import BROWSERS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
-Found = Mapping[str, Sequence[Device | Absent]]
 
 _DEVICES = """
 SELECT hardware, device_name, bool_and(coalesce(emulated, false)) FROM benchmark_results
@@ -40,7 +39,9 @@ class LocalSelector:
         database: What the selector knows, where it knows anything.
     """
 
-    def __init__(self, selector: Selecting, platforms: Found, database: Database | None) -> None:
+    def __init__(
+        self, selector: Selecting, inventory: Inventory, database: Database | None
+    ) -> None:
         self._selector = selector
         self._stored: dict[str, dict[str, bool]] = {}
         rows = [] if database is None else database.query(_DEVICES)[1]
@@ -48,13 +49,13 @@ class LocalSelector:
             self._stored.setdefault(str(hardware), {})[str(device)] = bool(emulated)
         #: What was detected, without stand-ins: also those that only their results have shown to be
         #: such, as a browser's adapter, which nobody knows before a page asks for it.
-        self.found: Found = {
+        self.found: Inventory = {
             name: [
                 device
                 for device in ones
                 if isinstance(device, Absent) or not self._stands_in(device)
             ]
-            for name, ones in platforms.items()
+            for name, ones in inventory.items()
         }
 
     def select_hardware(self, *, available_hardware: Sequence[str], **question: object) -> Json:

@@ -22,9 +22,9 @@ from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
 from accelbench.report.charts.words import PointNames, told
+from accelbench.report.full_report.contents import Block, Figure, Report, Section, Table, Text
+from accelbench.report.full_report.costs import costs
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
-from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
-from accelbench.report.whole.costs import costs
 
 #: More lines of what a chart shows are in the database, and in `db export`.
 _MOST_DRAWN = 200

@@ -10,7 +10,7 @@ from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.report.charts.chart import Subject
 from accelbench.report.charts.words import ALIKE, PLACE, told
-from accelbench.report.whole.contents import Block, Section, Table, Text
+from accelbench.report.full_report.contents import Block, Section, Table, Text
 
 #: More models than this are told of in the table alone.
 _MOST_MODELS = 12

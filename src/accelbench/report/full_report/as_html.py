@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 
 from accelbench.report.charts.chart import Picture, Spec
+from accelbench.report.full_report.contents import Report
 from accelbench.report.pages.rendering import Drawn, rendered
-from accelbench.report.whole.contents import Report
 
 #: What an SVG names within itself, which must not be named twice in a page.
 _OWN_NAME = re.compile(r'(\bid="|url\(#|href="#)([\w-]+)')

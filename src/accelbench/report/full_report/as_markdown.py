@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from accelbench.core.visible import markdown as text_of
-from accelbench.report.whole.contents import Block, Figure, Report, Table, Text
+from accelbench.report.full_report.contents import Block, Figure, Report, Table, Text
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from accelbench.report.chart_data import Filters, subject_in, subject_of
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.whole.parts import ReportData
+    from accelbench.report.full_report.parts import ReportData
     from accelbench.store.database import Database
 
 _RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environment::VARCHAR"
@@ -25,7 +25,7 @@ def known_in(
     database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
 ) -> ReportData:
     """What a database has of one machine."""
-    from accelbench.report.whole.parts import ReportData
+    from accelbench.report.full_report.parts import ReportData
 
     with database.asking():
         subject = subject_in(database, filters, machine, prices)
@@ -37,7 +37,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
     """What result files say."""
     from accelbench.exchange.imports.ours import runs_told
     from accelbench.exchange.imports.records import object_of
-    from accelbench.report.whole.parts import ReportData
+    from accelbench.report.full_report.parts import ReportData
 
     subject = subject_of(files, filters, prices)
     run_ids = {str(row.get("run_id")) for row in subject.rows}
