@@ -12,13 +12,14 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import roofline, rooflines_of
+from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 
 #: What runs a model on a platform where nothing else is known.
 _USUAL_RUNTIME = {"openvino": "openvino", "qnn": "onnxruntime", "directml": "onnxruntime",
                   "webgpu": "browser", "webnn": "browser", "wasm": "browser"}  # fmt: skip
 _PYTORCH = "pytorch"
+_USUAL_PRECISION = "fp32"
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,12 @@ def cases_of(
     Raises:
         UsageError: hardware is named of which nothing is known.
     """
-    found = QuestionCases()
-    places = configurations(question, measured, device_here, found.notes)
+    cases = QuestionCases()
+    places = configurations(question, measured, device_here, cases.notes)
     for spec in question.models:
-        for shapes in _settled(spec, question, found.notes):
-            found.cases += [PredictedCase(spec.id, spec.family, shapes, place) for place in places]
-    return found
+        for shapes in _settled(spec, question, cases.notes):
+            cases.cases += [PredictedCase(spec.id, spec.family, shapes, place) for place in places]
+    return cases
 
 
 def _settled(spec: ModelSpec, question: PredictionQuestion, notes: list[str]) -> list[Shapes]:
@@ -170,9 +171,9 @@ def _never_measured(
         UsageError: neither is known.
     """
     platform, _, name = word.lower().partition(":")
-    documented = roofline(platform, name)
-    here = None if name else device_here(platform)
-    device = here or (documented.device if documented else None)
+    documented = _documented(platform, name)
+    device_name = None if name else device_here(platform)
+    device = device_name or (documented.device if documented else None)
     if device is None:
         names = [entry.name for entry in rooflines_of(platform)]
         advice = (
@@ -183,5 +184,17 @@ def _never_measured(
         )
     notes.append(f"nothing was measured on {word}: {device} is predicted by its peaks")
     runtime = (question.runtimes or (_USUAL_RUNTIME.get(platform, _PYTORCH),))[0]
-    precision = (question.precisions or ("fp32",))[0]
+    precision = (question.precisions or (_usual_precision(documented),))[0]
     return [CaseConfiguration(platform, device, runtime, precision, question.mode)]
+
+
+def _usual_precision(documented: Roofline | None) -> str:
+    """fp32; of a device that has documented peaks in others alone, the first of them."""
+    peaks = documented.teraops if documented else {}
+    return _USUAL_PRECISION if _USUAL_PRECISION in peaks or not peaks else next(iter(peaks))
+
+
+def _documented(platform: str, name: str) -> Roofline | None:
+    """A documented device by the short name that asks for it, or by the one of its driver."""
+    called = (entry for entry in rooflines_of(platform) if name and is_called(entry, name))
+    return roofline(platform, name) or next(called, None)

@@ -114,7 +114,8 @@ def _fitted(
         target: predictor_of(measured, traced, target).fit(begin=begin.get(target))
         for target in TARGETS
     }
-    if place is not None and measured:
+    # What was learned from coarse operators is not kept for those who can have them traced.
+    if place is not None and measured and not traces.left_out:
         folder, database = place
         try:
             for target, predictor in of.items():

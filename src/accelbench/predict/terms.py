@@ -85,10 +85,13 @@ def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
     """The peaks of a device that `--simulate` knows."""
     for entry in rooflines_of(configuration.hardware):
         if is_called(entry, configuration.device):
-            half = max(entry.teraops.get(name, 0.0) for name in ("fp16", "bf16"))
-            fp32 = entry.teraops.get("fp32") or half
+            peaks = entry.teraops
+            half = max(peaks.get(name, 0.0) for name in ("fp16", "bf16"))
+            # A device without a peak in a precision works it out in the next that it has.
+            fp32 = peaks.get("fp32") or half or max(peaks.values())
+            narrow = peaks.get(configuration.precision) or half or fp32
             return DeviceFacts(
-                entry.device, configuration.hardware, half or fp32, fp32,
+                entry.device, configuration.hardware, narrow, fp32,
                 entry.gigabytes_per_second, entry.source,
             )  # fmt: skip
     return None

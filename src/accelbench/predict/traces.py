@@ -38,12 +38,19 @@ class Traces:
 
     Args:
         folder: where they are kept; this user's cache by default.
+        trace: take those that are not kept, which imports torch.
+
+    Attributes:
+        coarse: models whose analytic cost stands in, as torch is not installed.
+        left_out: those whose analytic cost stands in, as nothing is to be traced.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, trace: bool = True) -> None:
         self._folder = folder or default_folder() / "traces"
         self._known: dict[tuple[object, ...], dict[str, PassTrace]] = {}
-        self.coarse: set[str] = set()  # models whose analytic cost stands in
+        self._trace = trace
+        self.coarse: set[str] = set()
+        self.left_out: set[str] = set()
 
     def of(self, model: str, shapes: Shapes) -> dict[str, PassTrace]:
         """The passes of a case, by name.
@@ -81,8 +88,8 @@ class Traces:
         kept = _read(path)
         if kept is not None:
             return kept
-        if not torch_is_here():
-            self.coarse.add(spec.id)
+        if not self._trace or not torch_is_here():
+            (self.coarse if self._trace else self.left_out).add(spec.id)
             return _coarse(spec, shapes)
         taken = _taken(spec, shapes)
         _keep(path, taken)

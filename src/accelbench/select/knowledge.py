@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device, Inventory
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
 from accelbench.select.constraints.measure_command import MeasurementTarget
+from accelbench.select.estimate.case_predictions import CasePredictions
 from accelbench.select.evidence.candidates import Candidate, candidates, deployed, every
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.select.evidence.sources import EmptyStore, StrPath
@@ -51,7 +52,8 @@ class Knowledge:
         self.store: EvidenceStore | EmptyStore = (
             EmptyStore() if self.database is None else EvidenceStore(self.database, machine)
         )
-        self._detected: Mapping[str, Sequence[Device | Absent]] = Detected()
+        self._detected: Inventory = Detected()
+        self.predictions = CasePredictions(self.database, self._device_name)
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.
         self.where, self.unwritable = destination(database_path)
@@ -113,6 +115,12 @@ class Knowledge:
             isinstance(entry, Device) and not entry.emulated and device in (None, "", entry.name)
             for entry in self._detected.get(platform, ())
         )
+
+    def _device_name(self, platform: str) -> str | None:
+        """The first device of a platform on this machine; None where it has none."""
+        entries = self._detected.get(platform, ())
+        devices = (o for o in entries if isinstance(o, Device) and not o.emulated)
+        return next((device.name for device in devices), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
         """What a new result has to be like to be held against the figures of an answer."""

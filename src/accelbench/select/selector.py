@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
@@ -182,6 +183,7 @@ class HardwareSelector:
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
             )  # fmt: skip
             chosen = choose(query, among, knows.store, ground, known)
+            chosen = replace(chosen, predicted=knows.predictions.of(query, chosen.unknown))
         answer = told(chosen, self.prices, knows.beside(chosen))
         spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:

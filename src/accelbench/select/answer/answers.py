@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from accelbench.core.case import Option as Setting
 from accelbench.core.exactness import error_of, why_inexact
+from accelbench.core.figures import Statistic
 from accelbench.core.rows import Json
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
 from accelbench.select.answer.remarks import remarks
@@ -16,6 +17,9 @@ from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
 from accelbench.select.rank.scoring import ScoredCandidate
+
+if TYPE_CHECKING:
+    from accelbench.predict.answers import PredictedFigures
 
 
 class CandidateAnswer(TypedDict, total=False):
@@ -89,7 +93,8 @@ def told(
     """
     ranked = chosen.ranked
     scores = {
-        candidate.name: _score_told(candidate, rank) for rank, candidate in enumerate(ranked, 1)
+        candidate.name: _score_told(candidate, rank, chosen.predicted.get(candidate.name))
+        for rank, candidate in enumerate(ranked, 1)
     }
     for contender in chosen.contenders:
         if contender.name not in scores:
@@ -136,7 +141,9 @@ def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarge
     return advice
 
 
-def _score_told(candidate: ScoredCandidate, rank: int) -> CandidateAnswer:
+def _score_told(
+    candidate: ScoredCandidate, rank: int, predicted: PredictedFigures | None
+) -> CandidateAnswer:
     fields: CandidateAnswer = {
         "score": candidate.score,
         "rank": rank,
@@ -148,6 +155,8 @@ def _score_told(candidate: ScoredCandidate, rank: int) -> CandidateAnswer:
     }
     if candidate.figure is None:
         fields["reasons"] = list(candidate.ruled.why)
+        if predicted is not None:
+            fields["predictions"] = _predicted_told(predicted)
         if candidate.present is not None:
             fields["present"] = candidate.present
         if candidate.runs:
@@ -178,6 +187,26 @@ def _score_told(candidate: ScoredCandidate, rank: int) -> CandidateAnswer:
     if candidate.cost is not None:
         fields["cost_per_million"] = candidate.cost
     return fields
+
+
+def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
+    """A prediction under the names that other figures have, and what it is of."""
+    return {
+        "latency": figures["latency_ms"],
+        "figure": str(Statistic.MEDIAN),
+        "throughput": figures["throughput"],
+        "throughput_unit": figures["throughput_unit"],
+        "latency_low": figures["latency_low_ms"],
+        "latency_high": figures["latency_high_ms"],
+        "memory_mb": figures["memory_mb"],
+        "memory_low_mb": figures["memory_low_mb"],
+        "memory_high_mb": figures["memory_high_mb"],
+        "provenance": figures["provenance"],
+        "basis": figures["basis"],
+        "device": figures["device"],
+        "runtime": figures["runtime"],
+        "precision": figures["precision"],
+    }
 
 
 def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:

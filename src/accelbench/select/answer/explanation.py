@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
@@ -22,9 +22,14 @@ from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
 
 if TYPE_CHECKING:
+    from accelbench.predict.answers import PredictedFigures
     from accelbench.select.rank.choosing import Choice
     from accelbench.select.rank.pricing import Costs
     from accelbench.select.rank.scoring import ScoredCandidate
+
+_LATENCIES: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ...] = (
+    *("latency_low_ms", "latency_ms", "latency_high_ms"),
+)
 
 
 def command(query: Query, candidate: Candidate) -> str | None:
@@ -161,24 +166,26 @@ def _first(chosen: Choice, what: str, sign: str) -> str:
         others = " and ".join(chosen.unclear[1:])
         return (
             f"No clear winner for {what}: {first.name} is ahead of {others} by less than is known."
-            f" {_figure_said(first, sign)}"
+            f" {_figure_said(first, sign, chosen)}"
         )
-    return f"{first.name} for {what}. {_figure_said(first, sign)}"
+    return f"{first.name} for {what}. {_figure_said(first, sign, chosen)}"
 
 
 def _alternatives(chosen: Choice, sign: str) -> Iterator[str]:
     for candidate in chosen.ranked[1:4]:
-        yield f"Else {candidate.name}. {_figure_said(candidate, sign)}"
+        yield f"Else {candidate.name}. {_figure_said(candidate, sign, chosen)}"
 
 
-def _figure_said(candidate: ScoredCandidate, sign: str) -> str:
+def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
     figure = candidate.figure
     if figure is None:
         # That it is rated so is said already.
         reasons = [why for why in candidate.ruled.why if why != f"rated {candidate.rating}"]
         why = "; ".join(reasons) or f"{candidate.entry.source or 'no rule'} says no more"
         here = "" if candidate.present is not False else ", not on this machine"
-        return f"By rule alone, rated {candidate.rating}{here}: {why}."
+        text = f"By rule alone, rated {candidate.rating}{here}: {why}."
+        predicted = chosen.predicted.get(candidate.name)
+        return text if predicted is None else f"{text} {_predicted_said(predicted)}"
     row = figure.cell.row
     where = ", ".join(way_said(row))
     figures = f"{name_of(figure.statistic)} {rounded(figure.latency)} ms a step"
@@ -230,3 +237,11 @@ def _ground(chosen: Choice) -> Iterator[str]:
     if chosen.compared:
         yield f"Data of {data_date(chosen) or 'no date that is known'} ({chosen.ranked[0].name})."
     yield f"Compatibility by {chosen.matrix_source}."
+
+
+def _predicted_said(figures: PredictedFigures) -> str:
+    low, middle, high = (rounded(figures[name]) for name in _LATENCIES)
+    return (
+        f"Predicted from {figures['basis']}: {middle} ms a step, from {low} to {high} ms"
+        f" ({figures['device']}, {figures['runtime']}, {figures['precision']}); not ranked by that."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.rows import Json, Row
@@ -33,6 +33,9 @@ from accelbench.select.query.task import TASKS
 from accelbench.select.rank.certainty import no_clear_winner_between
 from accelbench.select.rank.matrices import Matrices
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
+
+if TYPE_CHECKING:
+    from accelbench.predict.answers import PredictedFigures
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -96,6 +99,8 @@ class Choice:
     aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
     #: Where results are of several machines: each with the candidates whose figure is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: Of those without a figure what they are predicted to do; nothing is ranked by it.
+    predicted: Mapping[str, PredictedFigures] = field(default_factory=dict)
 
     @property
     def ranked(self) -> Sequence[ScoredCandidate]:
@@ -107,6 +112,11 @@ class Choice:
         alone = len(self.ranked) > 1 and len(self.compared) < 2
         wanted = bool(self.ranked) and self.ranked[0].score > 0.0
         return wanted and bool(self.compared) and not alone and not self.unclear
+
+    @property
+    def unknown(self) -> Sequence[Candidate]:
+        """Those that can be chosen, and of which no figure is known."""
+        return [entry.candidate for entry in self.ranked if entry.figure is None]
 
     @property
     def compared(self) -> Sequence[str]:
