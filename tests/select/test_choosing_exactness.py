@@ -53,7 +53,8 @@ def test_a_platform_with_int8_alone_has_no_figure_unasked(tmp_path: Path) -> Non
         model_name="bert-tiny", available_hardware=["cpu", "qnn"]
     )
     assert answer["primary_recommendation"] == "cpu"
-    assert "predictions" not in answer["all_scores"]["qnn"]
+    qnn = answer["all_scores"]["qnn"]
+    assert (qnn["basis"], qnn["predictions"]["provenance"]) == ("rule", "predicted")
     assert [one["hardware"] for one in answer["left_out"]] == ["qnn"]
 
 

@@ -6,11 +6,13 @@ Fitted by Gauss-Newton with weights that hold outliers down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats
+from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.graphs import Floats, Ints
 
 _SPREAD = 0.8  # of an efficiency beside the usual one, as a logarithm
 _NOISE = 0.35  # what one case is off by for reasons of its own
@@ -33,6 +35,42 @@ class PositiveSum:
         """Each term's share of its row's sum."""
         parts = terms * np.exp(self.theta)
         return np.asarray(parts / (parts.sum(axis=1, keepdims=True) + 1e-12))
+
+
+@dataclass
+class ConfigurationSums:
+    """A sum for each configuration that was measured, and one of all for others.
+
+    Attributes:
+        whole: of all.
+        of: by configuration.
+    """
+
+    whole: PositiveSum = field(default_factory=lambda: PositiveSum(np.zeros(0)))
+    of: dict[CaseConfiguration, PositiveSum] = field(default_factory=dict)
+
+    def sums(self, configurations: Sequence[CaseConfiguration], terms: Floats) -> Floats:
+        """Logarithms of the sums, a row of terms each in its configuration."""
+        values = np.zeros(len(terms))
+        for sums, rows in self._by_sum(configurations):
+            values[rows] = sums(terms[rows])
+        return values
+
+    def shares(self, configurations: Sequence[CaseConfiguration], terms: Floats) -> Floats:
+        """Each term's share of its row's sum."""
+        values = np.zeros_like(terms)
+        for sums, rows in self._by_sum(configurations):
+            values[rows] = sums.shares(terms[rows])
+        return values
+
+    def _by_sum(
+        self, configurations: Sequence[CaseConfiguration]
+    ) -> Iterator[tuple[PositiveSum, Ints]]:
+        rows: dict[CaseConfiguration, list[int]] = {}
+        for row, configuration in enumerate(configurations):
+            rows.setdefault(configuration, []).append(row)
+        for configuration, places in rows.items():
+            yield self.of.get(configuration, self.whole), np.array(places)
 
 
 def fit_sum(terms: Floats, log_values: Floats, usual: Floats, offsets: Floats) -> PositiveSum:

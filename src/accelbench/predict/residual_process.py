@@ -28,6 +28,7 @@ _PARTS = (
     "configuration", "model", "model in configuration", "family", "shares", "sizes",
     "model and sizes", "noise",
 )  # fmt: skip
+_OF_MODEL = "model in configuration"
 _BEGIN = (0.25, 0.02, 0.01, 0.02, 0.2, 0.05, 0.005, 0.003)
 _LEAST, _MOST = 1e-5, 4.0
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
@@ -35,6 +36,8 @@ _ROUNDS = 3
 #: Hyperparameters are chosen on so many cases at most: each try takes the cube of them.
 _MOST_TRIED = 500
 _CHUNK = 4096
+#: Errors of so many deviations are of a model that is unlike the others in a configuration.
+_UNLIKE = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class CaseInputs:
     family: Ints
     sizes: Floats
     shares: Floats
+    unlike: Floats  # so many times the usual deviation of a model in a configuration
 
     def __len__(self) -> int:
         return len(self.model)
@@ -54,7 +58,7 @@ class CaseInputs:
         """Some of the cases."""
         return CaseInputs(
             self.configuration[rows], self.model[rows], self.family[rows], self.sizes[rows],
-            self.shares[rows],
+            self.shares[rows], self.unlike[rows],
         )  # fmt: skip
 
 
@@ -72,7 +76,13 @@ class KernelNames:
         return names.get(name, -1)
 
     def inputs(
-        self, cases: Sequence[PredictedCase], sizes: Floats, shares: Floats, *, learn: bool
+        self,
+        cases: Sequence[PredictedCase],
+        sizes: Floats,
+        shares: Floats,
+        unlike: Floats,
+        *,
+        learn: bool,
     ) -> CaseInputs:
         """What the kernel sees of cases."""
         places = dict.fromkeys(case.configuration for case in cases)
@@ -88,6 +98,7 @@ class KernelNames:
             np.array([self.number("family", c.family, learn=learn) for c in cases], dtype=np.int64),
             sizes,
             shares,
+            unlike,
         )
 
 
@@ -138,6 +149,26 @@ class ResidualProcess:
             variance[rows] = np.diag(block)
         return mean, np.maximum(variance, 1e-6)
 
+    def unlike_models(self, groups: Ints) -> Floats:
+        """So many times the usual deviation of a model in a configuration as each case shows.
+
+        One whose operators are others in a runtime than were traced (an export that computes every
+        expert of a mixture takes ten times as long) is to say nothing of other models. Where a
+        group's errors, its model left out, are within the usual, it is 1.
+
+        Args:
+            groups: the model of each case in its configuration, as numbers.
+        """
+        mean, variance = self.left_out(self.inputs.model)
+        error, unlike = np.abs(self.residual - mean), np.ones(len(groups))
+        deviation = np.sqrt(self.variances[_PARTS.index(_OF_MODEL)])
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            typical = float(np.sqrt(np.mean(error[rows] ** 2)))
+            if typical > _UNLIKE * float(np.sqrt(np.mean(variance[rows]))):
+                unlike[rows] = max(typical / deviation, 1.0)
+        return unlike
+
     def covariance(self, inputs: CaseInputs) -> Floats:
         """Covariance of the residuals of other cases, noise left out."""
         prior = _covariance(_parts(inputs, inputs), self.variances)
@@ -147,9 +178,17 @@ class ResidualProcess:
         return prior - across @ np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, across.T))
 
     def _prior(self, inputs: CaseInputs) -> Floats:
-        of_shares = self.variances[_PARTS.index("shares")]  # the one part that is not one of itself
-        alone = np.sum(self.variances[:-1]) - of_shares
-        return np.asarray(alone + of_shares * np.sum(inputs.shares**2, axis=1))
+        """Variance of cases by themselves; two parts are not one there."""
+        of_shares = self.variances[_PARTS.index("shares")]
+        of_model = self.variances[_PARTS.index(_OF_MODEL)]
+        alone = np.sum(self.variances[:-1]) - of_shares - of_model
+        shares = of_shares * np.sum(inputs.shares**2, axis=1)
+        return np.asarray(alone + shares + of_model * inputs.unlike**2)
+
+
+def usual_variances() -> Floats:
+    """The variances of the parts before anything was fitted."""
+    return np.array(_BEGIN)
 
 
 def fit_process(
@@ -210,9 +249,10 @@ def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     model = _equal(some.model, others.model)
     family = _equal(some.family, others.family)
     near = np.exp(-0.5 * squared_distances(some.sizes, others.sizes))
+    unlike = np.outer(some.unlike, others.unlike)
     return [
-        alike, model, model * alike**3, family * alike, (some.shares @ others.shares.T) * alike,
-        near * alike, model * near**4 * alike,
+        alike, model, model * alike**3 * unlike, family * alike,
+        (some.shares @ others.shares.T) * alike, near * alike, model * near**4 * alike,
     ]  # fmt: skip
 
 

@@ -70,6 +70,12 @@ class PassTrace:
             launches += count
         return ClassSums(macs, values, read, launches)
 
+    @property
+    def scores(self) -> int:
+        """Elements of the largest matrix of attention scores."""
+        sizes = (s.groups * s.m * s.n for s, _ in self.signatures if s.op_class == "sdpa")
+        return max(sizes, default=0)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         rows = [[*signature, count] for signature, count in self.signatures]

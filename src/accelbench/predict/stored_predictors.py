@@ -24,7 +24,7 @@ from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
-from accelbench.predict.positive_sum import PositiveSum
+from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.stored_cases import StoredCases, stored_cases
 from accelbench.predict.terms import MEMORY_TERMS, TIME_TERMS
 from accelbench.predict.traces import TRACE_VERSION, Traces
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FOLDER = "prediction_models"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 1
+VERSION = 2
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500
@@ -146,7 +146,11 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
         "target": predictor.target,
         "learned_from": learned_from,
         "terms": TIME_TERMS if predictor.target == TARGETS[0] else MEMORY_TERMS,
-        "factors": np.exp(predictor.roofline.theta).tolist(),
+        "factors": _factors(predictor.rooflines.whole),
+        "configurations": [
+            {"configuration": asdict(configuration), "factors": _factors(sums)}
+            for configuration, sums in predictor.rooflines.of.items()
+        ],
         "variances": process.variances.tolist() if process else [],
         "widths": {basis.name: width for basis, width in predictor.widths.items()},
         "cases": [
@@ -158,6 +162,7 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
                 "terms": terms.tolist(),
                 "sizes": sizes.tolist(),
                 "log_value": float(value),
+                "unlike": predictor.unlike.get((case.model, case.configuration), 1.0),
             }
             for case, terms, sizes, value in zip(
                 predictor.known.cases, predictor.known.terms, predictor.known.sizes,
@@ -204,7 +209,29 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
         target,
         known,
         np.array([entry["log_value"] for entry in entries]),
-        PositiveSum(np.log(np.array(content["factors"]))),
+        _sums(content),
         widths={Basis[name]: width for name, width in content["widths"].items()},
+        unlike={
+            (case.model, case.configuration): float(entry["unlike"])
+            for case, entry in zip(known.cases, entries, strict=True)
+            if entry["unlike"] > 1.0
+        },
     )
     return predictor.condition(np.array(content["variances"]))
+
+
+def _factors(sums: PositiveSum) -> list[float]:
+    factors: list[float] = np.exp(sums.theta).tolist()
+    return factors
+
+
+def _sums(content: Mapping[str, Any]) -> ConfigurationSums:
+    return ConfigurationSums(
+        PositiveSum(np.log(np.array(content["factors"]))),
+        {
+            CaseConfiguration(**entry["configuration"]): PositiveSum(
+                np.log(np.array(entry["factors"]))
+            )
+            for entry in content["configurations"]
+        },
+    )

@@ -27,12 +27,14 @@ TIME_TERMS = (
     *(f"values of {name}" for name in CLASSES),
     "weights", "launches",
 )  # fmt: skip
-MEMORY_TERMS = ("weights", "results alive", "constant")
+MEMORY_TERMS = (
+    "weights multiplied", "other weights", "results alive", "attention scores", "constant",
+)  # fmt: skip
 
 #: Before anything was measured: half of the peak, half of the bandwidth, 5 µs a launch.
 _USUAL_TIME = (*([2.0] * (len(TIME_TERMS) - 1)), 1.0)
 _LAUNCH_MS = 0.005
-_USUAL_MEMORY = (1.0, 1.0, 1.0)
+_USUAL_MEMORY = (1.0, 1.0, 1.0, 2.0, 1.0)
 _CONSTANT_MB = 100.0
 #: A backward pass does the products of the forward pass twice, for two gradients.
 _TRAINING = 3.0
@@ -154,14 +156,23 @@ def memory_terms(traced: Sequence[TracedCase]) -> Floats:
     return np.array([_memory(entry) for entry in traced]).reshape(len(traced), len(MEMORY_TERMS))
 
 
-def _memory(traced: TracedCase) -> tuple[float, float, float]:
+def _memory(traced: TracedCase) -> tuple[float, ...]:
+    """Tables of embeddings are kept apart: of a mapped file only the rows that are looked up are in
+    memory. So are scores: a fused attention never holds them, another holds all of a layer's."""
     configuration, batch = traced.case.configuration, traced.case.shapes.batch
-    width = value_bytes(configuration.precision)
-    weights = max(passed.weights for passed in traced.passes.values()) * width / _MIB
-    alive = max(passed.peak_bytes for passed in traced.passes.values()) * width / 4 / _MIB
+    passes = traced.passes.values()
+    width = value_bytes(configuration.precision) / _MIB
+    weights = max(passed.weights for passed in passes)
+    multiplied = min(max(passed.sums.weights_read for passed in passes), weights)
+    kept = [multiplied * width, (weights - multiplied) * width]
+    alive = [
+        max(passed.peak_bytes for passed in passes) * width / 4,
+        max(passed.scores for passed in passes) * width,
+    ]
     if configuration.mode == Mode.TRAINING:
-        weights, alive = _TRAINED_COPIES * weights, _TRAINING * alive
-    return weights, batch * alive, _CONSTANT_MB
+        kept = [_TRAINED_COPIES * value for value in kept]
+        alive = [_TRAINING * value for value in alive]
+    return (*kept, *(batch * value for value in alive), _CONSTANT_MB)
 
 
 def kernel_sizes(traced: Sequence[TracedCase], times: Floats) -> Floats:

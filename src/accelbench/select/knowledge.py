@@ -11,7 +11,7 @@ from accelbench.core.protocols import Device, Inventory
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
 from accelbench.select.constraints.measure_command import MeasurementTarget
-from accelbench.select.estimate.case_predictions import CasePredictions
+from accelbench.select.estimate.candidate_predictions import CandidatePredictions
 from accelbench.select.evidence.candidates import Candidate, candidates, deployed, every
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.select.evidence.sources import EmptyStore, StrPath
@@ -53,7 +53,7 @@ class Knowledge:
             EmptyStore() if self.database is None else EvidenceStore(self.database, machine)
         )
         self._detected: Inventory = Detected()
-        self.predictions = CasePredictions(self.database, self._device_name)
+        self.predictions = CandidatePredictions(self.database, self._device_name)
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.
         self.where, self.unwritable = destination(database_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,7 +117,7 @@ def document(
     }
 
 
-def _platform(ones: list[Device | Absent], served: list[Serving]) -> dict[str, Any]:
+def _platform(ones: Sequence[Device | Absent], served: list[Serving]) -> dict[str, Any]:
     devices = [device_to_json(device) for device in ones if isinstance(device, Device)]
     gone = next((entry for entry in ones if isinstance(entry, Absent)), None)
     return {

@@ -34,6 +34,7 @@ from accelbench.core.identity import plain
 from accelbench.core.protocols import ArtifactFormat, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
+from accelbench.hardware.hostmemory import give_back_freed_memory
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
@@ -248,6 +249,7 @@ class CaseBench:
         session, case = self._opened(), case_from_json(request["case"])
         checks = self._checks
         assert checks is not None  # as the session is there
+        give_back_freed_memory()
         measured = measure(
             session,
             case,

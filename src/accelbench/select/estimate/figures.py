@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from statistics import median, quantiles
 
+from accelbench.analysis.questions import SHAPES
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import FAILED, LAUNCHED
-from accelbench.core.rows import Row
+from accelbench.core.rows import Row, number
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import (
@@ -205,10 +205,12 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
 def roofline(
     question: FigureQuestion, peers: Sequence[EvidenceCell], known: ModelKnowledge
 ) -> Figure | None:
-    """From the operations of a step, and how many of them a second the place mostly does.
+    """From the operations of a step, by a regression on models with about as much work there.
 
-    It is that of models with about as much work; of the same kind, where there are enough of them.
+    Of the same kind, where there are enough of them.
     """
+    from accelbench.predict.work_regression import WorkFigure, from_work  # needs numpy
+
     if not known.flops:
         return None
     work = math.log(known.flops)
@@ -225,10 +227,32 @@ def roofline(
         for cell in fitted
         if (flops := cell.row["flops"])
     }
-    middles = [span.middle for span in scaled.values()]
-    fast, *_, slow = quantiles(middles, n=10, method="inclusive")
+    estimate = from_work([
+        WorkFigure(
+            math.log(scaled[cell.question].middle),
+            _apart(question, known, cell),
+            str(cell.row.get("kin") or cell.model),
+        )
+        for cell in fitted
+    ])  # fmt: skip
     note = f"{step / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
-    return _from_others(question, ROOFLINE, median(middles), fast, slow, fitted, note, scaled)
+    return _from_others(
+        question, ROOFLINE, estimate.middle, estimate.low, estimate.high, fitted, note, scaled
+    )
+
+
+def _apart(
+    question: FigureQuestion, known: ModelKnowledge, cell: EvidenceCell
+) -> tuple[float, ...]:
+    """How far a figure is from a question in work, weights, batch and sizes, as logarithms."""
+    work = None if cell.work is None else math.exp(cell.work)
+    pairs: list[tuple[float | None, float | None]] = [
+        (known.flops, work),
+        (known.parameters, number(cell.row, "parameters")),
+        (question.batch, cell.batch),
+    ]
+    pairs += [(question.shapes.get(name), number(cell.row, name)) for name in SHAPES]
+    return tuple(math.log(theirs / ours) if ours and theirs else 0.0 for ours, theirs in pairs)
 
 
 def neighbour(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EXACT = "fp32"
 
 
-class CasePredictions:
+class CandidatePredictions:
     """Predicts cases by what a database has measured, and by vendor peaks where it has nothing.
 
     Args:
