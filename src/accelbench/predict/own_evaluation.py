@@ -34,7 +34,7 @@ def _cases(predictor: CasePredictor, seed: int) -> EvaluatedCases:
         nothing = np.zeros(0)
         unpredicted = Predictions(nothing, nothing, (), nothing.astype(bool))
         return EvaluatedCases(predictor.target, unpredicted, nothing, (), ())
-    error, standard = predictor.errors_of_unseen_models(seed)
+    error, standard = predictor.unseen or predictor.errors_of_unseen_models(seed)
     models = [case.model for case in known]
     deviation = np.abs(error) / np.maximum(standard, 1e-9)
     half = _widths(standard, models, seed) * deviation
