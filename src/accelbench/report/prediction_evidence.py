@@ -37,7 +37,7 @@ BATCH_SCALING = ChartLabel(
 )
 #: Fewer say nothing of how good predictions are: a fold has to have others to learn from.
 FEWEST_CASES, FEWEST_MODELS = 10, 3
-#: More are not fitted for a page, which takes the cube of them: 0.4 s of 50, some 2 s of these.
+#: More are not fitted for a page: 300 take a second of one core, 1,500 ten; kept ones 0.05 and 1.
 MOST_FITTED = 300
 #: A picture has room for so many.
 _MOST_SCALED = 4

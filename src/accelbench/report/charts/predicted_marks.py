@@ -37,7 +37,7 @@ class PredictedQuantity:
 
     Attributes:
         name: above a panel.
-        title: of its axis, with the unit.
+        title: of its axis: the unit, as the panel says what it is.
         fields: of a prediction: the figure, and the ends of its interval.
     """
 
@@ -71,10 +71,10 @@ class PredictedQuantity:
 
 
 PREDICTED_LATENCY = PredictedQuantity(
-    "latency", "latency of a step, ms", ("latency_ms", "latency_low_ms", "latency_high_ms")
+    "latency", "ms a step", ("latency_ms", "latency_low_ms", "latency_high_ms")
 )
 PREDICTED_THROUGHPUT = PredictedQuantity(
-    "throughput", "throughput, items/s", ("throughput", "throughput_low", "throughput_high")
+    "throughput", "items/s", ("throughput", "throughput_low", "throughput_high")
 )
 QUANTITIES = (PREDICTED_LATENCY, PREDICTED_THROUGHPUT)
 
@@ -167,7 +167,8 @@ def kind_notes(records: Sequence[Record], *, cut: bool = False) -> list[str]:
     """What squares, bands and circles are; and that a band is cut off, where one is."""
     known = any(record["kind"] == Provenance.MEASURED for record in records)
     return [
-        f"{_PREDICTED_NOTE} {_BEYOND_NOTE}" if cut else _PREDICTED_NOTE,
+        _PREDICTED_NOTE,
+        *([_BEYOND_NOTE] if cut else []),
         *([_MEASURED_NOTE] if known else []),
     ]
 
