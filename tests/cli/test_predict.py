@@ -13,6 +13,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands.run import app as run_app
+from accelbench.core.nouns import digits
 from accelbench.predict import traces
 from accelbench.store.database import Database
 
@@ -118,10 +119,56 @@ def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None
     assert "every unseen model" in out
 
 
+def test_a_picture_of_predictions_is_written_beside_what_is_printed(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    code, out, err = predict("bert-tiny", "--batch-sizes", "1..16", "--plot", "b.svg")
+    assert (code, "Wrote b.svg" in err) == (0, True)
+    assert "Predicted, not measured" in out
+    drawn = Path("b.svg").read_text(encoding="utf-8")
+    assert "Predicted latency and throughput against batch size" in drawn
+    code, _, err = predict("bert-tiny", "--plot", "b.svg")
+    assert code == 2
+    assert "b.svg" in err
+
+
+def test_a_picture_of_a_matrix_stands_in_for_its_document(predict: Command) -> None:
+    measured("bert-tiny")
+    code, out, _ = predict("--matrix", "--plot", "m.html", "--batch-sizes", "1")
+    assert (code, out) == (0, "")
+    assert "Predicted latency and throughput by model" in Path("m.html").read_text("utf-8")
+
+
+def test_a_picture_of_an_evaluation_says_its_scores(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny", "vit-tiny", "resnet-tiny")
+    scores = predict.json("--evaluate", "--plot", "e.svg")
+    drawn = Path("e.svg").read_text(encoding="utf-8")
+    assert "12 cases" in drawn
+    assert f"{digits(scores['latency']['mdape'])} %" in drawn
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--anchors", "3"), ("--target", "memory"), ("--graph-features", "ops.parquet")],
+)
+@pytest.mark.parametrize("question", ["--evaluate", "bert-tiny", "--matrix"])
+def test_what_only_tables_have_is_refused_without_them(
+    predict: Command, question: str, words: tuple[str, ...]
+) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    code, out, err = predict(question, *words)
+    assert (code, out) == (2, "")
+    said = " ".join(err.split())
+    assert f"{words[0]} is for --evaluate on tables." in said
+    assert "--train" in said
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ((), "No model is named"),
+        (("bert-tiny", "--plot", "b.pdf"), "End it with .png, .svg, .html"),
+        (("--suggest-anchors", "2", "--plot", "b.svg"), "--plot draws predictions"),
+        (("--retrain", "--plot", "b.svg"), "--plot draws predictions"),
         (("bert-tinny",), "bert-tiny"),
         (("bert-tiny", "--hardware", "cuda:abacus"), "no peaks of it are documented"),
         (("bert-tiny", "--batch-sizes", "8..2"), "ends before it begins"),

@@ -11,7 +11,7 @@ from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.measurement_plan import plan
-from accelbench.predict.own_evaluation import evaluate_own
+from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
 from accelbench.predict.signatures import OperatorSignature, PassTrace
@@ -80,7 +80,7 @@ def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
 
 
 def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:
-    scores = evaluate_own({"latency": fitted})["latency"]
+    scores = own_scores(own_cases({"latency": fitted}))["latency"]
     assert scores["n"] == 96
     assert scores["models"] == 24
     assert scores["mdape"] < 12

@@ -9,9 +9,10 @@ import pytest
 from stored_results import measured_store
 
 from accelbench.predict import traces as traces_module
-from accelbench.predict.case_predictor import CaseFeatures
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.stored_cases import stored_cases
-from accelbench.predict.stored_predictors import FOLDER, predictors_of
+from accelbench.predict.stored_predictors import FOLDER, kept_predictors, predictors_of
 from accelbench.predict.terms import TracedCase
 from accelbench.predict.traces import Traces
 
@@ -50,6 +51,44 @@ def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -
     before, after = (p.of["latency"].predict(features) for p in (first, second))
     assert after.value == pytest.approx(before.value)
     assert after.high == pytest.approx(before.high)
+
+
+def test_errors_on_unseen_models_are_kept_and_not_calculated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"model": model, "series_key": f"{model} {batch}", **row}
+        for model in ("bert-tiny", "distilbert-tiny", "bert-base")
+        for batch, row in zip((1, 4), _batches([1, 4]), strict=True)
+    ]
+    database = measured_store(tmp_path / "db.duckdb", *rows)
+    kept = Traces(tmp_path / "traces")
+    first = own_scores(own_cases(predictors_of(database, kept).of))
+    monkeypatch.delattr(CasePredictor, "errors_of_unseen_models")
+    same = kept_predictors(database, stored_cases(database))
+    assert same is not None
+    assert own_scores(own_cases(same.of)) == first
+    assert first["latency"]["n"] == 6
+
+
+def test_of_one_model_no_error_is_known_and_the_file_says_so(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
+    predictors_of(database, Traces(tmp_path / "traces"))
+    path = tmp_path / FOLDER / "db-latency.json"
+    content = json.loads(path.read_text())
+    assert content["unseen"] == [[None, None], [None, None]]
+    path.write_text(json.dumps({**content, "unseen": None}))  # of a version that kept none
+    same = kept_predictors(database, stored_cases(database))
+    assert same is not None
+    assert own_scores(own_cases(same.of))["latency"]["n"] == 0
+
+
+def test_what_is_fitted_for_a_look_is_not_kept(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
+    kept = Traces(tmp_path / "traces")
+    assert kept_predictors(database, stored_cases(database)) is None
+    assert predictors_of(database, kept, keep=False).fitted
+    assert not (tmp_path / FOLDER).exists()
 
 
 def test_it_is_data_that_says_what_it_learned_from(tmp_path: Path) -> None:

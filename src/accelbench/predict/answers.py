@@ -27,6 +27,7 @@ class PredictedFigures(TypedDict):
 
     provenance: str
     model: str
+    family: str
     hardware: str
     device: str
     runtime: str
@@ -56,8 +57,10 @@ class Knee(TypedDict):
 
     model: str
     hardware: str
+    device: str
     runtime: str
     precision: str
+    sizes: dict[str, int]
     batch_size: int | None
 
 
@@ -134,6 +137,7 @@ def _figures(
     return {
         "provenance": "predicted",
         "model": case.model,
+        "family": case.family,
         "hardware": configuration.hardware,
         "device": configuration.device,
         "runtime": configuration.runtime,
@@ -182,8 +186,8 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
         most = max(entry["throughput"] for entry in entries)
         first = next(e for e in entries if e["throughput"] >= KNEE_SHARE * most)
         knees.append({
-            "model": first["model"], "hardware": first["hardware"], "runtime": first["runtime"],
-            "precision": first["precision"],
+            "model": first["model"], "hardware": first["hardware"], "device": first["device"],
+            "runtime": first["runtime"], "precision": first["precision"], "sizes": first["sizes"],
             "batch_size": None if first is entries[-1] else first["batch_size"],
         })  # fmt: skip
     return knees

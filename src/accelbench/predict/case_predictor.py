@@ -113,6 +113,8 @@ class CasePredictor:
         widths: by basis, half of an interval of 90 % as standard deviations.
         unlike: models that are unlike others in a configuration, by how many times.
         names: numbers of names for the process.
+        unseen: errors of each known case by a predictor that does not know its model, as logarithms
+            and as standard deviations; None where they were not kept.
     """
 
     target: str
@@ -123,6 +125,7 @@ class CasePredictor:
     widths: dict[Basis, float] = field(default_factory=dict)
     unlike: dict[tuple[str, CaseConfiguration], float] = field(default_factory=dict)
     names: KernelNames = field(default_factory=KernelNames)
+    unseen: tuple[Floats, Floats] | None = None
 
     @property
     def usual(self) -> Floats:
@@ -259,7 +262,8 @@ class CasePredictor:
             wanted = self._left_out_bases(groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(basis, errors[[kind is basis for kind in wanted]])
-        standard = self.errors_of_unseen_models(seed)[1]
+        self.unseen = self.errors_of_unseen_models(seed)
+        standard = self.unseen[1]
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
         known = self.widths.get(Basis.OTHER_MODELS, _USUAL_WIDTH)
         self.widths.setdefault(Basis.OTHER_CONFIGURATIONS, max(known, _USUAL_WIDTH))

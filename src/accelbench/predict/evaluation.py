@@ -22,7 +22,7 @@ from accelbench.predict.graphs import Ints, read_graphs
 from accelbench.predict.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
 from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
 from accelbench.predict.network_training import torch_is_here
-from accelbench.predict.scoring import Predictions, score, score_by
+from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
 from accelbench.predict.tabular import predict_by_table, tabular_method
 
 #: Kinds of hardware whose rows are predicted from operator graphs.
@@ -47,6 +47,15 @@ def evaluate(request: EvaluationRequest) -> dict[str, Any]:
     Raises:
         UsageError: a table cannot be read, or the request cannot be answered.
     """
+    return evaluated_cases(request)[0]
+
+
+def evaluated_cases(request: EvaluationRequest) -> tuple[dict[str, Any], EvaluatedCases]:
+    """The scores of a request, and the cases that they are of.
+
+    Raises:
+        UsageError: a table cannot be read, or the request cannot be answered.
+    """
     _refuse(request)
     started = time.monotonic()
     train = [m for path in request.train for m in read_measurements(path, request.target)]
@@ -54,7 +63,9 @@ def evaluate(request: EvaluationRequest) -> dict[str, Any]:
     table = None
     if request.graph_features is not None:
         table = GraphTable.of(read_graphs(request.graph_features))
-    return _Evaluation(request, train, test, table).answer(started)
+    evaluation = _Evaluation(request, train, test, table)
+    scores = evaluation.answer(started)
+    return scores, evaluation.cases
 
 
 def _refuse(request: EvaluationRequest) -> None:
@@ -109,6 +120,17 @@ class _Evaluation:
             "notes": self.notes,
             "seconds": round(time.monotonic() - started, 2),
         }
+
+    @property
+    def cases(self) -> EvaluatedCases:
+        """The rows of the test table, by hardware."""
+        return EvaluatedCases(
+            self.request.target,
+            self.predictions,
+            np.array([m.value for m in self.test]),
+            [m.model for m in self.test],
+            [m.configuration.hardware for m in self.test],
+        )
 
     def _predict_kind(self, kind: str, rows: Ints) -> None:
         left = rows

@@ -10,40 +10,52 @@ import numpy as np
 from accelbench.predict.case_predictor import CasePredictor
 from accelbench.predict.graphs import Floats
 from accelbench.predict.intervals import LEVEL
-from accelbench.predict.scoring import Predictions, score, score_by
+from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
 
 _FOLDS = 5
 
 
-def evaluate_own(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, Any]:
-    """Scores by target: every model predicted from all others.
+def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, EvaluatedCases]:
+    """Every measured case by target, its model predicted from all others.
 
     Intervals are as wide as nine in ten errors, standardised, of the models of other folds.
     """
-    return {target: _scores(predictor, seed) for target, predictor in predictors.items()}
+    return {target: _cases(predictor, seed) for target, predictor in predictors.items()}
 
 
-def _scores(predictor: CasePredictor, seed: int) -> dict[str, Any]:
-    if not len(predictor.known):
-        return {"n": 0}
-    error, standard = predictor.errors_of_unseen_models(seed)
-    models = [case.model for case in predictor.known.cases]
+def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
+    """Scores by target, as JSON holds them."""
+    return {target: _scores(entry) for target, entry in cases.items()}
+
+
+def _cases(predictor: CasePredictor, seed: int) -> EvaluatedCases:
+    known = predictor.known.cases
+    if not known:
+        nothing = np.zeros(0)
+        unpredicted = Predictions(nothing, nothing, (), nothing.astype(bool))
+        return EvaluatedCases(predictor.target, unpredicted, nothing, (), ())
+    error, standard = predictor.unseen or predictor.errors_of_unseen_models(seed)
+    models = [case.model for case in known]
     deviation = np.abs(error) / np.maximum(standard, 1e-9)
     half = _widths(standard, models, seed) * deviation
     count = len(error)
     predictions = Predictions(
         predictor.log_values - error, half, ("unseen model",) * count, np.zeros(count, dtype=bool)
     )
-    measured = np.exp(predictor.log_values)
-    engines = [
-        f"{case.configuration.runtime}/{case.configuration.hardware}"
-        for case in predictor.known.cases
-    ]
+    engines = [f"{case.configuration.runtime}/{case.configuration.hardware}" for case in known]
+    return EvaluatedCases(
+        predictor.target, predictions, np.exp(predictor.log_values), models, engines
+    )
+
+
+def _scores(cases: EvaluatedCases) -> dict[str, Any]:
+    if not len(cases.measured):
+        return {"n": 0}
     return {
-        **score(predictions, measured, np.arange(count)),
-        "models": len(set(models)),
-        "per_engine": score_by(predictions, measured, engines),
-        "per_model": score_by(predictions, measured, models),
+        **cases.score(),
+        "models": len(set(cases.models)),
+        "per_engine": cases.score_by_group(),
+        "per_model": score_by(cases.predictions, cases.measured, cases.models),
     }
 
 

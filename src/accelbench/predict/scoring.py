@@ -23,6 +23,85 @@ class Predictions:
 Score = dict[str, float | int | None]
 
 
+@dataclass(frozen=True)
+class EvaluatedCase:
+    """One case with what was measured and what was predicted of it, as a picture draws it."""
+
+    model: str
+    group: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class EvaluatedCases:
+    """Cases with what was measured and what was predicted of them.
+
+    Attributes:
+        target: latency or memory.
+        predictions: a place each.
+        measured: milliseconds or megabytes.
+        models: of each its model.
+        groups: of each what it is told by: its engine, or its hardware.
+    """
+
+    target: str
+    predictions: Predictions
+    measured: Floats
+    models: Sequence[str]
+    groups: Sequence[str]
+
+    @property
+    def rows(self) -> Ints:
+        """Those that are scored: with a prediction, and no anchors."""
+        known = np.isfinite(self.predictions.log_value) & ~self.predictions.anchor
+        return np.flatnonzero(known)
+
+    def score(self, rows: Ints | None = None) -> Score:
+        """The scores of some rows, or of all."""
+        every = np.arange(len(self.measured))
+        return score(self.predictions, self.measured, every if rows is None else rows)
+
+    def score_by_group(self) -> dict[str, Score]:
+        """The scores of each group, the largest first."""
+        return score_by(self.predictions, self.measured, self.groups)
+
+    def only(self, rows: Ints) -> EvaluatedCases:
+        """Some of the cases."""
+        picks = [int(row) for row in rows]
+        predictions = Predictions(
+            self.predictions.log_value[rows],
+            self.predictions.half_width[rows],
+            [self.predictions.basis[row] for row in picks],
+            self.predictions.anchor[rows],
+        )
+        return EvaluatedCases(
+            self.target,
+            predictions,
+            self.measured[rows],
+            [self.models[row] for row in picks],
+            [self.groups[row] for row in picks],
+        )
+
+    def drawn(self, most: int) -> list[EvaluatedCase]:
+        """Scored cases one by one; of more than so many as many, drawn evenly."""
+        rows = self.rows
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+        log_value, half = self.predictions.log_value, self.predictions.half_width
+        return [
+            EvaluatedCase(
+                self.models[row],
+                self.groups[row],
+                float(self.measured[row]),
+                *(float(np.exp(log_value[row] + sign * half[row])) for sign in (0, -1, 1)),
+            )
+            for row in map(int, rows)
+        ]
+
+
 def score(predictions: Predictions, measured: Floats, rows: Ints) -> Score:
     """The scores of some rows; anchors and rows without a prediction are left out."""
     scored = np.array(

@@ -64,6 +64,7 @@ def predictors_of(
     traces: Traces,
     *,
     train: bool = False,
+    keep: bool = True,
     hear: Callable[[str], None] = lambda _: None,
 ) -> Predictors:
     """The predictors of a database: those that are kept, where its measurements are the same.
@@ -72,18 +73,16 @@ def predictors_of(
         database: what to learn from; nothing, where there is none.
         traces: where operators come from.
         train: fit anew in any case.
+        keep: write what is fitted anew beside the database.
         hear: told before something is fitted.
     """
     if database is None:
         return _fitted(StoredCases((), {}), "", traces, {}, None)
     stored = stored_cases(database)
     learned_from = _hash(stored.cases)
-    folder = database.path.parent / FOLDER
-    kept = {target: _read(_path(folder, database, target)) for target in TARGETS}
-    same = {target: entry.predictor for target, entry in kept.items()
-            if entry and entry.learned_from == learned_from}  # fmt: skip
-    if len(same) == len(TARGETS) and not train:
-        return Predictors(same, stored, learned_from, fitted=False, notes=())
+    kept = _kept(database)
+    if not train and (same := _same(kept, stored, learned_from)):
+        return same
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
     begin = {
@@ -91,7 +90,34 @@ def predictors_of(
         for target, entry in kept.items()
         if entry and entry.predictor.process and not train
     }
-    return _fitted(stored, learned_from, traces, begin, (folder, database))
+    place = (database.path.parent / FOLDER, database) if keep else None
+    return _fitted(stored, learned_from, traces, begin, place)
+
+
+def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
+    """The predictors that are kept beside a database; None where its measurements are others.
+
+    Args:
+        database: whose.
+        stored: what it has to learn from.
+    """
+    return _same(_kept(database), stored, _hash(stored.cases))
+
+
+def _kept(database: Database) -> dict[str, KeptPredictor | None]:
+    folder = database.path.parent / FOLDER
+    return {target: _read(_path(folder, database, target)) for target in TARGETS}
+
+
+def _same(
+    kept: Mapping[str, KeptPredictor | None], stored: StoredCases, learned_from: str
+) -> Predictors | None:
+    """Those that are kept, where all learned from these measurements."""
+    same = {target: entry.predictor for target, entry in kept.items()
+            if entry and entry.learned_from == learned_from}  # fmt: skip
+    if len(same) < len(TARGETS):
+        return None
+    return Predictors(same, stored, learned_from, fitted=False, notes=())
 
 
 def _fitted(
@@ -153,6 +179,7 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
         ],
         "variances": process.variances.tolist() if process else [],
         "widths": {basis.name: width for basis, width in predictor.widths.items()},
+        "unseen": _plain(predictor.unseen),
         "cases": [
             {
                 "model": case.model,
@@ -171,6 +198,20 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
         ],
     }  # fmt: skip
     write_over(path, json.dumps(content).encode())
+
+
+def _plain(errors: tuple[Floats, Floats] | None) -> list[list[float | None]] | None:
+    """Errors as JSON has them, which has no NaN."""
+    if errors is None:
+        return None
+    return [[None if np.isnan(v) else float(v) for v in values] for values in errors]
+
+
+def _unseen(content: Any) -> tuple[Floats, Floats] | None:
+    if content is None:
+        return None
+    error, standard = (np.array(values, dtype=np.float64) for values in content)
+    return error, standard
 
 
 @dataclass(frozen=True)
@@ -216,6 +257,7 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
             for case, entry in zip(known.cases, entries, strict=True)
             if entry["unlike"] > 1.0
         },
+        unseen=_unseen(content.get("unseen")),
     )
     return predictor.condition(np.array(content["variances"]))
 

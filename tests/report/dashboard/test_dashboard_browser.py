@@ -21,6 +21,7 @@ PAGES = (
     "/chart/latency-by-batch",
     "/history",
     "/matrix",
+    "/predictions",
     "/runs",
 )
 TAB, ENTER, SPACE = "Tab", "Enter", "Space"

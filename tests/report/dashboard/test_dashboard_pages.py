@@ -43,6 +43,7 @@ def count(page: str) -> str:
         ("/chart/trend?hardware=webgpu", "There is nothing to show: it needs a question"),
         ("/history", "1 question was measured in more than one run"),
         ("/matrix", "1 model on lab"),
+        ("/predictions", "Predictions are judged by 10 measured cases"),
         ("/runs", "8 runs"),
         ("/run/night-3", "Run night-3"),
         ("/compare", "Choose configurations first"),

@@ -14,7 +14,7 @@ from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.chart_files import drawn_into
+from accelbench.cli.services.chart_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_FORMATS = ("png", "svg", "html")
 _FOLDER = Path("visualizations")
 #: Of more charts it is not said in one line what they need.
 _MOST_NEEDS = 3
@@ -127,8 +126,8 @@ def _wanted(
         raise UsageError("--output and --output-dir both say where.", "Leave out one of them.")
     place = (output or folder or _FOLDER).expanduser()
     form = place.suffix.lower().removeprefix(".")
-    if output is None or form not in _FORMATS or place.is_dir():
-        return _Wanted(place, forms or _FORMATS[:1])
+    if output is None or form not in FORMATS or place.is_dir():
+        return _Wanted(place, forms or FORMATS[:1])
     if len(charts) != 1:
         raise UsageError(
             f"{output} is one file, and {len(charts)} charts are asked for.",
@@ -203,9 +202,9 @@ def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
 
 def _forms(names: Sequence[str]) -> Sequence[str]:
     for name in names:
-        if name not in _FORMATS:
+        if name not in FORMATS:
             raise UsageError(
-                f"There is no format {in_quotes(name)}.", f"Formats: {', '.join(_FORMATS)}."
+                f"There is no format {in_quotes(name)}.", f"Formats: {', '.join(FORMATS)}."
             )
     return list(dict.fromkeys(names))
 

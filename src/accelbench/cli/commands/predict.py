@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with
 from accelbench.cli.display.tables import print_json
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.text_output import deliver
+from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import words
 from accelbench.exchange.writing import refuse_taken
@@ -22,8 +24,11 @@ from accelbench.exchange.writing import refuse_taken
 if TYPE_CHECKING:
     from accelbench.cli.services.predicting import Predicting
     from accelbench.predict.questions import PredictionQuestion
+    from accelbench.report.charts.chart import Picture
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_OWN_ABOUT = "Each model of the database, predicted from the others."
 
 
 @app.command(cls=SpacedLists)
@@ -93,8 +98,17 @@ def predict(
     anchors: int = typer.Option(
         0, "--anchors", metavar="K", help="Take K measurements of each hardware to calibrate."
     ),
-    target: str = typer.Option("latency", "--target", help="latency or memory."),
+    target: str | None = typer.Option(
+        None, "--target", help="Of tables: latency, unless given, or memory."
+    ),
     # -- what is shown
+    plot: Path | None = typer.Option(
+        None,
+        "--plot",
+        metavar="FILE",
+        help="Draw it too, as png, svg or html: predictions with their bands and what was"
+        " measured, or with --evaluate predicted against measured. One that exists is refused.",
+    ),
     output: Path | None = typer.Option(
         None,
         "--output",
@@ -114,48 +128,91 @@ def predict(
     that is off by less than 25 %, coverage90 the share inside the 90 % interval.
     """
     refuse_taken(output)
+    refuse_undrawable_file(plot, "predict --plot")
+    shown = _Shown(output, plot, as_json)
     if train or test is not None:
-        _evaluate_tables(words(train), test, graph_features, anchors, target, as_json=as_json)
+        _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
+    _refuse_of_tables(graph_features, anchors, target)
     from accelbench.cli.services.predicting import MATRIX_BATCHES, batches_of, question_of
     from accelbench.cli.services.predicting import Predicting as Service
 
     named = [*words(models), *words(model_name)]
     if not (named or matrix or evaluate or retrain or suggest_anchors):
         raise UsageError("No model is named.", "Name one, or take --matrix for all of them.")
+    if plot and (suggest_anchors or not (named or matrix or evaluate)):
+        raise UsageError(
+            "--plot draws predictions, or how good they are.",
+            "Name a model, or take --matrix or --evaluate.",
+        )
     batches = batches_of(batch_sizes, MATRIX_BATCHES if matrix else (1,))
     question = question_of(
         named, batches, sizes_of(sizes), hardware, framework, precision, mode.lower()
     )
     predicting = Service(db, train=retrain, hear=lambda line: print_line(line, sys.stderr))
     if evaluate:
-        _evaluate_own(predicting, as_json=as_json)
+        _evaluate_own(predicting, shown)
     elif suggest_anchors:
         _suggest(predicting, question, suggest_anchors, as_json=as_json)
     elif named or matrix:
-        _predict(predicting, question, output, as_json=as_json, matrix=matrix)
+        _predict(predicting, question, shown, matrix=matrix)
     else:
         count = len(predicting.predictors.stored.cases)
         print_line(f"Learned from {count:,} measured cases.")
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """Where an answer goes: to a file, as a picture, as JSON, or as text for people."""
+
+    output: Path | None
+    plot: Path | None
+    as_json: bool
+
+    def document(self, content: object) -> bool:
+        """Whether it went out as JSON, to a file or to standard output."""
+        if self.output is not None:
+            deliver(json.dumps(content, indent=1, allow_nan=False) + "\n", self.output)
+        elif self.as_json:
+            print_json(content)
+        return self.output is not None or self.as_json
+
+    def picture(self, draw: Callable[[], Picture | None]) -> None:
+        """Draw and write it, where a file is named for it."""
+        if self.plot is None:
+            return
+        picture = draw()
+        if picture is None:
+            raise UsageError("There is nothing to draw: nothing was predicted.")
+        write_picture(self.plot, picture)
+        print_line(f"Wrote {self.plot}", sys.stderr)
+
+
+def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:
+    """Refuse options of tables where none is given: nothing would heed them."""
+    given = {"--graph-features": graph_features, "--anchors": anchors, "--target": target}
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                f"{option} is for --evaluate on tables.",
+                "Give --train and --test, or leave it out.",
+            )
+
+
 def _predict(
-    predicting: Predicting,
-    question: PredictionQuestion,
-    output: Path | None,
-    *,
-    as_json: bool,
-    matrix: bool,
+    predicting: Predicting, question: PredictionQuestion, shown: _Shown, *, matrix: bool
 ) -> None:
     from accelbench.cli.display.predictions import show_answer
+    from accelbench.report.charts.predicted import prediction_picture
 
     answer = predicting.answer(question)
-    if output is not None:
-        deliver(json.dumps(answer.to_dict(), indent=1, allow_nan=False) + "\n", output)
-    elif as_json or matrix:
-        print_json(answer.to_dict())
-    else:
+    shown.picture(lambda: prediction_picture(answer))
+    if shown.document(answer.to_dict()):
+        return
+    if not matrix:
         show_answer(answer)
+    elif shown.plot is None:
+        print_json(answer.to_dict())
 
 
 def _suggest(
@@ -174,13 +231,15 @@ def _suggest(
         show_plan(plan)
 
 
-def _evaluate_own(predicting: Predicting, *, as_json: bool) -> None:
+def _evaluate_own(predicting: Predicting, shown: _Shown) -> None:
     from accelbench.cli.display.predictions import show_notes, show_scores
-    from accelbench.predict.own_evaluation import evaluate_own
+    from accelbench.predict.own_evaluation import own_cases, own_scores
+    from accelbench.report.charts.predicted_measured import evaluation_picture
 
-    scores = evaluate_own(predicting.predictors.of)
-    if as_json:
-        print_json(scores)
+    cases = own_cases(predicting.predictors.of)
+    scores = own_scores(cases)
+    shown.picture(lambda: evaluation_picture([*cases.values()], _OWN_ABOUT))
+    if shown.document(scores):
         return
     for target, entry in scores.items():
         if not entry["n"]:
@@ -195,20 +254,22 @@ def _evaluate_tables(
     test: Path | None,
     graph_features: Path | None,
     anchors: int,
-    target: str,
-    *,
-    as_json: bool,
+    target: str | None,
+    shown: _Shown,
 ) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
     from accelbench.cli.display.predictions import show_notes, show_scores
-    from accelbench.predict.evaluation import EvaluationRequest
-    from accelbench.predict.evaluation import evaluate as scored
+    from accelbench.predict.evaluation import EvaluationRequest, evaluated_cases
+    from accelbench.predict.measurements import LATENCY
+    from accelbench.report.charts.predicted_measured import evaluation_picture
 
     paths = tuple(Path(word) for word in train)
-    scores = scored(EvaluationRequest(paths, test, graph_features, anchors, target))
-    if as_json:
-        print_json(scores)
+    request = EvaluationRequest(paths, test, graph_features, anchors, target or LATENCY)
+    scores, cases = evaluated_cases(request)
+    learned = f"{test.name}, learned from {', '.join(path.name for path in paths)}."
+    shown.picture(lambda: evaluation_picture([cases], learned))
+    if shown.document(scores):
         return
     show_scores(
         scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}

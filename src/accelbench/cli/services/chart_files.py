@@ -7,10 +7,44 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.exchange.writing import write_exactly, write_over
+from accelbench.core.errors import UsageError
+from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
 
 if TYPE_CHECKING:
     from accelbench.report.charts.chart import Chart, Picture, Subject
+
+
+FORMATS = ("png", "svg", "html")
+
+
+def refuse_undrawable_file(path: Path | None, option: str) -> None:
+    """Say before anything is calculated that a picture cannot be written to a file.
+
+    Raises:
+        UsageError: its name ends in no format, or is taken.
+        MissingExtraError: nothing here draws.
+    """
+    from accelbench.report.charts.draw import refuse_undrawable
+
+    if path is None:
+        return
+    if _form(path) not in FORMATS:
+        raise UsageError(
+            f"{path} is no name of a picture.",
+            f"End it with {', '.join(f'.{f}' for f in FORMATS)}.",
+        )
+    refuse_taken(path)
+    refuse_undrawable(option)
+
+
+def write_picture(path: Path, picture: Picture) -> None:
+    """Write a picture in the format that its file's name ends in."""
+    data = _drawn(picture, _form(path))
+    write_exactly(path.expanduser(), partial(_put, data))
+
+
+def _form(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
 
 
 def drawn_into(

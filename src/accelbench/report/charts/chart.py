@@ -77,21 +77,30 @@ class ChartBody:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """One chart.
+class ChartLabel:
+    """What a chart is called.
 
     Attributes:
         name: of its file, and in an address.
         title: above it.
         answers: the question that it answers; the words of whoever cannot see it.
         needs: what has to be known before there is anything to show.
-        draw: its body; None where there is nothing to show.
     """
 
     name: str
     title: str
     answers: str
     needs: str
+
+
+@dataclass(frozen=True)
+class Chart(ChartLabel):
+    """One chart of results.
+
+    Attributes:
+        draw: its body; None where there is nothing to show.
+    """
+
     draw: Callable[[Subject], ChartBody | None]
 
 
@@ -99,7 +108,7 @@ class Chart:
 class Picture:
     """A chart of something: what is drawn, and the same in words and as a table of figures."""
 
-    chart: Chart
+    chart: ChartLabel
     spec: Spec
     about: Sequence[str]
     records: Sequence[Row]
@@ -108,21 +117,24 @@ class Picture:
 def picture(chart: Chart, subject: Subject) -> Picture | None:
     """The whole specification; None where the chart has nothing to show."""
     drawn = chart.draw(subject)
-    if drawn is None:
-        return None
-    about = [*_about(drawn, subject.machine), *drawn.notes]
+    return None if drawn is None else pictured(chart, drawn, subject.machine)
+
+
+def pictured(label: ChartLabel, drawn: ChartBody, machine: str = "") -> Picture:
+    """The whole specification of a body: with its title, what it rests on and the theme."""
+    about = [*_about(drawn, machine), *drawn.notes]
     lines = [line for sentence in about for line in wrapped(sentence)]
-    title = {"text": chart.title, "subtitle": lines}
+    title = {"text": label.title, "subtitle": lines}
     spec = {
         "$schema": SCHEMA,
-        "description": f"{chart.title}: {chart.answers}",
+        "description": f"{label.title}: {label.answers}",
         "title": title,
         "config": CONFIG,
         **drawn.body,
     }
     names = dict.fromkeys(name for record in drawn.records for name in _figures(record))
     records = [{name: record.get(name, "") for name in names} for record in drawn.records]
-    return Picture(chart, spec, about, records)
+    return Picture(label, spec, about, records)
 
 
 def _figures(record: Row) -> Row:

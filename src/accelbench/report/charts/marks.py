@@ -129,14 +129,16 @@ def hardware_legend(records: Sequence[Row]) -> list[Spec]:
 
 _TOLD = (
     *("model", "device", "devices", "hardware", "runtime", "precision", "mode", "batch", "kind"),
-    "quality",
+    *("quality", "basis"),
 )
 
 
-def tooltip(title: str, records: Sequence[Row], field: str = "value") -> list[Spec]:
+def tooltip(
+    title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
+) -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
-    figures = [(field, title), ("low", "95 % from"), ("high", "95 % to")]
+    figures = [(field, title), ("low", f"{level} from"), ("high", f"{level} to")]
     return [
         *({"field": name, "type": "nominal"} for name in _TOLD if name in fields),
         *(

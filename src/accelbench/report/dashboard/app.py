@@ -14,6 +14,7 @@ from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.pages import Pages
+from accelbench.report.dashboard.prediction_pages import PredictionPages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
@@ -40,7 +41,7 @@ def application(
 
 def _pages(site: Site) -> Starlette:
     pages, runs = Pages(site), Runs(site)
-    downloads = Downloads(site, pages)
+    downloads, predictions = Downloads(site, pages), PredictionPages(site)
 
     def failed(request: Request, error: Exception) -> Response:
         status, message, headers = _said(error)
@@ -60,6 +61,8 @@ def _pages(site: Site) -> Starlette:
             Route("/chart/{name}", pages.chart),
             Route("/history", pages.history),
             Route("/matrix", pages.matrix),
+            Route("/predictions", predictions.page),
+            Route("/predictions/{name}.{form}", predictions.picture),
             Route("/runs", runs.all),
             Route("/run/{run}", runs.one),
             Mount("/static", StaticFiles(directory=HERE / "static", packages=_SHARED)),

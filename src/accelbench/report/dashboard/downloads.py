@@ -44,19 +44,14 @@ class Downloads:
         """A chart: shown where it is an SVG, kept where `download` is asked for."""
         snapshot = self.site.snapshot()
         chart = chart_of(request.path_params["name"])
-        form = request.path_params["form"]
-        if form not in _KINDS:
-            raise NotThereError("A chart is an svg, a png or an html.")
+        form = form_of(request)
         query = self.site.asked(request, snapshot)
         body = self.site.pictures.file(snapshot, chart, query, form)
         if body is None:
             if form != "svg":
                 raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
             body = _nothing(chart)
-        headers = {"content-security-policy": _OF_PICTURE}
-        if form == "html" or "download" in request.query_params:
-            headers["content-disposition"] = f'attachment; filename="{chart.name}.{form}"'
-        return Response(body, 200, headers, _KINDS[form])
+        return picture_file(request, chart.name, form, body)
 
     def cell(self, request: Request) -> Response:
         """A cell with its launches, every sample of them, and the run."""
@@ -77,6 +72,26 @@ class Downloads:
         body = json.dumps(whole, indent=1, default=str)
         headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}
         return Response(body, 200, headers, "application/json")
+
+
+def form_of(request: Request) -> str:
+    """The format that an address asks a picture in.
+
+    Raises:
+        NotThereError: There is none such.
+    """
+    form = str(request.path_params["form"])
+    if form not in _KINDS:
+        raise NotThereError("A chart is an svg, a png or an html.")
+    return form
+
+
+def picture_file(request: Request, name: str, form: str, body: bytes) -> Response:
+    """A picture: shown where it can be, kept where `download` is asked for."""
+    headers = {"content-security-policy": _OF_PICTURE}
+    if form == "html" or "download" in request.query_params:
+        headers["content-disposition"] = f'attachment; filename="{name}.{form}"'
+    return Response(body, 200, headers, _KINDS[form])
 
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:

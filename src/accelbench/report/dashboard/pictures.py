@@ -55,14 +55,14 @@ class Pictures:
         """A chart of what was asked for; None where it has nothing to show."""
         where = page_query.query(order=False)
         key = ("picture", snapshot.at, chart.name, where)
-        return self._once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
+        return self.once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
 
     def file(
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str
     ) -> bytes | None:
         """The same as a file: svg, png or html."""
         key = (form, snapshot.at, chart.name, page_query.query(order=False))
-        return self._once(key, lambda: self._drawn(self.of(snapshot, chart, page_query), form))
+        return self.once(key, lambda: self.drawn(self.of(snapshot, chart, page_query), form))
 
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         """What a chart is of: the chosen cells alone, where some were chosen.
@@ -71,7 +71,7 @@ class Pictures:
         for that one alone.
         """
         key = ("common", snapshot.at, page_query.query(order=False))
-        chosen, rows, common = self._once(key, lambda: self._common(snapshot, page_query))
+        chosen, rows, common = self.once(key, lambda: self._common(snapshot, page_query))
         if chart is TREND:
             latency = details.BY_METRIC["latency"]
             several = chosen[: 4 * _MOST_SERIES]
@@ -105,7 +105,8 @@ class Pictures:
         here = "" if several else next(iter(machines.values()), "")
         return chosen, rows, Subject(chart_points, machine=here, rows=rows, prices=self._prices)
 
-    def _drawn(self, made: Picture | None, form: str) -> bytes | None:
+    def drawn(self, made: Picture | None, form: str) -> bytes | None:
+        """A picture as a file: svg, png or html."""
         from accelbench.report.charts import draw
 
         if made is None:
@@ -115,7 +116,8 @@ class Pictures:
                 return draw.png(made.spec)
             return (draw.svg(made.spec) if form == "svg" else draw.page(made)).encode()
 
-    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made by this key, or what is made now."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -30,8 +30,12 @@ PAGES = (
     ("Charts", "/charts"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
+    ("Predictions", "/predictions"),
     ("Runs", "/runs"),
 )
+
+#: Addresses that are of the whole store, whatever is filtered.
+OF_THE_STORE = ("/predictions", "/runs")
 
 
 class BeingReadError(Exception):
@@ -58,6 +62,7 @@ class Site:
         self._templates.filters.update(words.FILTERS)
         self._templates.globals.update(
             pages=PAGES,
+            of_the_store=OF_THE_STORE,
             version=__version__,
             orders=ORDERS,
             colour=colour_of,

@@ -20,14 +20,17 @@ from accelbench.core.rows import Json, Row, number, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
+from accelbench.report.charts.chart import Subject, newer_set_aside, picture
 from accelbench.report.charts.words import PointNames, told
 from accelbench.report.full_report.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.full_report.costs import costs
+from accelbench.report.full_report.drawn_tables import digits as digits
+from accelbench.report.full_report.drawn_tables import drawn_table
+from accelbench.report.full_report.drawn_tables import told as told_value
+from accelbench.report.full_report.predictions import predictions
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
+from accelbench.report.prediction_evidence import PredictionEvidence
 
-#: More lines of what a chart shows are in the database, and in `db export`.
-_MOST_DRAWN = 200
 _MOST_WARNINGS = 40
 
 
@@ -39,6 +42,7 @@ class ReportData:
     runs: Sequence[Row]  # of benchmark_runs
     source: str  # the database, or the files
     made_at: str
+    predictions: PredictionEvidence | None = None  # of a database
 
 
 def report(known: ReportData, title: str = "accelbench report") -> Report:
@@ -56,6 +60,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
         _results(known),
         *costs(known.subject),
         *_charts(known.subject),
+        *predictions(known.predictions),
         *_matrix(known.subject.matrix),
         _verification(known),
         *_refusals(known),
@@ -147,47 +152,13 @@ def figure(span: FigureInterval | None) -> str:
     return "n/a" if span is None else digits(span.value)
 
 
-def digits(value: float) -> str:
-    """Four digits, as many as such figures carry, or all of a large number: 0.1234, 23,960."""
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
 # -- pictures
 
 
 def _charts(subject: Subject) -> Iterable[Section]:
     drawn = [image for chart in CHARTS.values() if (image := picture(chart, subject)) is not None]
     for drawing in drawn:
-        yield Section(drawing.chart.title, [Figure(drawing, _drawn(drawing))])
-
-
-def _drawn(drawing: Picture) -> Table:
-    """What a picture shows, for whoever cannot see it."""
-    records = [
-        {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
-        for record in drawing.records[:_MOST_DRAWN]
-    ]
-    headers = list(
-        dict.fromkeys(
-            name for record in records for name, value in record.items() if value not in (None, "")
-        )
-    )
-    rows = [[_said(record.get(name)) for name in headers] for record in records]
-    numbers = frozenset(
-        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
-    )
-    more = len(drawing.records) - len(records)
-    caption = (
-        f"Figures of {drawing.chart.title}"
-        f"{f' (the first {len(records)} of {len(drawing.records)})' if more else ''}"
-    )
-    return Table(headers or ["nothing"], rows, numbers, caption, folded=True)
-
-
-def _said(value: object) -> str:
-    if value is None:
-        return ""
-    return digits(value) if isinstance(value, float) else str(value)
+        yield Section(drawing.chart.title, [Figure(drawing, drawn_table(drawing))])
 
 
 # -- matrix
@@ -232,8 +203,8 @@ def _verification(known: ReportData) -> Section:
         [
             name,
             str(row.get("verification") or "not_done"),
-            _said(row.get("verification_error")),
-            _said(row.get("verification_tolerance")),
+            told_value(row.get("verification_error")),
+            told_value(row.get("verification_tolerance")),
             str(row.get("self_check") or "not_done"),
             "; ".join(texts(row, "workarounds")),
         ]

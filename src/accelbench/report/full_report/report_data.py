@@ -26,11 +26,14 @@ def known_in(
 ) -> ReportData:
     """What a database has of one machine."""
     from accelbench.report.full_report.parts import ReportData
+    from accelbench.report.prediction_evidence import among_rows, evidence_in
 
     with database.asking():
         subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
-        return ReportData(subject, _runs(database, ids), _named(database), utc_now())
+        evidence = evidence_in(database, among_rows(subject.rows))
+        runs = _runs(database, ids)
+    return ReportData(subject, runs, _named(database), utc_now(), evidence)
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
