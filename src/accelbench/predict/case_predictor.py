@@ -53,6 +53,8 @@ _USUAL_WIDTH = 1.645
 _FEWEST_ERRORS = 20
 #: Vendor peaks alone are off by a factor of three either way: half of nine in ten.
 _PEAKS_WIDTH = 1.1
+#: Each model is left out by itself up to so many cases; of more, models are left out in folds.
+_CASES_ONE_BY_ONE = 400
 _FOLDS = 6
 _UNLIKE_ROUNDS = 2
 
@@ -275,9 +277,11 @@ class CasePredictor:
         """
         assert self.process is not None
         models = _numbers([case.model for case in self.known.cases])
-        fold = np.random.default_rng(seed).permutation(int(models.max()) + 1)[models] % _FOLDS
+        count = int(models.max()) + 1
+        folds = count if len(models) <= _CASES_ONE_BY_ONE else min(_FOLDS, count)
+        fold = np.random.default_rng(seed).permutation(count)[models] % folds
         error, standard = np.full(len(models), np.nan), np.full(len(models), np.nan)
-        for number in range(_FOLDS):
+        for number in range(folds):
             inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
             if not len(inside) or not len(outside):
                 continue
