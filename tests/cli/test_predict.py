@@ -126,7 +126,7 @@ def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None
         (("bert-tiny", "--hardware", "cuda:abacus"), "no peaks of it are documented"),
         (("bert-tiny", "--batch-sizes", "8..2"), "ends before it begins"),
         (("bert-tiny", "--batch-sizes", "many"), "whole numbers"),
-        (("bert-tiny", "--mode", "sleeping"), "inference or training"),
+        (("bert-tiny", "--mode", "sleeping"), "no mode 'sleeping'. Modes: inference, training."),
         (("bert-tiny", "--precision", "fp33"), "no precision"),
         (("--evaluate", "--train", "a.parquet"), "needs --train and --test"),
     ],

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.core.axes import AXES
-from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import PredictedCase
+from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.query.run_words import (
+    batch_words,
+    mode_words,
+    precision_words,
+    run_command,
+    size_words,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def plan(features: CaseFeatures, predictor: CasePredictor, number: int) -> Measu
         column = covariance[:, best]
         covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
         case = features.cases[best]
-        planned.append(PlannedMeasurement(case, run_command(case), _percent(covariance)))
+        planned.append(PlannedMeasurement(case, command_of(case), _percent(covariance)))
     return MeasurementPlan(before, planned)
 
 
@@ -65,15 +70,16 @@ def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> f
     return float(np.expm1(np.sqrt(max(np.diag(covariance).mean(), 0.0))) * 100)
 
 
-def run_command(case: PredictedCase) -> str:
+def command_of(case: PredictedCase) -> str:
     """The command that measures a case."""
-    place, shapes = case.configuration, case.shapes
-    parts = ["accelbench run", case.model, "--hardware", place.hardware, "--framework"]
-    parts += [place.runtime, "--precision", place.precision, "--batch-sizes", str(shapes.batch)]
-    for axis in AXES:
-        size = getattr(shapes, axis.field)
-        if size is not None:
-            parts += [axis.option, str(size)]
-    parts += ["--mode", place.mode] if place.mode != Mode.INFERENCE else []
-    parts += ["--compile"] if place.compiled else []
-    return " ".join(parts)
+    place = case.configuration
+    return run_command(
+        case.model,
+        place.hardware,
+        ("--framework", place.runtime),
+        precision_words(place.precision),
+        batch_words(case.shapes.batch),
+        size_words(sizes_of(case.shapes)),
+        mode_words(place.mode),
+        ("--compile",) if place.compiled else (),
+    )

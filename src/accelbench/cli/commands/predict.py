@@ -124,9 +124,7 @@ def predict(
     if not (named or matrix or evaluate or retrain or suggest_anchors):
         raise UsageError("No model is named.", "Name one, or take --matrix for all of them.")
     batches = batches_of(batch_sizes, MATRIX_BATCHES if matrix else (1,))
-    question = question_of(
-        named, batches, sizes_of(sizes), hardware, framework, precision, mode.lower()
-    )
+    question = question_of(named, batches, sizes_of(sizes), hardware, framework, precision, mode)
     predicting = Service(db, train=retrain, hear=lambda line: print_line(line, sys.stderr))
     if evaluate:
         _evaluate_own(predicting, as_json=as_json)

@@ -13,7 +13,7 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.vocabulary import Mode
+from accelbench.core.modes import parse_mode
 from accelbench.core.word_lists import numbers, words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 
@@ -126,8 +126,6 @@ def question_of(
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
 
-    if mode not in {Mode.INFERENCE, Mode.TRAINING}:
-        raise UsageError(f"--mode takes inference or training, not {mode}.")
     specs = tuple(find(name) for name in models) if models else every_model()
     return PredictionQuestion(
         models=specs,
@@ -136,7 +134,7 @@ def question_of(
         hardware=hardware_words(hardware),
         runtimes=tuple(word.lower() for word in words(runtimes)),
         precisions=tuple(parse_precision(word) for word in words(precisions)),
-        mode=mode,
+        mode=parse_mode(mode),
     )
 
 
