@@ -64,6 +64,7 @@ def predictors_of(
     traces: Traces,
     *,
     train: bool = False,
+    stale: bool = False,
     hear: Callable[[str], None] = lambda _: None,
 ) -> Predictors:
     """The predictors of a database: those that are kept, where its measurements are the same.
@@ -72,6 +73,7 @@ def predictors_of(
         database: what to learn from; nothing, where there is none.
         traces: where operators come from.
         train: fit anew in any case.
+        stale: those that are kept will do, whatever was measured since.
         hear: told before something is fitted.
     """
     if database is None:
@@ -81,7 +83,7 @@ def predictors_of(
     folder = database.path.parent / FOLDER
     kept = {target: _read(_path(folder, database, target)) for target in TARGETS}
     same = {target: entry.predictor for target, entry in kept.items()
-            if entry and entry.learned_from == learned_from}  # fmt: skip
+            if entry and (stale or entry.learned_from == learned_from)}  # fmt: skip
     if len(same) == len(TARGETS) and not train:
         return Predictors(same, stored, learned_from, fitted=False, notes=())
     if stored.cases:
