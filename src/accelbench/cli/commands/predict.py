@@ -164,10 +164,20 @@ def _suggest(
     plan = predicting.plan(question, number)
     if as_json:
         commands = [
-            {"command": entry.command, "deviation_after": entry.deviation}
+            {"command": entry.command, "deviation_after": entry.deviation,
+             "seconds": entry.seconds.middle}
             for entry in plan.measurements
-        ]
-        print_json({"deviation_before": plan.before, "measurements": commands})
+        ]  # fmt: skip
+        print_json(
+            {
+                "deviation_before": plan.before,
+                "measurements": commands,
+                "seconds": plan.seconds.middle,
+                "seconds_low": plan.seconds.low,
+                "seconds_high": plan.seconds.high,
+                "left_out": {"slow": [*plan.slow], "too_large": [*plan.too_large]},
+            }
+        )
     else:
         show_plan(plan)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.words import duration
 from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 
@@ -58,6 +59,13 @@ def show_plan(plan: MeasurementPlan) -> None:
     print_line(f"Before: figures may be off by about {plan.before:.0f} %. Measure first:")
     for number, entry in enumerate(plan.measurements, start=1):
         print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.0f} %")
+    taken = plan.seconds
+    print_line(
+        f"Together about {duration(taken.middle)} ({duration(taken.low)} to"
+        f" {duration(taken.high)}), as predicted."
+    )
+    if plan.left_out:
+        print_line(plan.left_out)
 
 
 def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
