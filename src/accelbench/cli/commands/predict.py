@@ -209,7 +209,7 @@ def _evaluate_tables(
 ) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
-    from accelbench.cli.display.predictions import show_notes, show_scores
+    from accelbench.cli.display.predictions import show_notes, show_regret, show_scores
     from accelbench.predict.evaluation import EvaluationRequest
     from accelbench.predict.evaluation import evaluate as scored
 
@@ -221,6 +221,7 @@ def _evaluate_tables(
     show_scores(
         scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
     )
+    show_regret(scores.get("regret") or {})
     for kind, method in scores["methods"].items():
         print_line(f"{kind}: {method}")
     show_notes(scores["notes"])
