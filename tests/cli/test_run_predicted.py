@@ -10,6 +10,7 @@ import pytest
 from shells import QUICK, SCRIPTED, Command, Shell
 from stored_rows import store
 
+from accelbench.cli.services import forecasting
 from accelbench.cli.services.predicting import device_here
 from accelbench.core.errors import StoreError
 from accelbench.store.database import Database
@@ -85,6 +86,18 @@ def test_a_database_that_cannot_be_read_costs_the_minutes_alone(
     assert code == 0
     assert "its minutes are not predicted: The database is broken" in " ".join(out.split())
     assert "estimated from operation counts" in " ".join(out.split())
+
+
+def test_before_a_run_no_predictor_is_fitted_to_many_cases(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(Path())
+    monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
+    words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
+    assert run.json(*words, "--dry-run")["predicted_cases"] == 1  # a dry run has the time
+    for file in Path("prediction_models").glob("*.json"):
+        file.unlink()
+    assert "nothing was learned from 6 measured cases yet" in " ".join(run(*words)[1].split())
 
 
 def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:

@@ -96,6 +96,12 @@ def predictors_of(
     return _fitted(stored, learned_from, traces, begin, (folder, database))
 
 
+def is_kept(database: Database) -> bool:
+    """Whether predictors of a database lie beside it, of whatever measurements."""
+    folder = database.path.parent / FOLDER
+    return all(_path(folder, database, target).is_file() for target in TARGETS)
+
+
 def _fitted(
     stored: StoredCases,
     learned_from: str,

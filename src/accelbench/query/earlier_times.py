@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accelbench.core.figures import STEP_SQL
-from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.rows import Row, number, text
+from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.core.worth import ANSWERED_SQL
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MOST_SHARE = 0.9
 _SQL = f"""
 WITH timed AS (
     SELECT *, lag(finished_at) OVER (PARTITION BY run_id ORDER BY started_at) AS before
-    FROM benchmark_results
+    FROM benchmark_results WHERE provenance = '{Provenance.MEASURED}'
 )
 SELECT model, runtime, hardware, precision,
     coalesce(TRY_CAST((conditions->>'cases_before_in_worker') AS INTEGER), 0) = 0 AS opens,
@@ -41,8 +41,8 @@ SELECT model, runtime, hardware, precision,
     first_inference_ms, warmup_ms, sampling_ms, {STEP_SQL} AS step_ms,
     coalesce(build_ms, 0) + coalesce(load_ms, 0) AS opening_ms, compile_ms
 FROM timed
-WHERE {ANSWERED_SQL} AND {COMPARABLE_SQL} AND finished_at IS NOT NULL AND started_at IS NOT NULL
-    AND sampling_ms IS NOT NULL AND coalesce(scenario, 'single_stream') = 'single_stream'
+WHERE {ANSWERED_SQL} AND finished_at IS NOT NULL AND started_at IS NOT NULL
+    AND sampling_ms IS NOT NULL AND coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
 """  # noqa: S608 — our columns
 
 
