@@ -68,12 +68,18 @@ def test_regret_is_what_a_choice_takes_over_the_best() -> None:
 
 
 def test_within_its_uncertainty_a_prediction_leaves_the_usual_choice() -> None:
-    half = np.full(2, 0.5)
+    half, rule = np.full(2, 0.5), np.array([0.0, 0.01])
     usual, faster = 0, 1
     barely = np.array([0.0, -0.9 * MARGIN * 0.5])
     clearly = np.array([0.0, -1.1 * MARGIN * 0.5])
-    assert chosen_among(barely, half, usual) == usual
-    assert chosen_among(clearly, half, usual) == faster
+    assert chosen_among(barely, half, rule, known=True) == usual
+    assert chosen_among(clearly, half, rule, known=True) == faster
+
+
+def test_of_configurations_that_were_never_measured_the_rule_is_a_part_of_the_choice() -> None:
+    half, rule = np.full(2, 0.5), np.array([0.0, 0.1])
+    assert chosen_among(np.array([0.0, -0.03]), half, rule, known=False) == 0
+    assert chosen_among(np.array([0.0, -0.06]), half, rule, known=False) == 1
 
 
 def test_other_batches_devices_and_modes_are_other_choices() -> None:
