@@ -105,8 +105,8 @@ def answer(
     """
     traced, failures = traces.of_cases(cases)
     times = time_terms(traced)
-    asked = [entry.case for entry in traced]
-    series = BatchSeries.of(asked)
+    known_cases = [entry.case for entry in traced]
+    series = BatchSeries.of(known_cases)
     latency, memory = (
         series.rising(predictors[target].predict(CaseFeatures.of(traced, target, times)))
         for target in (LATENCY, MEMORY)
@@ -117,7 +117,7 @@ def answer(
         for place, entry in enumerate(traced)
     ]
     notes = [str(error) for error in failures.values()]
-    notes += _notes_of(asked, traces)
+    notes += _notes_of(known_cases, traces)
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
     )

@@ -118,11 +118,11 @@ def plan(
     """
     covariance, noise = predictor.covariance(features)
     before = _percent(covariance)
-    asked = [
+    commands = [
         (step, weights, _is_parted(case))
         for step, weights, case in zip(costs.step, costs.weights, features.cases, strict=True)
     ]
-    taken = [commands_seconds([entry]) for entry in asked]
+    taken = [commands_seconds([entry]) for entry in commands]
     middle = np.array([seconds.middle for seconds in taken])
     open_to = ~(costs.slow | costs.too_large)
     planned: list[PlannedMeasurement] = []
@@ -141,7 +141,7 @@ def plan(
     return MeasurementPlan(
         before,
         planned,
-        commands_seconds([asked[place] for place in chosen]),
+        commands_seconds([commands[place] for place in chosen]),
         _models(features, costs.slow & ~costs.too_large),
         _models(features, costs.too_large),
     )

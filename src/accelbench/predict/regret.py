@@ -21,9 +21,10 @@ Regret = dict[str, float | int | None]
 Item = tuple[object, ...]
 #: Of configurations that were all measured, a prediction has to be faster than what is usually
 #: fastest by this share of half its interval: what it is off by, configurations of a model share
-#: for the most part. Without it the regret was larger on three of six choices on new families.
+#: for the most part. Without it the regret on new families was above the rule's in three of six.
 MARGIN = 0.3
-#: Of configurations that were not, the rule is that of others: a part of what is predicted.
+#: Of configurations that were not, the rule is that of others. With this share of it the regret was
+#: never above the rule's on six choices on new cards; without it once, by 0.01 points.
 RULE_SHARE = 0.3
 _ROUNDS = 60
 _SETTLED = 1e-9

@@ -113,10 +113,10 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
     times = earlier_times(database)
     cases: dict[tuple[str, str], CaseForecast] = {}
     for _, plan, settings in spec.arms:
-        asked = {p.key: (p, _predicted_case(p, settings, spec, measured)) for p in plan.cases
+        predictable = {p.key: (p, _predicted_case(p, settings, spec, measured)) for p in plan.cases
                  if p.refusal is None and p.device is not None and _is_catalogued(p)}  # fmt: skip
-        steps = _steps(predictors.of, traces, [case for _, case in asked.values()])
-        for key, (planned, case) in asked.items():
+        steps = _steps(predictors.of, traces, [case for _, case in predictable.values()])
+        for key, (planned, case) in predictable.items():
             if case in steps:
                 cases.setdefault(key, _with_times(steps[case], planned, settings, times))
     return PlanForecast(cases, _ends(times), len(predictors.of["latency"].known))
