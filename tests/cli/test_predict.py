@@ -13,6 +13,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands.run import app as run_app
+from accelbench.cli.services.predicting import device_here
 from accelbench.core.nouns import digits
 from accelbench.predict import traces
 from accelbench.store.database import Database
@@ -104,8 +105,28 @@ def test_what_to_measure_first_are_commands_that_run_takes(predict: Command) -> 
         program, name, *arguments = shlex.split(line)
         assert (program, name) == ("accelbench", "run")
         assert known.make_context("run", arguments).params["models"]
+    assert 0 < found["seconds_low"] < found["seconds"] < found["seconds_high"]
+    assert found["seconds_low"] < sum(entry["seconds"] for entry in found["measurements"])
+    _, out, _ = predict("--suggest-anchors", "2", "--batch-sizes", "1", "4")
+    assert "as predicted." in out
     after = [entry["deviation_after"] for entry in found["measurements"]]
     assert found["deviation_before"] > after[0] >= after[1]
+
+
+def test_what_no_machine_would_finish_is_left_out_of_what_to_measure(predict: Command) -> None:
+    rows = [
+        {"model": "bert-tiny", "batch_size": batch, "latency_p50_ms": 9e3 * batch,
+         "device_name": device_here("cpu"), "series_key": f"{batch}"}
+        for batch in (1, 4, 16)
+    ]  # fmt: skip
+    store(Path("accelbench.duckdb"), *rows)
+    words = ("qwen2-7b", "bert-tiny", "--hardware", "cpu", "--suggest-anchors", "2")
+    found = predict.json(*words)
+    assert [entry["command"].split()[2] for entry in found["measurements"]] == ["bert-tiny"]
+    assert "qwen2-7b" in found["left_out"]["slow"] + found["left_out"]["too_large"]
+    _, out, _ = predict(*words)
+    assert "Left out, as predicted to take" in out
+    assert "qwen2-7b" in out
 
 
 def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None:
@@ -173,7 +194,7 @@ def test_what_only_tables_have_is_refused_without_them(
         (("bert-tiny", "--hardware", "cuda:abacus"), "no peaks of it are documented"),
         (("bert-tiny", "--batch-sizes", "8..2"), "ends before it begins"),
         (("bert-tiny", "--batch-sizes", "many"), "whole numbers"),
-        (("bert-tiny", "--mode", "sleeping"), "inference or training"),
+        (("bert-tiny", "--mode", "sleeping"), "no mode 'sleeping'. Modes: inference, training."),
         (("bert-tiny", "--precision", "fp33"), "no precision"),
         (("--evaluate", "--train", "a.parquet"), "needs --train and --test"),
     ],

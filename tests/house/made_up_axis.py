@@ -42,6 +42,7 @@ from accelbench.core.vocabulary import Provenance, Status  # noqa: E402
 from accelbench.exchange.imports.result_row import Source, _identities  # noqa: E402
 from accelbench.exchange.result_schema import property_of  # noqa: E402
 from accelbench.exchange.titles import title  # noqa: E402
+from accelbench.query.run_words import OPTIONS  # noqa: E402
 from accelbench.report.charts.words import cells  # noqa: E402
 from accelbench.report.dashboard.words import size  # noqa: E402
 from accelbench.run.conduct.results import LaunchFacts, compose  # noqa: E402
@@ -49,7 +50,6 @@ from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402
 from accelbench.run.plan.request import Plan, Planned, Request  # noqa: E402
 from accelbench.runtimes.scripted import ScriptedRuntime  # noqa: E402
-from accelbench.select.constraints.measure_command import OPTIONS  # noqa: E402
 from accelbench.select.query.query import SIZES  # noqa: E402
 from accelbench.store.lake import store_at  # noqa: E402
 

@@ -10,12 +10,13 @@ from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
-from accelbench.predict.measurement_plan import plan
+from accelbench.predict.measurement_plan import MeasurementCosts, plan
 from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
 from accelbench.predict.signatures import OperatorSignature, PassTrace
 from accelbench.predict.terms import TracedCase, memory_terms
+from accelbench.run.plan.run_forecast import SecondsRange
 
 
 @pytest.fixture(scope="module")
@@ -114,13 +115,66 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
 def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredictor) -> None:
     gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
-    made = plan(features, fitted, 3)
+    made = plan(features, fitted, 3, costs(8))
     planned = made.measurements
     deviations = [made.before, *(entry.deviation for entry in planned)]
     assert deviations == sorted(deviations, reverse=True)
     assert len({entry.case for entry in planned}) == 3
     assert "--hardware cuda --framework pytorch --precision fp32" in planned[0].command
-    assert len(plan(features.only(np.arange(2)), fitted, 5).measurements) == 2
+    assert len(plan(features.only(np.arange(2)), fitted, 5, costs(2)).measurements) == 2
+
+
+def costs(
+    number: int, step: float = 0.1, memory: float = 1e9, room: float | None = 2e9
+) -> MeasurementCosts:
+    """Of cases that take as long as each other."""
+    steps = [SecondsRange(step / 2, step, step * 2)] * number
+    return MeasurementCosts(steps, [memory] * number, [room] * number, [10**6] * number)
+
+
+def test_what_takes_minutes_or_does_not_fit_is_not_measured(fitted: CasePredictor) -> None:
+    gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
+    features = CaseFeatures.of([made_case(n, gpu) for n in range(6)], "latency")
+    quick, slow, large = costs(1), costs(1, step=90.0), costs(1, memory=3e9)
+    some = [quick, slow, large, quick, slow, quick]
+    mixed = MeasurementCosts(
+        [one.step[0] for one in some],
+        [one.memory_bytes[0] for one in some],
+        [one.room_bytes[0] for one in some],
+        [one.weights[0] for one in some],
+    )
+    made = plan(features, fitted, 6, mixed)
+    assert {entry.case.model for entry in made.measurements} == {"model-0", "model-3", "model-5"}
+    assert made.left_out == (
+        "Left out, as predicted to take a minute a step and more: model-1, model-4;"
+        " more memory than there is: model-2."
+    )
+    assert made.before == plan(features, fitted, 1, costs(6)).before  # they are asked about still
+
+
+def test_where_memory_is_not_known_nothing_is_left_out(fitted: CasePredictor) -> None:
+    features = CaseFeatures.of([made_case(40)], "latency")
+    made = plan(features, fitted, 1, costs(1, memory=9e12, room=None))
+    assert len(made.measurements) == 1
+    assert made.left_out == ""
+
+
+def test_what_is_quickly_measured_goes_first_where_it_teaches_as_much(
+    fitted: CasePredictor,
+) -> None:
+    gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
+    features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
+    alike = plan(features, fitted, 1, costs(8)).measurements[0]
+    steps = [
+        SecondsRange(20.0, 30.0, 50.0) if case == alike.case else SecondsRange(0.01, 0.02, 0.04)
+        for case in features.cases
+    ]
+    dear = MeasurementCosts(steps, [1e9] * 8, [2e9] * 8, [10**6] * 8)
+    made = plan(features, fitted, 2, dear)
+    assert alike.case not in {entry.case for entry in made.measurements}
+    together = sum(entry.seconds.middle for entry in made.measurements)
+    assert made.seconds.middle == pytest.approx(together, rel=0.1)
+    assert made.seconds.low < together < made.seconds.high
 
 
 def test_a_model_that_is_unlike_the_others_in_an_engine_says_nothing_of_them() -> None:

@@ -57,6 +57,16 @@ def test_with_the_network(tables: dict[str, Path], monkeypatch: pytest.MonkeyPat
     assert list(found["per_basis"]) == ["new model, new hardware"]
 
 
+def test_choosing_by_predictions_is_scored_too(tables: dict[str, Path], fast: None) -> None:
+    found = scores(tables, "new_family")["regret"]
+    assert found["choices"] == 0  # one configuration a card
+    cards = found["any_device"]
+    assert cards["choices"] == 8
+    assert cards["mean"] == cards["constant_mean"] == 0.0  # one card is always faster
+    request = EvaluationRequest((tables["train"],), tables["new_family"], target="memory")
+    assert "regret" not in evaluate(request)
+
+
 def test_anchors_are_not_scored(tables: dict[str, Path], fast: None) -> None:
     without, with_three = scores(tables, "new_card"), scores(tables, "new_card", anchors=3)
     assert with_three["n"] == without["n"] - 3

@@ -18,6 +18,7 @@ from accelbench.predict.case_predictor import (
 )
 from accelbench.predict.cases import MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
+from accelbench.predict.monotone import BatchSeries
 from accelbench.predict.terms import peaks_are_known, time_terms
 from accelbench.predict.traces import Traces
 
@@ -107,8 +108,10 @@ def answer(
     """
     traced, failures = traces.of_cases(cases)
     times = time_terms(traced)
+    known_cases = [entry.case for entry in traced]
+    series = BatchSeries.of(known_cases)
     latency, memory = (
-        predictors[target].predict(CaseFeatures.of(traced, target, times))
+        series.rising(predictors[target].predict(CaseFeatures.of(traced, target, times)))
         for target in (LATENCY, MEMORY)
     )
     known = {entry.case: entry for entry in measured}
@@ -117,7 +120,7 @@ def answer(
         for place, entry in enumerate(traced)
     ]
     notes = [str(error) for error in failures.values()]
-    notes += _notes_of([entry.case for entry in traced], traces)
+    notes += _notes_of(known_cases, traces)
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
     )
@@ -176,7 +179,8 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
     groups: dict[tuple[str, ...], list[PredictedFigures]] = {}
     for entry in figures:
         key = (entry["model"], entry["hardware"], entry["device"], entry["runtime"],
-               entry["precision"], str(entry["sizes"]))  # fmt: skip
+               entry["precision"], entry["mode"], str(entry["compiled"]), str(entry["threads"]),
+               str(entry["sizes"]))  # fmt: skip
         groups.setdefault(key, []).append(entry)
     knees: list[Knee] = []
     for entries in groups.values():

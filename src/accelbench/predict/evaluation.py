@@ -22,6 +22,7 @@ from accelbench.predict.graphs import Ints, read_graphs
 from accelbench.predict.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
 from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
 from accelbench.predict.network_training import torch_is_here
+from accelbench.predict.regret import regrets
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
 from accelbench.predict.tabular import predict_by_table, tabular_method
 
@@ -116,6 +117,7 @@ class _Evaluation:
             "per_mode": score_by(
                 self.predictions, measured, [m.configuration.mode for m in self.test]
             ),
+            **self._regret(),
             "methods": self.methods,
             "notes": self.notes,
             "seconds": round(time.monotonic() - started, 2),
@@ -131,6 +133,12 @@ class _Evaluation:
             [m.model for m in self.test],
             [m.configuration.hardware for m in self.test],
         )
+
+    def _regret(self) -> dict[str, Any]:
+        """What choosing by the predictions costs; of memory nothing is chosen by."""
+        if self.request.target != LATENCY:
+            return {}
+        return {"regret": regrets(self.train, self.test, self.predictions)}
 
     def _predict_kind(self, kind: str, rows: Ints) -> None:
         left = rows

@@ -1,4 +1,7 @@
-"""Measurement plan: which cases to measure first, by what they would teach of all others. Pure."""
+"""Measurement plan: which cases to measure first, by what they would teach of all others.
+
+What they teach is held against how long measuring them takes, as far as that is predicted. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.core.axes import AXES
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import PredictedCase
+from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.query.run_words import (
+    batch_words,
+    mode_words,
+    precision_words,
+    run_command,
+    size_words,
+)
+from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
+
+Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -22,58 +36,144 @@ class PlannedMeasurement:
         command: what measures it.
         deviation: how far the figures asked about may be off once it is measured, in percent, as
             the root of their mean variance.
+        seconds: how long measuring it takes, as predicted.
     """
 
     case: PredictedCase
     command: str
     deviation: float
+    seconds: SecondsRange
 
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """Cases to measure first, and how far predictions may be off before them, in percent."""
+    """Cases to measure first, and how far predictions may be off before them, in percent.
+
+    Attributes:
+        before: how far.
+        measurements: in the order in which they are worth their time most.
+        seconds: of all of them.
+        slow: models with cases that take minutes a step, and are left out.
+        too_large: models with cases that need more memory than there is, and are left out.
+    """
 
     before: float
     measurements: Sequence[PlannedMeasurement]
+    seconds: SecondsRange
+    slow: Sequence[str] = ()
+    too_large: Sequence[str] = ()
+
+    @property
+    def left_out(self) -> str:
+        """What is left out, as a sentence; empty where nothing is."""
+        parts = []
+        if self.slow:
+            parts.append(f"a minute a step and more: {_named(self.slow)}")
+        if self.too_large:
+            parts.append(f"more memory than there is: {_named(self.too_large)}")
+        return f"Left out, as predicted to take {'; '.join(parts)}." if parts else ""
 
 
-def plan(features: CaseFeatures, predictor: CasePredictor, number: int) -> MeasurementPlan:
-    """The measurements that lower the deviation of all cases most, the best first.
+@dataclass(frozen=True)
+class MeasurementCosts:
+    """What measuring each of some cases takes, a place each.
 
-    Greedy: the next one is what takes most variance from all of the cases together.
+    Attributes:
+        step: seconds of a step.
+        memory_bytes: that it works in.
+        room_bytes: memory that its device has; None where that is not known.
+        weights: of its model.
+    """
+
+    step: Sequence[SecondsRange]
+    memory_bytes: Sequence[float]
+    room_bytes: Sequence[float | None]
+    weights: Sequence[int]
+
+    @property
+    def slow(self) -> Mask:
+        """Which take minutes a step."""
+        return np.array([step.middle >= LONG_STEP for step in self.step], dtype=bool)
+
+    @property
+    def too_large(self) -> Mask:
+        """Which need more memory than there is."""
+        sizes = zip(self.memory_bytes, self.room_bytes, strict=True)
+        return np.array([room is not None and need > room for need, room in sizes], dtype=bool)
+
+
+def plan(
+    features: CaseFeatures, predictor: CasePredictor, number: int, costs: MeasurementCosts
+) -> MeasurementPlan:
+    """The measurements that lower the deviation of all cases most for their time, the best first.
+
+    Greedy: the next one is what takes most variance from all of the cases together for each second
+    that measuring it takes.
 
     Args:
         features: the cases that are asked about; one of them is measured each time.
         predictor: what is known already.
         number: how many.
+        costs: of each case; what takes minutes a step or does not fit is not measured.
     """
     covariance, noise = predictor.covariance(features)
     before = _percent(covariance)
+    commands = [
+        (step, weights, _is_parted(case))
+        for step, weights, case in zip(costs.step, costs.weights, features.cases, strict=True)
+    ]
+    taken = [commands_seconds([entry]) for entry in commands]
+    middle = np.array([seconds.middle for seconds in taken])
+    open_to = ~(costs.slow | costs.too_large)
     planned: list[PlannedMeasurement] = []
-    for _ in range(min(number, len(features))):
-        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise)
-        gain[[features.cases.index(entry.case) for entry in planned]] = -1.0
-        best = int(np.argmax(gain))
+    chosen: list[int] = []
+    for _ in range(min(number, int(open_to.sum()))):
+        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise) / middle
+        best = int(np.argmax(np.where(open_to, gain, -1.0)))
+        open_to[best] = False
         column = covariance[:, best]
         covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
         case = features.cases[best]
-        planned.append(PlannedMeasurement(case, run_command(case), _percent(covariance)))
-    return MeasurementPlan(before, planned)
+        chosen.append(best)
+        planned.append(
+            PlannedMeasurement(case, command_of(case), _percent(covariance), taken[best])
+        )
+    return MeasurementPlan(
+        before,
+        planned,
+        commands_seconds([commands[place] for place in chosen]),
+        _models(features, costs.slow & ~costs.too_large),
+        _models(features, costs.too_large),
+    )
+
+
+def _is_parted(case: PredictedCase) -> bool:
+    return case.configuration.mode == Mode.TRAINING or bool(case.shapes.new_tokens)
+
+
+def _models(features: CaseFeatures, which: Mask) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(features.cases[int(n)].model for n in np.flatnonzero(which)))
+
+
+def _named(models: Sequence[str]) -> str:
+    more = len(models) - _MOST_NAMED
+    return ", ".join(models[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
     return float(np.expm1(np.sqrt(max(np.diag(covariance).mean(), 0.0))) * 100)
 
 
-def run_command(case: PredictedCase) -> str:
+def command_of(case: PredictedCase) -> str:
     """The command that measures a case."""
-    place, shapes = case.configuration, case.shapes
-    parts = ["accelbench run", case.model, "--hardware", place.hardware, "--framework"]
-    parts += [place.runtime, "--precision", place.precision, "--batch-sizes", str(shapes.batch)]
-    for axis in AXES:
-        size = getattr(shapes, axis.field)
-        if size is not None:
-            parts += [axis.option, str(size)]
-    parts += ["--mode", place.mode] if place.mode != Mode.INFERENCE else []
-    parts += ["--compile"] if place.compiled else []
-    return " ".join(parts)
+    place = case.configuration
+    return run_command(
+        case.model,
+        place.hardware,
+        ("--framework", place.runtime),
+        precision_words(place.precision),
+        batch_words(case.shapes.batch),
+        size_words(sizes_of(case.shapes)),
+        mode_words(place.mode),
+        ("--compile",) if place.compiled else (),
+    )

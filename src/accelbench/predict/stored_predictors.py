@@ -65,6 +65,7 @@ def predictors_of(
     *,
     train: bool = False,
     keep: bool = True,
+    stale: bool = False,
     hear: Callable[[str], None] = lambda _: None,
 ) -> Predictors:
     """The predictors of a database: those that are kept, where its measurements are the same.
@@ -74,6 +75,7 @@ def predictors_of(
         traces: where operators come from.
         train: fit anew in any case.
         keep: write what is fitted anew beside the database.
+        stale: those that are kept will do, whatever was measured since.
         hear: told before something is fitted.
     """
     if database is None:
@@ -81,7 +83,7 @@ def predictors_of(
     stored = stored_cases(database)
     learned_from = _hash(stored.cases)
     kept = _kept(database)
-    if not train and (same := _same(kept, stored, learned_from)):
+    if not train and (same := _same(kept, stored, learned_from, stale=stale)):
         return same
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
@@ -110,14 +112,24 @@ def _kept(database: Database) -> dict[str, KeptPredictor | None]:
 
 
 def _same(
-    kept: Mapping[str, KeptPredictor | None], stored: StoredCases, learned_from: str
+    kept: Mapping[str, KeptPredictor | None],
+    stored: StoredCases,
+    learned_from: str,
+    *,
+    stale: bool = False,
 ) -> Predictors | None:
-    """Those that are kept, where all learned from these measurements."""
+    """Those that are kept, where all learned from these measurements, or where any will do."""
     same = {target: entry.predictor for target, entry in kept.items()
-            if entry and entry.learned_from == learned_from}  # fmt: skip
+            if entry and (stale or entry.learned_from == learned_from)}  # fmt: skip
     if len(same) < len(TARGETS):
         return None
     return Predictors(same, stored, learned_from, fitted=False, notes=())
+
+
+def is_kept(database: Database) -> bool:
+    """Whether predictors of a database lie beside it, of whatever measurements."""
+    folder = database.path.parent / FOLDER
+    return all(_path(folder, database, target).is_file() for target in TARGETS)
 
 
 def _fitted(

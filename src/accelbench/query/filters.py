@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
+from accelbench.core.modes import parse_mode
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import words
 
 #: A value of a column that a list of a command names.
@@ -44,7 +44,7 @@ def filters_of(
             dict.fromkeys(spelt for name in words(list(precisions)) for spelt in spellings(name))
         ),
         "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
-        "mode": tuple(_mode(word) for word in words(list(modes))),
+        "mode": tuple(parse_mode(word, misplaced(word)).value for word in words(list(modes))),
     }
     return {column: wanted for column, wanted in filters.items() if wanted}
 
@@ -122,15 +122,6 @@ def _runtimes(word: str) -> tuple[str, ...]:
         return (*runtimes_named([word]), word)
     except UsageError:
         return (word,)
-
-
-def _mode(word: str) -> str:
-    try:
-        return Mode(word.lower()).value
-    except ValueError:
-        known = ", ".join(mode.value for mode in Mode)
-        advice = misplaced(word) or f"Known: {known}."
-        raise UsageError(f"There is no mode {in_quotes(word)}.", advice) from None
 
 
 def _number(word: str) -> int:

@@ -11,6 +11,7 @@ from accelbench.catalog.selection import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.modes import parse_mode
 from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
@@ -139,13 +140,7 @@ def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
         if name.lower() in ("both", "all"):
             chosen |= dict.fromkeys(Mode)
             continue
-        try:
-            chosen[Mode(name.lower())] = None
-        except ValueError:
-            known_modes = ", ".join(m.value for m in Mode)
-            raise UsageError(
-                f"There is no mode {in_quotes(name)}.", f"Modes: {known_modes}, or both."
-            ) from None
+        chosen[parse_mode(name, f"Modes: {', '.join(Mode)}, or both.")] = None
     if training:
         chosen = {**chosen, Mode.TRAINING: None}
     return tuple(chosen) or (Mode.INFERENCE,)

@@ -146,9 +146,7 @@ def predict(
             "Name a model, or take --matrix or --evaluate.",
         )
     batches = batches_of(batch_sizes, MATRIX_BATCHES if matrix else (1,))
-    question = question_of(
-        named, batches, sizes_of(sizes), hardware, framework, precision, mode.lower()
-    )
+    question = question_of(named, batches, sizes_of(sizes), hardware, framework, precision, mode)
     predicting = Service(db, train=retrain, hear=lambda line: print_line(line, sys.stderr))
     if evaluate:
         _evaluate_own(predicting, shown)
@@ -223,10 +221,20 @@ def _suggest(
     plan = predicting.plan(question, number)
     if as_json:
         commands = [
-            {"command": entry.command, "deviation_after": entry.deviation}
+            {"command": entry.command, "deviation_after": entry.deviation,
+             "seconds": entry.seconds.middle}
             for entry in plan.measurements
-        ]
-        print_json({"deviation_before": plan.before, "measurements": commands})
+        ]  # fmt: skip
+        print_json(
+            {
+                "deviation_before": plan.before,
+                "measurements": commands,
+                "seconds": plan.seconds.middle,
+                "seconds_low": plan.seconds.low,
+                "seconds_high": plan.seconds.high,
+                "left_out": {"slow": [*plan.slow], "too_large": [*plan.too_large]},
+            }
+        )
     else:
         show_plan(plan)
 
@@ -259,7 +267,7 @@ def _evaluate_tables(
 ) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
-    from accelbench.cli.display.predictions import show_notes, show_scores
+    from accelbench.cli.display.predictions import show_notes, show_regret, show_scores
     from accelbench.predict.evaluation import EvaluationRequest, evaluated_cases
     from accelbench.predict.measurements import LATENCY
     from accelbench.report.charts.predicted_measured import evaluation_picture
@@ -274,6 +282,7 @@ def _evaluate_tables(
     show_scores(
         scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
     )
+    show_regret(scores.get("regret") or {})
     for kind, method in scores["methods"].items():
         print_line(f"{kind}: {method}")
     show_notes(scores["notes"])

@@ -294,7 +294,7 @@ def run(
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
-            show_plan(request, how, stream=sys.stdout, as_json=as_json)
+            show_plan(request, how, places, stream=sys.stdout, as_json=as_json)
             for text in passed_over:
                 complain(f"Left out: {text}")
             raise typer.Exit(EXIT_OK)

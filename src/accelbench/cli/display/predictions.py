@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.words import duration
 from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
     from accelbench.predict.measurement_plan import MeasurementPlan
 
+REGRETS = ("choices", "mean", "median", "constant_mean", "constant_median")
 SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 
 
@@ -58,6 +60,13 @@ def show_plan(plan: MeasurementPlan) -> None:
     print_line(f"Before: figures may be off by about {plan.before:.0f} %. Measure first:")
     for number, entry in enumerate(plan.measurements, start=1):
         print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.0f} %")
+    taken = plan.seconds
+    print_line(
+        f"Together about {duration(taken.middle)} ({duration(taken.low)} to"
+        f" {duration(taken.high)}), as predicted."
+    )
+    if plan.left_out:
+        print_line(plan.left_out)
 
 
 def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
@@ -69,6 +78,29 @@ def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     table = _table([title], SCORES, [])
     for name, scores in rows.items():
         cells = [visible(name), *(_score(scores.get(figure)) for figure in SCORES)]
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)
+
+
+def show_regret(regret: Mapping[str, Any]) -> None:
+    """How much slower than the best choices by predictions are, beside those of a constant rule."""
+    choices = {
+        "a configuration of a device": regret,
+        **{f"on {kind}": scores for kind, scores in regret.get("per_kind", {}).items()},
+        "any device and configuration": regret.get("any_device", {}),
+    }
+    if len(regret.get("per_kind", {})) == 1:  # the same once more
+        choices = {name: row for name, row in choices.items() if not name.startswith("on ")}
+    chosen = {name: scores for name, scores in choices.items() if scores.get("choices")}
+    if not chosen:
+        return
+    from rich.text import Text
+
+    from accelbench.cli.display.console import console
+
+    table = _table(["regret of choosing, %"], REGRETS, [])
+    for name, scores in chosen.items():
+        cells = [visible(name), *(_score(scores[figure]) for figure in REGRETS)]
         table.add_row(*(Text(cell) for cell in cells))
     console().print(table)
 

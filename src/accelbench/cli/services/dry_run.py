@@ -7,30 +7,36 @@ from typing import IO, Any
 
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
-from accelbench.cli.services.running import RunOptions, prepare
+from accelbench.cli.services.forecasting import outlook
+from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.execute import here
-from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Planned, Request
+from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
 
 
-def show_plan(request: Request, how: RunOptions, stream: IO[str], as_json: bool) -> None:
-    """What a run would do and roughly how long it would take; nothing is measured or written."""
+def show_plan(
+    request: Request, how: RunOptions, places: OutputPlaces, stream: IO[str], as_json: bool
+) -> None:
+    """What a run would do and how long it would take; nothing is measured."""
     planned = prepare(request, how, *here())
-    low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
+    expected = outlook(planned, places.open_database())
+    seconds = expected.seconds
     launches = planned.settings.launches
     busy = busy_warning(snapshot()) if planned.measurements else None
-    notes = [*planned.plan.notes, *([busy] if busy else [])]
+    notes = [*planned.plan.notes, *expected.notes, *([busy] if busy else [])]
     if as_json:
         document = {
-            "cases": [_case_entry(p) for p in planned.plan.cases],
+            "cases": [_case_entry(p, expected.forecast) for p in planned.plan.cases],
             "launches": launches,
             "against": planned.other.against.name if planned.other else None,
             "notes": notes,
-            "seconds_low": low,
-            "seconds_high": high,
+            "seconds_low": seconds.low,
+            "seconds_high": seconds.high,
+            "predicted_cases": seconds.predicted,
+            "learned_from": expected.forecast.learned_from,
         }
         stream.write(json.dumps(document) + "\n")
         return
@@ -44,13 +50,14 @@ def show_plan(request: Request, how: RunOptions, stream: IO[str], as_json: bool)
     times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
     print_line(
-        f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
-        " estimated from operation counts for an idle machine, not measured.",
+        f"{len(planned.plan.cases)} {noun}{times}; between {duration(seconds.low)} and"
+        f" {duration(seconds.high)}, {expected.rests_on}.",
         stream,
     )
 
 
-def _case_entry(planned: Planned) -> dict[str, Any]:
+def _case_entry(planned: Planned, forecast: PlanForecast) -> dict[str, Any]:
+    known = forecast.cases.get(planned.key)
     case, refusal = planned.case, planned.refusal
     will_be = "planned" if planned.roofline is None else "simulated"
     return {
@@ -66,4 +73,15 @@ def _case_entry(planned: Planned) -> dict[str, Any]:
         "options": dict(case.options),
         "status": refusal.status.value if refusal else will_be,
         "reason": refusal.message if refusal else None,
+        "predicted": None if known is None else _prediction(known),
+    }
+
+
+def _prediction(known: CaseForecast) -> dict[str, float | None]:
+    step, memory = known.step, known.memory_bytes
+    return {
+        "step_seconds": step.middle,
+        "step_seconds_low": step.low,
+        "step_seconds_high": step.high,
+        "memory_mb": None if memory is None else memory / 2**20,
     }

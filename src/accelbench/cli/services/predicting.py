@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,18 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.vocabulary import Mode
+from accelbench.core.modes import parse_mode
 from accelbench.core.word_lists import numbers, words
 from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.run.plan.run_forecast import SecondsRange
 
 if TYPE_CHECKING:
+    from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
-    from accelbench.predict.measurement_plan import MeasurementPlan
+    from accelbench.predict.cases import CaseConfiguration
+    from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.stored_predictors import Predictors
+    from accelbench.predict.terms import TracedCase
     from accelbench.store.database import Database
 
 #: Of a matrix, where none is named.
@@ -67,7 +72,25 @@ class Predicting:
         # Of what has no known operators nothing is known, and so not what it would teach.
         traced, _ = self.traces.of_cases(cases.cases)
         features = CaseFeatures.of(traced, LATENCY)
-        return plan(features, self.predictors.of[LATENCY], number)
+        return plan(features, self.predictors.of[LATENCY], number, self._costs(traced))
+
+    def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
+        """What measuring each of some cases takes, as predicted."""
+        from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.measurement_plan import MeasurementCosts
+        from accelbench.predict.measurements import LATENCY, MEMORY
+
+        latency, memory = (
+            self.predictors.of[target].predict(CaseFeatures.of(traced, target))
+            for target in (LATENCY, MEMORY)
+        )
+        ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
+        return MeasurementCosts(
+            [SecondsRange(*map(float, row)) for row in ends],
+            [float(megabytes) * 2**20 for megabytes in memory.value],
+            [_room(entry.case.configuration) for entry in traced],
+            [find(entry.case.model).parameters for entry in traced],
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -98,15 +121,31 @@ def _database(path: Path | None) -> Database | None:
     return filled(path, lambda notice: print_line(notice, sys.stderr))
 
 
+@cache
+def _room(place: CaseConfiguration) -> int | None:
+    """The memory of a configuration's device: of this machine's, else of a documented one."""
+    from accelbench.hardware.rooflines import is_called, rooflines_of
+
+    own = [entry for entry in _devices(place.hardware) if entry.name == place.device]
+    if own:
+        return own[0].memory_bytes
+    documented = (entry for entry in rooflines_of(place.hardware) if is_called(entry, place.device))
+    return next((entry.memory_bytes for entry in documented), None)
+
+
 def device_here(platform: str) -> str | None:
     """The name of a platform's device on this machine; None where it has none."""
+    devices = _devices(platform)
+    return devices[0].name if devices else None
+
+
+def _devices(platform: str) -> list[Device]:
     from accelbench.core.protocols import Device
     from accelbench.hardware.detect import detect, known
 
     if platform not in known():
-        return None
-    devices = [entry for entry in detect(platform) if isinstance(entry, Device)]
-    return devices[0].name if devices else None
+        return []
+    return [entry for entry in detect(platform) if isinstance(entry, Device)]
 
 
 def question_of(
@@ -126,8 +165,6 @@ def question_of(
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
 
-    if mode not in {Mode.INFERENCE, Mode.TRAINING}:
-        raise UsageError(f"--mode takes inference or training, not {mode}.")
     specs = tuple(find(name) for name in models) if models else every_model()
     return PredictionQuestion(
         models=specs,
@@ -136,7 +173,7 @@ def question_of(
         hardware=hardware_words(hardware),
         runtimes=tuple(word.lower() for word in words(runtimes)),
         precisions=tuple(parse_precision(word) for word in words(precisions)),
-        mode=mode,
+        mode=parse_mode(mode),
     )
 
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import watch_for
 from accelbench.cli.services.against import document_of, held, other_of, say
+from accelbench.cli.services.forecasting import outlook
 from accelbench.cli.services.profiles import ProfileFiles
 from accelbench.cli.services.run_comparisons import (
     comparisons,
@@ -31,7 +32,7 @@ from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.conduct.run_log import SUFFIX as LOG
 from accelbench.run.conduct.run_log import recorded
 from accelbench.run.execute import RunRequest, execute, go_on
-from accelbench.run.plan import estimates, planning
+from accelbench.run.plan import planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
@@ -175,8 +176,12 @@ def new_run(
             busy = busy_warning(snapshot())
             if busy is not None and total:
                 watch.note(busy)
-            rough = estimates.seconds_of_all((plan, how) for _, plan, how in spec.arms)
-            watch.started(run_id, total, rough)
+            expected = outlook(spec, places.open_database(), fit=False)
+            for note in expected.notes:
+                watch.note(note)
+            if expected.seconds.predicted:
+                watch.note(f"how long it takes is {expected.rests_on}.")
+            watch.started(run_id, total, (expected.seconds.low, expected.seconds.high))
             return watch
 
         run_request = RunRequest(lambda *here: [prepare(request, how, *here)], places)

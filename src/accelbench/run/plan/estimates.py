@@ -25,7 +25,7 @@ from accelbench.run.plan.run_settings import RunSettings
 _PER_CORE = (5e9, 100e9)
 _PER_ACCELERATOR = (5e11, 3e14)
 _BUILD_PARAMETERS_PER_SECOND = 50e6
-_START_SECONDS = 6.0
+START_SECONDS = 6.0
 _LEAST_SECONDS = 0.4
 _PROFILE_SECONDS = 1.5  # beside building it once more; seen of small models
 
@@ -89,37 +89,62 @@ def seconds_of_all(arms: Iterable[tuple[Plan, RunSettings]]) -> tuple[float, flo
 
 def seconds(plan: Plan, settings: RunSettings) -> tuple[float, float]:
     """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
-    low = high = profiled = 0.0
-    for group in plan.groups():
-        tried = [p for p in group if p.refusal is None and p.device is not None and _fits(p)]
-        if not tried:
-            continue
-        build = tried[0].case.model.parameters / _BUILD_PARAMETERS_PER_SECOND
+    low = high = 0.0
+    groups = tried_groups(plan)
+    profiled = profile_seconds(groups) if settings.profile else 0.0
+    for tried in groups:
+        build = build_seconds(tried[0])
         low += build
         high += build
-        profiled += len(tried) * (build + _PROFILE_SECONDS) if settings.profile else 0.0
         for planned in tried:
-            assert planned.device is not None
-            fast, slow = _case_seconds(planned.case, planned.device, settings)
+            fast, slow = case_seconds(planned, settings)
             low += fast
             high += slow
     if low:
-        low += _START_SECONDS
-        high += _START_SECONDS
+        low += START_SECONDS
+        high += START_SECONDS
     low, high = low * settings.launches + profiled, high * settings.launches + profiled
     if settings.budget is not None:
         low, high = min(low, settings.budget), min(high, settings.budget)
     return low, high
 
 
-def _fits(planned: Planned) -> bool:
-    """Whether it will be tried at all: what cannot fit is refused and takes no time."""
-    need = memory(planned.case)
-    room = free(planned.device) if planned.device else None
-    return need is None or room is None or need <= room
+def tried_groups(plan: Plan) -> list[list[Planned]]:
+    """What each worker will try at all: what cannot fit is refused and takes no time."""
+    rooms: dict[str, int | None] = {}
+
+    def is_tried(planned: Planned) -> bool:
+        if planned.refusal is not None or planned.device is None:
+            return False
+        need, device = memory(planned.case), planned.device
+        if str(device) not in rooms:
+            rooms[str(device)] = free(device)
+        room = rooms[str(device)]
+        return need is None or room is None or need <= room
+
+    groups = ([p for p in group if is_tried(p)] for group in plan.groups())
+    return [group for group in groups if group]
 
 
-def _case_seconds(case: Case, device: Device, settings: RunSettings) -> tuple[float, float]:
+def build_seconds(planned: Planned) -> float:
+    """How long a model is built, from its number of weights."""
+    return seconds_to_build(planned.case.model.parameters)
+
+
+def seconds_to_build(weights: int) -> float:
+    """The same of a number of weights."""
+    return weights / _BUILD_PARAMETERS_PER_SECOND
+
+
+def profile_seconds(groups: Iterable[Iterable[Planned]]) -> float:
+    """How long the profiles of cases take, each in a session of its own."""
+    return sum(build_seconds(planned) + _PROFILE_SECONDS for group in groups for planned in group)
+
+
+def case_seconds(planned: Planned, settings: RunSettings) -> tuple[float, float]:
+    """Between how many seconds a case takes once it is built, from its operations."""
+    case, device = planned.case, planned.device
+    assert device is not None
     operations = _operations(case)
     slow_rate, fast_rate = (
         (_PER_CORE[0], _PER_CORE[1] * max(device.count, 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
@@ -13,7 +12,13 @@ from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.select.constraints.measure_command import OPTIONS
+from accelbench.query.run_words import (
+    batch_words,
+    mode_words,
+    precision_words,
+    run_command,
+    size_words,
+)
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceRow, sizes_of
@@ -181,20 +186,19 @@ def _command(query: Query, words: Words, where: Sequence[str]) -> str:
     platform, _, device = words["hardware"].partition(":")
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")
-    argv = ["accelbench", "run", words["model"]]
-    argv += ["--hardware", words["hardware"] if plain else platform]
-    argv += ["--batch-sizes", str(words["batch_size"])]
-    if words["mode"] != Mode.INFERENCE:
-        argv += ["--mode", words["mode"]]
-    if words["runtime"] or query.precision:
-        argv += ["--precision", words["precision"]]
-    if words["runtime"]:
-        argv += ["--framework", words["runtime"]]
     usual = own_shapes(query.spec)
-    for name, value in words["shapes"].items():
-        if usual.get(name) != value:
-            argv += [OPTIONS[name], str(value)]
-    return shlex.join([*argv, *_settings(words), *where])
+    named = words["runtime"] or query.precision
+    return run_command(
+        words["model"],
+        words["hardware"] if plain else platform,
+        batch_words(words["batch_size"]),
+        mode_words(words["mode"]),
+        precision_words(words["precision"]) if named else (),
+        ("--framework", words["runtime"]) if words["runtime"] else (),
+        size_words({n: size for n, size in words["shapes"].items() if usual.get(n) != size}),
+        _settings(words),
+        where,
+    )
 
 
 def _settings(words: Words) -> Iterator[str]:

@@ -9,13 +9,11 @@ optimizer answers another question, and would never be seen.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from accelbench.catalog.inputs import settle
-from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.devices import devices_in
 from accelbench.core.errors import AccelbenchError
@@ -24,12 +22,17 @@ from accelbench.core.precision import PRECISIONS
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
+from accelbench.query.run_words import (
+    batch_words,
+    mode_words,
+    precision_words,
+    run_command,
+    size_words,
+)
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, SIZES, Query
 
-#: How `run` is told each size.
-OPTIONS = {axis.column: axis.option for axis in AXES}
 #: What `run` takes after a platform's colon; a device's whole name has spaces, which part its list.
 _ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)
 
@@ -74,26 +77,24 @@ def remedy(query: Query, candidate: Candidate, beside: MeasurementTarget | None 
     """What measures a question on a candidate."""
     device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
     try:
-        words = list(_words(query, candidate, beside or MeasurementTarget(query.shapes)))
+        command = _command(query, candidate, beside or MeasurementTarget(query.shapes))
     except _NoCommandError as error:
         return Remedy(None, str(error), device)
-    return Remedy(shlex.join(words), "", device)
+    return Remedy(command, "", device)
 
 
-def _words(query: Query, candidate: Candidate, beside: MeasurementTarget) -> Iterator[str]:
+def _command(query: Query, candidate: Candidate, beside: MeasurementTarget) -> str:
     spec = _model(query)
-    yield from ("accelbench", "run", query.names[0], "--hardware", _hardware(candidate))
-    yield from ("--batch-sizes", str(query.batch))
-    yield from _mode(query, spec)
-    if query.precision and query.precision not in PRECISIONS:
-        raise _NoCommandError(f"run measures in no {query.precision}")
-    if query.precision:
-        yield from ("--precision", query.precision)
-    yield from _sizes(query, spec, beside)
-    yield from _circumstances(beside.circumstances, query.mode)
-    if beside.unwritable:
-        raise _NoCommandError(beside.unwritable)
-    yield from beside.where
+    return run_command(
+        query.names[0],
+        _hardware(candidate),
+        batch_words(query.batch),
+        _mode(query, spec),
+        _precision(query),
+        _sizes(query, spec, beside),
+        _circumstances(beside.circumstances, query.mode),
+        _where(beside),
+    )
 
 
 def _model(query: Query) -> ModelSpec:
@@ -127,12 +128,22 @@ def _platforms() -> frozenset[str]:
     return frozenset(known())
 
 
-def _mode(query: Query, spec: ModelSpec) -> Iterator[str]:
-    if query.mode == Mode.INFERENCE:
-        return
-    if spec.training is None:
+def _mode(query: Query, spec: ModelSpec) -> tuple[str, ...]:
+    if query.mode != Mode.INFERENCE and spec.training is None:
         raise _NoCommandError(f"the catalogue does not say how {spec.id} is trained")
-    yield from ("--mode", query.mode)
+    return mode_words(query.mode)
+
+
+def _precision(query: Query) -> tuple[str, ...]:
+    if query.precision and query.precision not in PRECISIONS:
+        raise _NoCommandError(f"run measures in no {query.precision}")
+    return precision_words(query.precision) if query.precision else ()
+
+
+def _where(beside: MeasurementTarget) -> Sequence[str]:
+    if beside.unwritable:
+        raise _NoCommandError(beside.unwritable)
+    return beside.where
 
 
 def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator[str]:
@@ -155,7 +166,7 @@ def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
     for name, value in wanted.items():
         if getattr(settled, SIZES[name]) != value:
             raise _NoCommandError(f"{spec.id} has no {_plainly(name)} to be set")
-        yield from (OPTIONS[name], str(value))
+    yield from size_words(wanted)
     if makes is not None and "sequence_length" in wanted:
         yield from ("--new-tokens", "0")
 

@@ -11,6 +11,7 @@ from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.exactness import says_quantised
 from accelbench.core.model import ModelSpec
+from accelbench.core.modes import parse_mode
 from accelbench.core.precision import PRECISIONS, parse_precision, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
@@ -210,10 +211,7 @@ def mode_named(word: str | None) -> str:
     Raises:
         UsageError: it is neither.
     """
-    text = validation.word("mode", word, Mode).strip().lower()
-    if text not in tuple(Mode):
-        raise UsageError(f"There is no mode {in_quotes(word)}.", f"Modes: {', '.join(Mode)}.")
-    return text
+    return parse_mode(validation.word("mode", word, Mode)).value
 
 
 def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:

@@ -1,0 +1,239 @@
+"""How long a run will take, by the predictor of its database.
+
+Plans know nothing of predictors. Here each of their cases is predicted, and set beside what
+earlier results of its model in its engine took besides steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from accelbench.cli.display.words import duration
+from accelbench.core.errors import AccelbenchError
+from accelbench.run.plan.run_forecast import (
+    LONG_STEP,
+    CaseForecast,
+    PlanForecast,
+    RunSeconds,
+    SamplingEnds,
+    SecondsRange,
+    run_seconds,
+    sampling_limits,
+)
+
+if TYPE_CHECKING:
+    from accelbench.predict.case_predictor import CasePredictor
+    from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+    from accelbench.predict.traces import Traces
+    from accelbench.query.earlier_times import EarlierTimes, TimesBeside
+    from accelbench.run.conduct.lifecycle import RunSpec
+    from accelbench.run.plan.request import Planned
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.store.database import Database
+
+_MIB = 2.0**20
+_GIB = 2.0**30
+_MOST_NAMED = 5
+#: Before a run no more is learned from: of 300 cases it takes about a second, and the time grows
+#: with their cube.
+_MOST_FITTED = 300
+#: Fewer results that ended by the rules say nothing of where others will.
+_FEWEST_ENDS = 20
+
+
+@dataclass(frozen=True)
+class RunOutlook:
+    """What is said of a run before it starts.
+
+    Attributes:
+        seconds: how long it takes.
+        forecast: of its cases.
+        notes: cases that take minutes a step or more memory than there is, and why nothing is
+            predicted, where something went wrong.
+    """
+
+    seconds: RunSeconds
+    forecast: PlanForecast
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rests_on(self) -> str:
+        """What the minutes rest on, as the end of a sentence."""
+        seconds = self.seconds
+        if not seconds.predicted:
+            return "estimated from operation counts for an idle machine, not measured"
+        others = f" ({seconds.counted:,} from operation counts)" if seconds.counted else ""
+        return f"predicted from {self.forecast.learned_from:,} measured cases{others}, not measured"
+
+
+def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> RunOutlook:
+    """How long a run takes: from predicted steps, or from operation counts where nothing is known.
+
+    Args:
+        spec: what is planned.
+        database: what it learns from; None for nothing.
+        fit: learn anew where measurements came since the kept predictor; else that one serves, and
+            where none is kept of many measurements nothing is predicted.
+    """
+    try:
+        forecast = _forecast(spec, database, fit=fit)
+    except (AccelbenchError, OSError) as error:  # a run is not to fail for want of its minutes
+        why = error.message.rstrip(".") if isinstance(error, AccelbenchError) else str(error)
+        forecast = PlanForecast(why=f"its minutes are not predicted: {why}")
+    seconds = run_seconds([(plan, how) for _, plan, how in spec.arms], forecast)
+    notes = [*([forecast.why] if forecast.why else []), *_remarks(spec, forecast)]
+    return RunOutlook(seconds, forecast, tuple(notes))
+
+
+def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanForecast:
+    if database is None or not database.begun:
+        return PlanForecast()
+    from accelbench.predict.stored_cases import stored_cases
+    from accelbench.predict.stored_predictors import is_kept, predictors_of
+    from accelbench.predict.traces import Traces
+    from accelbench.query.earlier_times import earlier_times
+
+    if not fit and not is_kept(database):
+        number = len(stored_cases(database).cases)
+        if number > _MOST_FITTED:
+            return PlanForecast(
+                why=f"its minutes are not predicted: nothing was learned from {number:,} measured"
+                " cases yet; `accelbench predict --retrain` does"
+            )
+    # The conductor imports no engine, torch included: what was never traced is taken coarsely.
+    traces = Traces(trace=False)
+    predictors = predictors_of(database, traces, stale=not fit)
+    measured = predictors.stored.cases
+    if not measured:
+        return PlanForecast()
+    times = earlier_times(database)
+    cases: dict[tuple[str, str], CaseForecast] = {}
+    for _, plan, settings in spec.arms:
+        predictable = {p.key: (p, _predicted_case(p, settings, spec, measured)) for p in plan.cases
+                 if p.refusal is None and p.device is not None and _is_catalogued(p)}  # fmt: skip
+        steps = _steps(predictors.of, traces, [case for _, case in predictable.values()])
+        for key, (planned, case) in predictable.items():
+            if case in steps:
+                cases.setdefault(key, _with_times(steps[case], planned, settings, times))
+    return PlanForecast(cases, _ends(times), len(predictors.of["latency"].known))
+
+
+def _is_catalogued(planned: Planned) -> bool:
+    from accelbench.query.filters import in_catalogue
+
+    return in_catalogue(planned.case.model.id)
+
+
+def _predicted_case(
+    planned: Planned, settings: RunSettings, spec: RunSpec, measured: Sequence[MeasuredCase]
+) -> PredictedCase:
+    """The case as the predictor knows it: run as most measured ones of its kind were."""
+    from accelbench.predict.cases import CaseConfiguration, PredictedCase
+
+    case, device = planned.case, planned.device
+    assert device is not None
+    runtime = spec.runtimes.get(case.target.runtime)
+    place = CaseConfiguration(
+        hardware=case.target.hardware,
+        device=device.name,
+        runtime=case.target.runtime,
+        precision=case.precision,
+        mode=case.mode.value,
+        compiled=case.compiled or bool(runtime and runtime.info.compiles),
+        threads=settings.job.threads,
+    )
+    counts = Counter(entry.case.configuration for entry in measured)
+    alike = [known for known in counts if _is_alike(known, place)]
+    usual = max(alike, key=lambda known: (not known.options, counts[known]), default=place)
+    return PredictedCase(case.model.id, case.model.family, case.shapes, usual)
+
+
+def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
+    """Whether they differ in their options alone, and in threads that nobody asked for."""
+    threads = known.threads if place.threads is None else place.threads
+    return replace(known, options="") == replace(place, threads=threads)
+
+
+def _steps(
+    predictors: Mapping[str, CasePredictor], traces: Traces, cases: Sequence[PredictedCase]
+) -> dict[PredictedCase, CaseForecast]:
+    """Step and memory of each case; of none whose operators are not known."""
+    from accelbench.predict.case_predictor import CaseFeatures
+    from accelbench.predict.measurements import LATENCY, MEMORY
+    from accelbench.predict.monotone import BatchSeries
+
+    traced, _ = traces.of_cases(cases)
+    known = [entry.case for entry in traced]
+    series = BatchSeries.of(known)
+    latency, memory = (
+        series.rising(predictors[target].predict(CaseFeatures.of(traced, target)))
+        for target in (LATENCY, MEMORY)
+    )
+    ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
+    steps = [SecondsRange(*map(float, row)) for row in ends]
+    sizes = [float(megabytes) * _MIB for megabytes in memory.value]
+    forecasts = map(CaseForecast, steps, sizes)
+    return dict(zip(known, forecasts, strict=True))
+
+
+def _with_times(
+    forecast: CaseForecast, planned: Planned, settings: RunSettings, times: EarlierTimes
+) -> CaseForecast:
+    case = planned.case
+    where = (case.model.id, case.target.runtime, case.target.hardware)
+    checked = settings.verify != "off"
+    opening, again = (
+        _range(times.beside(where, case.precision, opens=opens, checked=checked))
+        for opens in (True, False)
+    )
+    return replace(forecast, opening=opening, again=again)
+
+
+def _range(times: TimesBeside | None) -> SecondsRange | None:
+    if times is None:
+        return None
+    return SecondsRange(times.low, math.sqrt(times.low * times.high), times.high)
+
+
+def _ends(times: EarlierTimes) -> SamplingEnds:
+    """Where sampling ended in earlier results; anywhere, where there are few."""
+    shares = []
+    for entry in times.times:
+        if entry.sampled:
+            least, most = (math.log(end) for end in sampling_limits(entry.step, None, None))
+            share = (math.log(entry.sampled) - least) / max(most - least, 1e-9)
+            shares.append(min(max(share, 0.0), 1.0))
+    if len(shares) < _FEWEST_ENDS:
+        return SamplingEnds()
+    shares.sort()
+    low, middle, high = (shares[round(at * (len(shares) - 1))] for at in (0.05, 0.5, 0.95))
+    return SamplingEnds(low, middle, high)
+
+
+def _remarks(spec: RunSpec, forecast: PlanForecast) -> Iterable[str]:
+    """The cases that take minutes a step or more memory than there is, one a model and platform."""
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for planned in spec.plan.cases:
+        known = forecast.cases.get(planned.key)
+        if known is None or planned.device is None:
+            continue
+        room, need = planned.device.memory_bytes, known.memory_bytes
+        too_large = need is not None and room is not None and need > room
+        if not too_large and known.step.middle < LONG_STEP:
+            continue
+        case = planned.case
+        parts = [f"{duration(known.step.middle)} a step"] * (known.step.middle >= LONG_STEP)
+        if too_large and need is not None and room is not None:
+            parts.append(f"{need / _GIB:.3g} GiB of {room / _GIB:.3g} GiB")
+        batch = f", batch {case.shapes.batch}" if case.shapes.batch > 1 else ""
+        text = f"{case.model.id} on {case.target.hardware}{batch}: predicted {', '.join(parts)}"
+        key = (case.model.id, case.target.hardware)
+        if key not in worst or worst[key][0] < known.step.middle:
+            worst[key] = (known.step.middle, text)
+    texts = [text for _, text in sorted(worst.values(), reverse=True)]
+    more = len(texts) - _MOST_NAMED
+    return [*texts[:_MOST_NAMED], *([f"and {more} models more"] if more > 0 else [])]

@@ -1,0 +1,319 @@
+"""Forecast of a run: how long a plan takes, from predicted steps and from what opening took.
+
+Whoever predicts hands over a forecast of each case; what has none is taken for what its operations
+say (`run.plan.estimates`). A case takes opening, a first step, warm-up, the steps of its rules and
+passes beside them, at most the timeout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from accelbench.core.vocabulary import Mode
+from accelbench.run.plan import estimates
+from accelbench.run.plan.budget import LONGEST_SECONDS, SHORTEST_SECONDS, STEADY_SHARE
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
+
+#: Steps of so many seconds are named before a run, and teach nothing that is worth their time.
+LONG_STEP = 60.0
+#: Half of 90 % of a normal distribution, in standard deviations.
+_NINE_IN_TEN = 1.645
+#: Steps of the self-check and of what is compared with a reference, where nothing was measured.
+_CHECK_STEPS = 4.0
+
+
+@dataclass(frozen=True)
+class SecondsRange:
+    """Seconds, with the ends of a 90 % interval."""
+
+    low: float
+    middle: float
+    high: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm."""
+        return math.log(max(self.high, 1e-9) / max(self.low, 1e-9)) / (2 * _NINE_IN_TEN)
+
+
+@dataclass(frozen=True)
+class SamplingEnds:
+    """Where sampling ended between the least and the most that the rules allow.
+
+    0 is converged at the first look, 1 the time limit; in logarithms between them.
+    """
+
+    low: float = 0.0
+    middle: float = 0.5
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class CaseForecast:
+    """What is known of a case before it runs.
+
+    Attributes:
+        step: seconds of a step, as predicted.
+        memory_bytes: that it works in, as predicted.
+        opening: seconds beside the steps that earlier results took as the first of a worker: build,
+            load, export, compilation, checks; None where there are none.
+        again: the same of a further batch in a worker.
+    """
+
+    step: SecondsRange
+    memory_bytes: float | None = None
+    opening: SecondsRange | None = None
+    again: SecondsRange | None = None
+
+
+@dataclass(frozen=True)
+class PlanForecast:
+    """Forecasts of the cases of a plan.
+
+    Attributes:
+        cases: by `Planned.key`.
+        ends: where sampling ended in earlier results.
+        learned_from: how many measured cases predictions rest on; 0 where nothing is predicted.
+        why: nothing is, where nothing is.
+    """
+
+    cases: Mapping[tuple[str, str], CaseForecast] = field(default_factory=dict)
+    ends: SamplingEnds = field(default_factory=SamplingEnds)
+    learned_from: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class RunSeconds:
+    """How long a run takes: nine in ten such runs between the ends.
+
+    Attributes:
+        predicted: how many cases were predicted.
+        counted: how many were not, and rest on operation counts.
+    """
+
+    low: float
+    high: float
+    predicted: int = 0
+    counted: int = 0
+
+
+@dataclass
+class _Sum:
+    """A sum of log-normal times: means, and deviations that vary together or apart."""
+
+    constant: float = 0.0
+    mean: float = 0.0
+    together: float = 0.0
+    apart: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def add(self, middle: float, own: float, shared: float, group: tuple[str, ...]) -> None:
+        """Add a time with deviations of its logarithm: of its group alone, and shared by all."""
+        mean = middle * math.exp((own**2 + shared**2) / 2)
+        self.mean += mean
+        self.together += mean * math.sqrt(math.expm1(shared**2))
+        self.apart[group] = self.apart.get(group, 0.0) + mean * math.sqrt(math.expm1(own**2))
+
+    def range(self) -> SecondsRange:
+        """The interval of 90 % of a log-normal distribution of this mean and variance."""
+        if self.mean <= 0.0:
+            return SecondsRange(self.constant, self.constant, self.constant)
+        variance = self.together**2 + sum(value**2 for value in self.apart.values())
+        spread = math.log1p(variance / self.mean**2)
+        middle = math.log(self.mean) - spread / 2
+        half = _NINE_IN_TEN * math.sqrt(spread)
+        return SecondsRange(*(self.constant + math.exp(middle + end) for end in (-half, 0, half)))
+
+
+def run_seconds(arms: Iterable[tuple[Plan, RunSettings]], forecast: PlanForecast) -> RunSeconds:
+    """Between how many seconds a run takes.
+
+    Adding up lower and upper ends would take every prediction for wrong in the same direction. A
+    predicted step is off for reasons of its model in its engine: batches, launches and arms of one
+    are off together, and their deviations are added; those of different ones are off apart, and
+    their squares are added. When sampling stops depends on how noisy the machine is, which all
+    cases share, and so do those that rest on operation counts: these deviations are added. The sum
+    is taken for log-normal with the mean and variance that come of it (Fenton and Wilkinson).
+
+    Args:
+        arms: plans with how they are gone about.
+        forecast: of their cases.
+    """
+    plans = list(arms)
+    if not forecast.cases:
+        low, high = estimates.seconds_of_all(plans)
+        return RunSeconds(low, high)
+    total, predicted, counted = _Sum(), 0, 0
+    for plan, settings in plans:
+        groups = estimates.tried_groups(plan)
+        total.constant += estimates.START_SECONDS if groups else 0.0
+        steady = _steady_limit(settings, sum(len(group) for group in groups))
+        for group in groups:
+            for number, planned in enumerate(group):
+                known = forecast.cases.get(planned.key)
+                predicted, counted = predicted + bool(known), counted + (not known)
+                if known is None:
+                    _add_counted(total, planned, settings, first=number == 0)
+                else:
+                    rules = _CaseRules(settings, steady, parted=_is_parted(planned))
+                    beside = known.opening if number == 0 else known.again
+                    _add_predicted(total, planned, rules, known.step, beside, forecast.ends,
+                                   first=number == 0)  # fmt: skip
+        total.constant += estimates.profile_seconds(groups) if settings.profile else 0.0
+    budgets = [settings.budget for _, settings in plans if settings.budget is not None]
+    taken = total.range()
+    low, high = (min((end, *budgets)) for end in (taken.low, taken.high))
+    return RunSeconds(low, high, predicted, counted)
+
+
+def commands_seconds(measured: Iterable[tuple[SecondsRange, int, bool]]) -> SecondsRange:
+    """Seconds of `accelbench run` commands that measure a case each, by the rules.
+
+    Added up as those of a run.
+
+    Args:
+        measured: of each seconds of a step, the model's weights, and whether its phases are timed
+            in a pass of their own.
+    """
+    total = _Sum()
+    for number, (step, weights, parted) in enumerate(measured):
+        rules = _CaseRules(RunSettings(), LONGEST_SECONDS, parted)
+        beside = _assumed_opening(estimates.seconds_to_build(weights))
+        stepping, sampling = rules.ranges(step, SamplingEnds(), _CHECK_STEPS)
+        group = (str(number),)
+        total.constant += estimates.START_SECONDS
+        total.add(stepping.middle, stepping.deviation, sampling.deviation, group)
+        total.add(beside.middle, beside.deviation, 0.0, group)
+    return total.range()
+
+
+def _steady_limit(settings: RunSettings, cases: int) -> float:
+    """How long the steady state of a case may last."""
+    if settings.budget is None:
+        return LONGEST_SECONDS
+    share = STEADY_SHARE * settings.budget / max(cases * settings.launches, 1)
+    return min(max(share, SHORTEST_SECONDS), LONGEST_SECONDS)
+
+
+def _add_predicted(
+    total: _Sum,
+    planned: Planned,
+    rules: _CaseRules,
+    step: SecondsRange,
+    beside: SecondsRange | None,
+    ends: SamplingEnds,
+    *,
+    first: bool,
+) -> None:
+    check = 0.0
+    if beside is None:
+        beside = _assumed_opening(estimates.build_seconds(planned)) if first else _AGAIN
+        check = 0.0 if rules.settings.verify == "off" else _CHECK_STEPS
+    stepping, sampling = rules.ranges(step, ends, check)
+    launches, group = rules.settings.launches, _group(planned)
+    total.add(launches * stepping.middle, stepping.deviation, sampling.deviation, group)
+    total.add(launches * beside.middle, beside.deviation, 0.0, group)
+
+
+def _add_counted(total: _Sum, planned: Planned, settings: RunSettings, *, first: bool) -> None:
+    """A case that nothing is predicted of, by its operations: its ends are off like all others'."""
+    low, high = estimates.case_seconds(planned, settings)
+    launches = settings.launches
+    times = SecondsRange(low, math.sqrt(low * high), high)
+    total.add(launches * times.middle, 0.0, times.deviation, _group(planned))
+    if first:
+        total.constant += launches * estimates.build_seconds(planned)
+
+
+def _group(planned: Planned) -> tuple[str, ...]:
+    case = planned.case
+    return case.model.id, str(case.target), case.precision, case.mode.value
+
+
+#: What a further batch takes beside its steps, where nothing was measured.
+_AGAIN = SecondsRange(0.1, 0.3, 1.0)
+
+
+def _is_parted(planned: Planned) -> bool:
+    """Whether its phases are timed in a pass of their own."""
+    case = planned.case
+    return case.mode is Mode.TRAINING or bool(case.shapes.new_tokens)
+
+
+def _assumed_opening(build: float) -> SecondsRange:
+    return SecondsRange(build + 0.2, build + 0.5, 2 * build + 1.0)
+
+
+@dataclass(frozen=True)
+class _CaseRules:
+    """How many steps a case takes, by the rules of measuring and by what was fixed."""
+
+    settings: RunSettings
+    steady: float  # seconds that its steady state may last
+    parted: bool  # its phases are timed in a pass of their own
+
+    def ranges(
+        self, step: SecondsRange, ends: SamplingEnds, check: float
+    ) -> tuple[SecondsRange, SecondsRange]:
+        """Seconds of its steps, by how long a step is, and by where sampling ends.
+
+        Args:
+            step: seconds of a step.
+            ends: where sampling ends.
+            check: steps of checks.
+        """
+
+        def seconds(step: float, end: float) -> float:
+            return self.seconds(step, end) + check * step
+
+        middle = seconds(step.middle, ends.middle)
+        stepping = (seconds(step.low, ends.middle), middle, seconds(step.high, ends.middle))
+        sampling = (seconds(step.middle, ends.low), middle, seconds(step.middle, ends.high))
+        return SecondsRange(*stepping), SecondsRange(*sampling)
+
+    def seconds(self, step: float, end: float) -> float:
+        """Seconds of all steps of a launch, each as long, where sampling ends so far.
+
+        Args:
+            step: seconds of a step.
+            end: 0 where the rules are content at once, 1 where the time limit ends it.
+        """
+        from accelbench.measure.loop import SIDE_PASS_NS, SIDE_PASS_STEPS
+
+        settings = self.settings
+        if settings.verify == "only":
+            return _CHECK_STEPS * step
+        least, most = sampling_limits(step, settings.iterations, settings.warmup, self.steady)
+        sampled = math.exp((1 - end) * math.log(least) + end * math.log(most))
+        least_steps = SIDE_PASS_STEPS if SIDE_PASS_STEPS * step < 1.0 else 1
+        side = max(least_steps * step, SIDE_PASS_NS / 1e9) * (2 if self.parted else 1)
+        return min(step + sampled + side, settings.timeout)
+
+
+def sampling_limits(
+    step: float, iterations: int | None, warmup: int | None, steady: float = LONGEST_SECONDS
+) -> tuple[float, float]:
+    """Between how many seconds warm-up and sampling take together.
+
+    Args:
+        step: seconds of a step.
+        iterations: samples, where their number is fixed.
+        warmup: steps of warm-up, where their number is fixed.
+        steady: seconds that sampling may last.
+    """
+    from accelbench.measure.intervals import MINIMUM_SAMPLES
+    from accelbench.measure.stopping import StoppingRule
+    from accelbench.measure.warmup import WarmupRule
+
+    stopping, warming = StoppingRule(), WarmupRule()
+    cap = max(warming.cap_fraction * steady, warming.cap_steps * step)
+    windows = 2 * max(warming.window_steps * step, warming.window_ns / 1e9)
+    warm = (min(windows, cap), cap) if warmup is None else (warmup * step, warmup * step)
+    limit = max(steady, MINIMUM_SAMPLES * step)
+    sample = (min(stopping.minimum * step, limit), limit)
+    if iterations is not None:
+        sample = (iterations * step, iterations * step)
+    return max(warm[0] + sample[0], 1e-6), max(warm[1] + sample[1], 1e-6)

@@ -1,0 +1,112 @@
+"""`accelbench run` before it starts: minutes from what its database has measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shells import QUICK, SCRIPTED, Command, Shell
+from stored_rows import store
+
+from accelbench.cli.services import forecasting
+from accelbench.cli.services.predicting import device_here
+from accelbench.core.errors import StoreError
+from accelbench.store.database import Database
+
+DB = "accelbench.duckdb"
+
+
+def measured(folder: Path, factor: float = 1.0) -> None:
+    """A database with two models by the scripted engine on this machine's CPU."""
+    rows = [
+        {"model": model, "batch_size": batch, "runtime": "scripted", "memory_peak_mb": 50.0 * batch,
+         "latency_p50_ms": factor * (number + batch),
+         "device_name": device_here("cpu"), "series_key": f"{model} {batch}"}
+        for number, model in enumerate(("bert-tiny", "distilbert-tiny"), start=1)
+        for batch in (1, 4, 16)
+    ]  # fmt: skip
+    store(folder / DB, *rows)
+    Database(folder / DB).fill()
+
+
+@pytest.fixture
+def run(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -> Command:
+    made = command("run")
+    Path("script.json").write_text("{}")
+    monkeypatch.setenv("ACCELBENCH_SCRIPT", "script.json")
+    monkeypatch.setenv("ACCELBENCH_CACHE", str(Path.cwd() / "cache"))
+    return made
+
+
+def test_minutes_come_from_what_was_measured(run: Command) -> None:
+    words = ("bert-tiny", "--batch-sizes", "1", "8", "--dry-run", *QUICK)
+    before = run.json(*words)
+    assert (before["predicted_cases"], before["learned_from"]) == (0, 0)
+    assert before["cases"][0]["predicted"] is None
+    measured(Path())
+    quick = run.json(*words)
+    assert (quick["predicted_cases"], quick["learned_from"]) == (2, 6)
+    one, eight = (case["predicted"] for case in quick["cases"])
+    assert one["step_seconds_low"] < one["step_seconds"] < one["step_seconds_high"]
+    assert one["step_seconds"] < eight["step_seconds"] < 0.1
+    _, out, _ = run(*words)
+    assert "predicted from 6 measured cases" in " ".join(out.split())
+    assert "operation counts" not in out
+
+
+def test_slower_measurements_give_longer_runs(run: Command) -> None:
+    measured(Path(), factor=1000.0)
+    plan = run.json("bert-tiny", "--batch-sizes", "1", "--dry-run", *QUICK)
+    assert plan["seconds_low"] > 12.0  # nine steps of two seconds and more
+    assert plan["seconds_high"] < 120.0
+
+
+def test_cases_that_take_minutes_or_do_not_fit_are_named(run: Command) -> None:
+    measured(Path(), factor=1000.0)
+    words = ("qwen2-7b", "bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
+    (note,) = [note for note in run.json(*words)["notes"] if "predicted" in note]
+    assert note.startswith("qwen2-7b on cpu: predicted ")
+    assert " a step" in note
+    assert "Note: qwen2-7b on cpu: predicted" in run(*words)[1]
+
+
+def test_a_database_that_cannot_be_read_costs_the_minutes_alone(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(Path())
+
+    def broken(*_: object, **__: object) -> None:
+        raise StoreError("The database is broken.", "Mend it.")
+
+    monkeypatch.setattr("accelbench.predict.stored_predictors.stored_cases", broken)
+    words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "its minutes are not predicted: The database is broken" in " ".join(out.split())
+    assert "estimated from operation counts" in " ".join(out.split())
+
+
+def test_before_a_run_no_predictor_is_fitted_to_many_cases(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(Path())
+    monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
+    words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
+    assert run.json(*words, "--dry-run")["predicted_cases"] == 1  # a dry run has the time
+    for file in Path("prediction_models").glob("*.json"):
+        file.unlink()
+    assert "nothing was learned from 6 measured cases yet" in " ".join(run(*words)[1].split())
+
+
+def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:
+    measured(shell.work)
+    words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
+    dry = shell(*words, "--dry-run").stdout
+    done = shell(*words)
+    assert "predicted from 6 measured cases" in done.stdout
+    low, high = dry.partition("between ")[2].partition(",")[0].split(" and ")
+    assert f"1 measurement, roughly {low} to {high}" in done.stdout
+    document = json.loads(shell(*words, "--json", "--quiet").stdout)
+    assert document["status"] == "finished"

@@ -1,0 +1,85 @@
+"""A larger batch is never predicted to take less time, and the knee is read from that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up_cases import HERE, THERE, made_case
+
+from accelbench.core.case import Shapes
+from accelbench.predict.answers import answer
+from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictions, CasePredictor
+from accelbench.predict.cases import PredictedCase
+from accelbench.predict.monotone import BatchSeries, isotonic
+from accelbench.predict.traces import Traces
+
+BATCHES = (1, 2, 4, 8, 16, 32)
+#: Batch 8 is quicker than batch 4.
+FALLING = (10.0, 18.0, 40.0, 30.0, 60.0, 120.0)
+
+
+class FallingPredictor(CasePredictor):
+    """One whose noise lets larger batches be quicker; the batch decides what it says."""
+
+    def predict(self, features: CaseFeatures) -> CasePredictions:
+        value = np.array([FALLING[BATCHES.index(c.shapes.batch)] for c in features.cases])
+        return CasePredictions(
+            value, value / 1.5, value * 1.2, (Basis.OTHER_MODELS,) * len(features)
+        )
+
+
+def test_adjacent_violators_are_pooled_by_weight() -> None:
+    values = np.array([1.0, 3.0, 2.0, 4.0, 0.0])
+    assert isotonic(values, np.ones(5)) == pytest.approx([1.0, 2.25, 2.25, 2.25, 2.25])
+    assert isotonic(values[:3], np.array([1.0, 3.0, 1.0])) == pytest.approx([1.0, 2.75, 2.75])
+    rising = np.arange(4.0)
+    assert isotonic(rising, np.ones(4)).tolist() == rising.tolist()
+
+
+def test_only_batches_of_one_configuration_are_held_against_each_other() -> None:
+    cases = [made_case(1, place, batch).case for batch in (4, 1) for place in (HERE, THERE)]
+    value = np.array([8.0, 1.0, 9.0, 0.5])  # here 9 for one item and 8 for four
+    bases = (Basis.OTHER_MODELS,) * 4
+    made = BatchSeries.of(cases).rising(CasePredictions(value, value / 2, value * 2, bases))
+    pooled = np.sqrt(8.0 * 9.0)
+    assert made.value == pytest.approx([pooled, 1.0, pooled, 0.5])
+    assert made.low == pytest.approx(made.value / 2)
+    assert made.high == pytest.approx(made.value * 2)
+
+
+def test_what_is_known_better_moves_less() -> None:
+    cases = [made_case(1, HERE, batch).case for batch in (1, 2)]
+    value, half = np.array([9.0, 8.0]), np.array([1.01, 2.0])
+    made = BatchSeries.of(cases).rising(
+        CasePredictions(value, value / half, value * half, (Basis.OTHER_SIZES,) * 2)
+    )
+    assert made.value == pytest.approx([9.0, 9.0], rel=0.01)
+    assert (made.low <= made.value).all()
+    assert (made.value <= made.high).all()
+
+
+def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> None:
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)))
+    predictor = FallingPredictor("latency", nothing, np.zeros(0))
+    place = replace(HERE, device="AMD EPYC 7763")
+    cases = [
+        PredictedCase("bert-tiny", "embedding", Shapes(batch, sequence=128), place)
+        for batch in reversed(BATCHES)
+    ]
+    of = {"latency": predictor, "memory": predictor}
+    said = answer(cases, of, (), Traces(tmp_path, trace=False))
+    figures = sorted(said.figures, key=lambda entry: entry["batch_size"])
+    for name in ("latency_ms", "latency_low_ms", "latency_high_ms", "memory_mb"):
+        values = [entry[name] for entry in figures]
+        assert values == sorted(values), name
+    for entry in figures:
+        assert entry["latency_low_ms"] <= entry["latency_ms"] <= entry["latency_high_ms"]
+        items = 1e3 * entry["batch_size"] / entry["latency_ms"]
+        assert entry["throughput"] == pytest.approx(items)
+    assert figures[3]["latency_ms"] == pytest.approx(np.sqrt(40.0 * 30.0))
+    # As predicted, batch 8 has all of the throughput of 32; pooled with batch 4 it has 87 %.
+    (knee,) = said.knees
+    assert knee["batch_size"] == 16

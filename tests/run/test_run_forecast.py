@@ -1,0 +1,139 @@
+"""How long a run takes: from predicted steps, by the rules of measuring, with an honest range."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulated_runs import planned
+
+from accelbench.run.plan import estimates
+from accelbench.run.plan.request import Plan
+from accelbench.run.plan.run_forecast import (
+    CaseForecast,
+    PlanForecast,
+    RunSeconds,
+    SamplingEnds,
+    SecondsRange,
+    run_seconds,
+    sampling_limits,
+)
+from accelbench.run.plan.run_settings import RunSettings
+
+FIXED: dict[str, Any] = {"iterations": 10, "warmup": 2, "verify": "off"}
+NOTHING = SecondsRange(1e-6, 1e-6, 1e-6)
+
+
+@pytest.fixture(autouse=True)
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a script the engine supports nothing."""
+    (tmp_path / "script.json").write_text("{}")
+    monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
+
+
+def cases(*names: str, batches: tuple[int, ...] = (1,)) -> Plan:
+    return planned(*names, hardware=("cpu",), simulate=False, batch_sizes=batches)
+
+
+def forecast(plan: Plan, step: SecondsRange, **more: Any) -> PlanForecast:
+    beside = {"opening": NOTHING, "again": NOTHING, **more}
+    return PlanForecast({p.key: CaseForecast(step, **beside) for p in plan.cases}, learned_from=9)
+
+
+def seconds(plan: Plan, step: SecondsRange, launches: int = 1, **settings: Any) -> RunSeconds:
+    how = RunSettings("r", launches=launches, **{**FIXED, **settings})
+    return run_seconds([(plan, how)], forecast(plan, step))
+
+
+def exactly(step: float) -> SecondsRange:
+    return SecondsRange(step, step, step)
+
+
+def test_a_sure_step_gives_its_steps() -> None:
+    # One first, two to warm up, ten samples, one for memory: 14 of two seconds.
+    taken = seconds(cases("bert-tiny"), exactly(2.0))
+    assert taken.low == pytest.approx(28 + estimates.START_SECONDS, rel=1e-3)
+    assert taken.high == pytest.approx(taken.low, rel=1e-3)
+    assert (taken.predicted, taken.counted) == (1, 0)
+    assert seconds(cases("bert-tiny"), exactly(2.0), launches=3).low == pytest.approx(
+        3 * 28 + estimates.START_SECONDS, rel=1e-3
+    )
+
+
+def test_a_case_takes_no_longer_than_its_timeout_and_a_run_than_its_budget() -> None:
+    long = exactly(100.0)
+    timed_out = seconds(cases("bert-tiny"), long, timeout=60.0)
+    assert timed_out.high == pytest.approx(60 + estimates.START_SECONDS, rel=1e-3)
+    assert seconds(cases("bert-tiny"), long, budget=30.0).high == 30.0
+
+
+def test_the_rules_stop_between_the_first_look_and_the_time_limit() -> None:
+    least, most = sampling_limits(0.01, None, None)
+    assert least == pytest.approx(0.2 + 30 * 0.01)  # two windows of 100 ms, 30 samples
+    assert most == pytest.approx(2.0 + 10.0)
+    slow, slowest = sampling_limits(4.0, None, None)
+    assert slow == slowest == pytest.approx(3 * 4.0 + 5 * 4.0)  # steps too long for a choice
+    assert sampling_limits(0.5, 8, 1) == (pytest.approx(4.5), pytest.approx(4.5))
+
+
+def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_cancels() -> None:
+    factor = 2.0
+    step = SecondsRange(2.0 / factor, 2.0, 2.0 * factor)
+
+    def width(taken: RunSeconds) -> float:
+        start = estimates.START_SECONDS
+        return math.log((taken.high - start) / (taken.low - start))
+
+    alone = width(seconds(cases("bert-tiny"), step))
+    assert alone == pytest.approx(2 * math.log(factor), rel=1e-3)
+    batches = seconds(cases("bert-tiny", batches=(1, 2, 4, 8)), step)
+    assert width(batches) == pytest.approx(alone, rel=1e-3)
+    assert width(seconds(cases("bert-tiny"), step, launches=4)) == pytest.approx(alone, rel=1e-3)
+    several = seconds(cases("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny"), step)
+    assert width(several) == pytest.approx(alone / 2, rel=0.1)  # of four: a half
+
+
+def test_how_noisy_the_machine_is_counts_for_all_cases_together() -> None:
+    short = exactly(0.001)
+    names = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+    how = RunSettings("r", verify="off")
+
+    def width(plan: Plan) -> float:
+        taken = run_seconds([(plan, how)], forecast(plan, short))
+        start = estimates.START_SECONDS
+        return math.log((taken.high - start) / (taken.low - start))
+
+    assert width(cases(*names)) == pytest.approx(width(cases("bert-tiny")), rel=0.03)
+
+
+def test_earlier_results_say_where_sampling_ends() -> None:
+    plan, how = cases("bert-tiny"), RunSettings("r", verify="off")
+    known = forecast(plan, exactly(0.001))
+    quiet = PlanForecast(known.cases, SamplingEnds(0.0, 0.05, 0.1))
+    noisy = PlanForecast(known.cases, SamplingEnds(0.9, 0.95, 1.0))
+    assert run_seconds([(plan, how)], quiet).high < 8.0
+    assert run_seconds([(plan, how)], noisy).low > 12.0
+
+
+def test_opening_is_what_was_measured_else_what_weights_say() -> None:
+    plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings("r", **FIXED)
+    known = forecast(plan, exactly(0.01), opening=exactly(20.0), again=exactly(3.0))
+    taken = run_seconds([(plan, how)], known)
+    assert taken.low == pytest.approx(estimates.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
+    assumed = run_seconds([(plan, how)], forecast(plan, exactly(0.01), opening=None, again=None))
+    assert assumed.high < 13.0
+
+
+def test_cases_without_a_prediction_rest_on_their_operations() -> None:
+    plan = cases("bert-tiny", "bert-base")
+    known = forecast(plan, exactly(0.01))
+    some = PlanForecast(dict(list(known.cases.items())[:1]), learned_from=9)
+    how = RunSettings("r", **FIXED)
+    taken = run_seconds([(plan, how)], some)
+    assert (taken.predicted, taken.counted) == (1, 1)
+    assert taken.high > run_seconds([(plan, how)], known).high
+    nothing = run_seconds([(plan, how)], PlanForecast())
+    assert (nothing.low, nothing.high) == estimates.seconds(plan, how)
+    assert nothing.predicted == 0
