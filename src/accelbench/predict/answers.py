@@ -12,14 +12,24 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.predict.case_predictor import (
+    Basis,
     CaseFeatures,
     CasePredictions,
     CasePredictor,
 )
 from accelbench.predict.cases import MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.terms import peaks_are_known, time_terms
+from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    Calibrated,
+    is_calibrated,
+    peaks_are_known,
+    time_terms,
+)
 from accelbench.predict.traces import Traces
+
+#: The basis of what rests on a device's peaks alone, where they were measured.
+MEASURED_PEAKS = "measured peaks alone"
 
 
 class PredictedFigures(TypedDict):
@@ -93,6 +103,7 @@ def answer(
     predictors: Mapping[str, CasePredictor],
     measured: Sequence[MeasuredCase],
     traces: Traces,
+    calibrated: Calibrated = NOT_CALIBRATED,
 ) -> PredictionAnswer:
     """The predictions of cases.
 
@@ -101,9 +112,10 @@ def answer(
         predictors: by target.
         measured: what a store has: shown beside predictions, never in their place.
         traces: where operators come from.
+        calibrated: measured limits of devices, with which the predictors were fitted.
     """
     traced, failures = traces.of_cases(cases)
-    times = time_terms(traced)
+    times = time_terms(traced, calibrated)
     latency, memory = (
         predictors[target].predict(CaseFeatures.of(traced, target, times))
         for target in (LATENCY, MEMORY)
@@ -113,8 +125,11 @@ def answer(
         _figures(entry.case, latency, memory, place, known.get(entry.case))
         for place, entry in enumerate(traced)
     ]
+    for entry, figure in zip(traced, figures, strict=True):
+        if figure["basis"] == Basis.PEAKS and is_calibrated(entry.case.configuration, calibrated):
+            figure["basis"] = MEASURED_PEAKS
     notes = [str(error) for error in failures.values()]
-    notes += _notes_of([entry.case for entry in traced], traces)
+    notes += _notes_of([entry.case for entry in traced], traces, calibrated)
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
     )
@@ -189,13 +204,14 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
     return knees
 
 
-def _notes_of(cases: Sequence[PredictedCase], traces: Traces) -> list[str]:
+def _notes_of(cases: Sequence[PredictedCase], traces: Traces, calibrated: Calibrated) -> list[str]:
     places = dict.fromkeys(case.configuration for case in cases)
     unknown = dict.fromkeys(
-        place.device or place.hardware for place in places if not peaks_are_known(place)
+        place.device or place.hardware for place in places if not peaks_are_known(place, calibrated)
     )
     notes = [
-        f"no peaks of {name} are documented: it is taken for a middle device of its kind"
+        f"no peaks of {name} are documented, and none were measured (accelbench hardware "
+        "--calibrate): it is taken for a middle device of its kind"
         for name in unknown
     ]
     if traces.coarse:

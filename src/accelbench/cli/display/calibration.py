@@ -53,8 +53,10 @@ def show_calibration(calibration: DeviceCalibration) -> None:
         f"{calibration.hardware}: {calibration.device_name}, {calibration.engine}{threads},"
         f" {calibration.measured_at[:16].replace('T', ' ')} UTC"
     )
-    heads = ["", "precision", "median", "95 % interval", "best of", "blocks"]
-    console().print(table(heads, rows_of(calibration), (2, 5)))
+    heads = ["probe", "precision", "median", "95 % interval", "best size"]
+    console().print(table(heads, rows_of(calibration), (2, 3)))
+    blocks = sum(len(entry.samples_ns) for entry in calibration.figures)
+    print_line(f"{len(calibration.figures)} probes, {blocks:,} blocks, all of them kept.")
     for refusal in calibration.refusals:
         name = f"{refusal.name} {refusal.precision}".strip()
         console().print(Text(visible(f"left out: {name}: {refusal.reason}"), style="dim"))
@@ -72,8 +74,7 @@ def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
         for (_, precision), entries in groups.items():
             sign = -1 if kind is ProbeKind.LAUNCH else 1
             best = max(entries, key=lambda entry: sign * entry.value)
-            rows.append([_label(best), precision, *_figures(best), _size(best),
-                         str(len(best.samples_ns))])  # fmt: skip
+            rows.append([_label(best), precision, *_figures(best), _size(best)])
     return rows
 
 
@@ -81,7 +82,7 @@ def _label(best: ProbeFigure) -> str:
     kind = best.spec.kind
     if kind is ProbeKind.CACHE:
         return f"{best.spec.name.rpartition('-')[2]} cache"
-    return str(kind)
+    return "matmul" if kind is ProbeKind.MATRIX else str(kind)
 
 
 def _size(best: ProbeFigure) -> str:

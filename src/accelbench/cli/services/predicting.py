@@ -53,7 +53,8 @@ class Predicting:
         from accelbench.predict.answers import answer
 
         cases = cases_of(question, self.predictors.stored.cases, device_here)
-        result = answer(cases.cases, self.predictors.of, self.predictors.stored.cases, self.traces)
+        known = self.predictors
+        result = answer(cases.cases, known.of, known.stored.cases, self.traces, known.calibrated)
         result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
         return result
 
@@ -66,7 +67,7 @@ class Predicting:
         cases = cases_of(question, self.predictors.stored.cases, device_here)
         # Of what has no known operators nothing is known, and so not what it would teach.
         traced, _ = self.traces.of_cases(cases.cases)
-        features = CaseFeatures.of(traced, LATENCY)
+        features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
         return plan(features, self.predictors.of[LATENCY], number)
 
     @property
@@ -82,7 +83,7 @@ class Predicting:
             )
         if not self.predictors.stored.cases:
             notes.append(
-                "nothing is measured: figures are from vendor peaks and usual efficiencies, "
+                "nothing is measured: figures are from devices' peaks and usual efficiencies, "
                 "and may be off by a factor of three"
             )
         return notes

@@ -132,5 +132,3 @@ def expected_seconds(spec: ProbeSpec, before: ProbeSpec | None, seconds: float) 
     """
     alike = before is not None and (before.kind, before.precision) == (spec.kind, spec.precision)
     return seconds * spec.work / before.work if alike and before else None
-
-
