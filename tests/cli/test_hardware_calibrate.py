@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,17 @@ def test_hardware_shows_the_newest_calibration_with_its_day(hardware: Command) -
     assert processor["calibration"]["bandwidth_bytes_per_s"] == 20e9
     assert processor["calibration"]["launch_s"] == 2e-6
     assert [card["calibration"] for card in document["cuda"]["devices"]] == [None, None]
+
+
+def test_peaks_from_a_busy_machine_are_shown_as_such(
+    hardware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def calibrate(device: Device, hear: object) -> DeviceCalibration:
+        return replace(made_calibration(device), warnings=("Others used 40 %.",))
+
+    monkeypatch.setattr(calibrating, "calibrate", calibrate)
+    assert "warning: Others used 40 %." in hardware("--calibrate", "cpu")[1]
+    assert "torch 2.13.0, beside other work)" in " ".join(hardware("cpu")[1].split())
 
 
 def test_what_pytorch_does_not_serve_has_no_probes(hardware: Command) -> None:

@@ -156,5 +156,44 @@ def test_it_is_no_run_and_no_result(tmp_path: Path) -> None:
     assert database.status()["models"] == []
 
 
+@pytest.mark.parametrize(
+    ("around", "says"),
+    [
+        ({"foreign": 0.4, "steal": 0.01, "quota_stopped": None}, ["Other processes used 40 % of"]),
+        ({"foreign": 0.05, "steal": 0.08}, ["The hypervisor gave 8 % of"]),
+        ({"foreign": None, "steal": None, "quota_stopped": 0.2}, ["The CPU quota stopped it"]),
+        ({"foreign": 0.05, "steal": 0.01, "quota_stopped": 0.0}, []),
+    ],
+)
+def test_what_took_time_from_the_probes_is_warned_of(
+    around: dict[str, float | None], says: list[str]
+) -> None:
+    warnings = calibrating.disturbances(around)
+    assert [warning[: len(start)] for warning, start in zip(warnings, says, strict=True)] == says
+    assert all("peaks may be too low" in warning for warning in warnings)
+
+
+class MadeUpMachine:
+    """A machine whose CPUs were at work for ten seconds, whoever's work it was."""
+
+    def before(self) -> None:
+        return None
+
+    def after(self, before: None, worker_cpu_seconds: float) -> tuple[dict[str, float], list[str]]:
+        return {"foreign": (10.0 - worker_cpu_seconds) / 10.0}, []
+
+
+@pytest.mark.parametrize(("own", "disturbed"), [(9.9, False), (4.0, True)])
+def test_the_probes_own_work_is_no_disturbance(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: float, disturbed: bool
+) -> None:
+    monkeypatch.setattr(calibrating, "Surroundings", MadeUpMachine)
+    fake_worker(monkeypatch, tmp_path, BEGIN, probe("probe/a"), {"ended": own})
+    calibration = calibrating.calibrate(PROCESSOR, 0.1)
+    assert bool(calibration.warnings) is disturbed
+    assert calibration.conditions["environment"] == {"foreign": pytest.approx(1.0 - own / 10.0)}
+    assert not calibration.refusals
+
+
 def rows(database: Database, sql: str) -> list[tuple[object, ...]]:
     return database.query(sql)[1]

@@ -131,7 +131,8 @@ class DeviceCalibration:
         threads: how many the engine had on the host.
         figures: of probes that were timed.
         refusals: the others.
-        conditions: what the engine says of the device and of itself.
+        conditions: what the engine says of the device and of itself, and the machine around it.
+        warnings: what speaks against the figures.
     """
 
     fingerprint: str
@@ -143,6 +144,7 @@ class DeviceCalibration:
     figures: tuple[ProbeFigure, ...]
     refusals: tuple[ProbeRefusal, ...] = ()
     conditions: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def best(self, kind: ProbeKind, precision: str | None = None) -> ProbeFigure | None:
         """Of a kind's probes the one with the highest median; of launches the shortest."""
@@ -187,6 +189,7 @@ class DeviceCalibration:
         fields = {entry.name: body[entry.name] for entry in dataclass_fields(cls)}
         fields["figures"] = tuple(_figure(entry) for entry in fields["figures"])
         fields["refusals"] = tuple(ProbeRefusal(**entry) for entry in fields["refusals"])
+        fields["warnings"] = tuple(fields["warnings"])
         return cls(**fields)
 
 

@@ -57,6 +57,8 @@ def show_calibration(calibration: DeviceCalibration) -> None:
     console().print(table(heads, rows_of(calibration), (2, 3)))
     blocks = sum(len(entry.samples_ns) for entry in calibration.figures)
     print_line(f"{len(calibration.figures)} probes, {blocks:,} blocks, all of them kept.")
+    for warning in calibration.warnings:
+        print_line(f"warning: {warning}")
     for refusal in calibration.refusals:
         name = f"{refusal.name} {refusal.precision}".strip()
         console().print(Text(visible(f"left out: {name}: {refusal.reason}"), style="dim"))
@@ -127,7 +129,8 @@ def peaks_line(calibration: DeviceCalibration) -> str:
     ]
     memory = calibration.best(ProbeKind.MEMORY)
     parts += [f"memory {_figures(memory)[0]}"] if memory else []
-    return f"{', '.join(parts)} ({calibration.measured_at[:10]}, {calibration.engine})"
+    beside = ", beside other work" if calibration.warnings else ""
+    return f"{', '.join(parts)} ({calibration.measured_at[:10]}, {calibration.engine}{beside})"
 
 
 def limits_document(calibration: DeviceCalibration) -> dict[str, Any]:
@@ -138,6 +141,7 @@ def limits_document(calibration: DeviceCalibration) -> dict[str, Any]:
         "measured_at": calibration.measured_at,
         "engine": calibration.engine,
         "threads": calibration.threads,
+        "warnings": list(calibration.warnings),
         "peak_flops": {
             precision: best.value
             for precision in calibration.precisions(ProbeKind.MATRIX)

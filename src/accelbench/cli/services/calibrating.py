@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.cli.display.terminal import complain, print_line
+from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import in_quotes
@@ -66,7 +65,6 @@ def calibrated(devices: Sequence[Device], path: Path | None) -> list[DeviceCalib
     """
     from accelbench.cli.display.calibration import ProbeProgress
     from accelbench.hardware.environment import environment
-    from accelbench.hardware.machine import busy_warning, snapshot
     from accelbench.run.calibrate.calibrating import calibrate, record
     from accelbench.store.lake import store_at
 
@@ -75,8 +73,6 @@ def calibrated(devices: Sequence[Device], path: Path | None) -> list[DeviceCalib
     surroundings = environment()
     calibrations = []
     for device in devices:
-        if (busy := busy_warning(snapshot())) is not None:
-            print_line(f"warning: {busy}", sys.stderr)
         with ProbeProgress(f"{device} — {device.name}") as progress:
             calibration = calibrate(device, hear=progress.hear)
         record(calibration, device, database.journals, surroundings)

@@ -52,7 +52,7 @@ class Predicting:
         """The predictions of a question."""
         from accelbench.predict.answers import answer
 
-        cases = cases_of(question, self.predictors.stored.cases, device_here)
+        cases = cases_of(question, self.predictors.stored.cases, self._device)
         known = self.predictors
         result = answer(cases.cases, known.of, known.stored.cases, self.traces, known.calibrated)
         result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
@@ -64,11 +64,18 @@ class Predicting:
         from accelbench.predict.measurement_plan import plan
         from accelbench.predict.measurements import LATENCY
 
-        cases = cases_of(question, self.predictors.stored.cases, device_here)
+        cases = cases_of(question, self.predictors.stored.cases, self._device)
         # Of what has no known operators nothing is known, and so not what it would teach.
         traced, _ = self.traces.of_cases(cases.cases)
         features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
         return plan(features, self.predictors.of[LATENCY], number)
+
+    def _device(self, platform: str) -> str | None:
+        """A platform's device on this machine, else the one calibrated last, if there is one."""
+        return device_here(platform) or next(
+            (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
+            None,
+        )
 
     @property
     def notes(self) -> list[str]:

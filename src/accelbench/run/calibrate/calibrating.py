@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -28,7 +29,9 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
 from accelbench.core.serial import device_to_json
+from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE
 from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.store.journal import Journal
@@ -57,7 +60,7 @@ def calibrate(
     Raises:
         SurroundingsError: the engine cannot use the device, or its process died before a figure.
     """
-    began = utc_now()
+    began, before = utc_now(), Surroundings().before()
     request = json.dumps({"device": device_to_json(device), "seconds": seconds})
     with closing(Scratch()) as scratch:
         log = scratch.folder / "calibration.log"
@@ -68,7 +71,32 @@ def calibrate(
                 f"No probe could be timed on {device.name} ({device}): {_why(calibration, log)}",
                 "`accelbench doctor` says whether PyTorch works with it.",
             )
-        return calibration
+        worker_seconds = float(calibration.conditions.get("worker_cpu_seconds") or 0.0)
+        around, _ = Surroundings().after(before, worker_seconds)
+        return replace(
+            calibration,
+            conditions={**calibration.conditions, "environment": dict(around)},
+            warnings=disturbances(around) if worker_seconds else (),
+        )
+
+
+def disturbances(around: Mapping[str, Any]) -> tuple[str, ...]:
+    """What took time from the probes: a peak that was measured beside it is too low.
+
+    Args:
+        around: the machine meanwhile, as `Surroundings` tells it.
+    """
+    kinds = (
+        ("foreign", FOREIGN_SHARE, "Other processes used {} of the CPUs meanwhile"),
+        ("steal", STEAL_SHARE, "The hypervisor gave {} of the CPUs' time to others meanwhile"),
+        ("quota_stopped", QUOTA_SHARE, "The CPU quota stopped it for {} of the time"),
+    )
+    return tuple(
+        f"{sentence.format(f'{100 * share:.0f} %')}: peaks may be too low."
+        " Calibrate again when it is quiet."
+        for name, allowed, sentence in kinds
+        if (share := float(around.get(name) or 0.0)) > allowed
+    )
 
 
 def _answers(request: str, seconds: float, log: Path) -> Generator[Mapping[str, Any]]:
@@ -101,7 +129,7 @@ def _gathered(
     figures: list[ProbeFigure] = []
     refusals: list[ProbeRefusal] = []
     about: Mapping[str, Any] = {}
-    ended = False
+    ended, worker_seconds = False, 0.0
     for answer in answers:
         if "engine" in answer:
             about = answer
@@ -112,7 +140,8 @@ def _gathered(
             refusals.append(ProbeRefusal(**answer["refused"]))
         elif "failed" in answer:
             raise SurroundingsError(f"{answer['failed']}.".replace("..", "."), answer["advice"])
-        ended = ended or "ended" in answer
+        elif "ended" in answer:
+            ended, worker_seconds = True, answer["ended"]
         if about and not ended:
             hear(len(figures) + len(refusals), about["probes"])
     if not ended:
@@ -126,7 +155,7 @@ def _gathered(
         threads=about.get("threads"),
         figures=tuple(figures),
         refusals=tuple(refusals),
-        conditions=dict(about.get("facts", {})),
+        conditions={**about.get("facts", {}), "worker_cpu_seconds": worker_seconds},
     )
 
 

@@ -4,7 +4,7 @@
 
 REQUEST is JSON: the device, and the seconds of all probes together. It answers in lines of JSON:
 first what the engine is and how many probes there are, then each probe's blocks, or why it has
-none. What the engine prints goes to standard error.
+none, and at last the processor time that it took. What the engine prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accelbench.core.calibration import ProbeSpec
-from accelbench.core.clock import MonotonicClock
+from accelbench.core.clock import MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.identity import plain
 from accelbench.core.jsonc import loads
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> None:
     except AccelbenchError as error:
         send({"failed": error.message, "advice": error.advice})
     else:
-        send({"ended": True})
+        send({"ended": cpu_seconds()})
 
 
 if __name__ == "__main__":
