@@ -49,7 +49,8 @@ def time_all(
     for spec in specs:
         expected = expected_seconds(spec, before, took)
         if expected is not None and expected > seconds * _LONGEST_STEP:
-            reason = f"a step would take about {expected:.2g} s"
+            about = f"{expected:.0f}" if expected >= 10 else f"{expected:.2g}"
+            reason = f"a step would take about {about} s"
             send({"refused": {**_named(spec), "reason": reason}})
             continue
         try:
