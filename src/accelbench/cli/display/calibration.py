@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.cli.display.terminal import print_line, unguarded
+from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import figure
 from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
-from accelbench.core.visible import visible
 
 #: What a rate is shown in, the largest first.
 _OPERATIONS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"))
@@ -17,28 +16,34 @@ _BYTES = ((1e12, "TB/s"), (1e9, "GB/s"))
 
 
 class ProbeProgress:
-    """A line on standard error that counts probes, where that is a terminal."""
+    """A line on standard error that counts probes; drawn when one ends, at no other time."""
 
     def __init__(self, name: str) -> None:
+        from rich.live import Live
+
+        from accelbench.cli.display.console import console
+
         self._name = name
-        self._stream = unguarded(sys.stderr)
-        self._shown = self._stream.isatty()
+        stream = console(sys.stderr)
+        self._live = (
+            Live(console=stream, auto_refresh=False, transient=True) if stream.is_terminal else None
+        )
 
     def __enter__(self) -> ProbeProgress:
-        if not self._shown:
+        if self._live is None:
             print_line(f"Calibrating {self._name}: about 30 s", sys.stderr)
+        else:
+            self._live.start()
         return self
 
     def hear(self, done: int, of: int) -> None:
         """So many probes of so many have been timed or refused."""
-        if self._shown:
-            self._stream.write(f"\r\x1b[KCalibrating {visible(self._name)}: {done} of {of} probes")
-            self._stream.flush()
+        if self._live is not None:
+            self._live.update(f"Calibrating {self._name}: {done} of {of} probes", refresh=True)
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        if self._live is not None:
+            self._live.stop()
 
 
 def show_calibration(calibration: DeviceCalibration) -> None:
@@ -61,7 +66,7 @@ def show_calibration(calibration: DeviceCalibration) -> None:
         print_line(f"warning: {warning}")
     for refusal in calibration.refusals:
         name = f"{refusal.name} {refusal.precision}".strip()
-        console().print(Text(visible(f"left out: {name}: {refusal.reason}"), style="dim"))
+        console().print(Text(f"left out: {name}: {refusal.reason}", style="dim"))
 
 
 def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
