@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,24 @@ def test_a_calibration_that_fails_stores_nothing_of_its_device(
     assert code == 3
     assert "No probe could be timed. Look." in err
     assert peaks() == []
+
+
+def test_a_device_that_fails_does_not_keep_the_next_one_from_its_calibration(
+    hardware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PyTorch built for the CPU alone, on a machine with cards."""
+
+    def calibrate(device: Device, hear: object) -> DeviceCalibration:
+        if device.hardware == "cpu":
+            raise SurroundingsError("No figure of the CPU.")
+        return made_calibration(device)
+
+    monkeypatch.setattr(calibrating, "calibrate", calibrate)
+    code, out, err = hardware("--calibrate", "--hardware", "cpu", "cuda:0", "--json")
+    assert code == 3
+    assert "No figure of the CPU." in err
+    assert [entry["device_name"] for entry in json.loads(out)["calibrations"]] == ["A card"]
+    assert [kind for kind, _, _ in peaks()] == ["cuda"]
 
 
 def test_a_database_that_cannot_be_read_does_not_hide_the_hardware(hardware: Command) -> None:

@@ -42,6 +42,13 @@ def test_of_two_devices_of_a_name_the_one_calibrated_last_counts(tmp_path: Path)
     assert stored_limits(database)["cpu", "A processor"].peaks["fp32"] == 60e9
 
 
+def test_a_merged_database_brings_its_calibrations(tmp_path: Path) -> None:
+    calibrated_store(tmp_path / "other.duckdb", made_calibration(fp32=3e9, day="2026-03-09"))
+    database = calibrated_store(tmp_path / "a.duckdb", made_calibration(fp32=2e9))
+    database.merge(tmp_path / "other.duckdb")
+    assert stored_limits(database)["cpu", "A processor"].peaks["fp32"] == 3e9
+
+
 def test_what_is_no_calibration_is_passed_over(tmp_path: Path) -> None:
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration())
     with Journal.create(database.journals, "odd") as journal:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.core.errors import setting_up
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
@@ -44,7 +45,7 @@ class Serving:
         )
 
 
-@app.command()
+@app.command(cls=SpacedLists)
 def hardware(
     names: list[str] | None = typer.Argument(
         None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
@@ -103,12 +104,15 @@ def _calibrate(wanted: Sequence[str], db: Path | None, *, as_json: bool) -> None
     from accelbench.cli.display.tables import print_json
     from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
 
-    calibrations = calibrated(devices_to_calibrate(wanted), db)
-    if as_json:
-        print_json(calibration_documents(calibrations))
+    devices = devices_to_calibrate(wanted)
+    if not as_json:
+        calibrated(devices, db, show_calibration)
         return
-    for calibration in calibrations:
-        show_calibration(calibration)
+    calibrations: list[DeviceCalibration] = []
+    try:
+        calibrated(devices, db, calibrations.append)
+    finally:
+        print_json(calibration_documents(calibrations))
 
 
 def _platforms(typed: Iterable[str]) -> dict[str, None]:

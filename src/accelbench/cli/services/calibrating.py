@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,12 +56,20 @@ def _absent(word: str, answers: Iterable[Device | Absent]) -> SurroundingsError:
     return SurroundingsError(f"{word} is not here: {gone.reason}.", gone.remedy)
 
 
-def calibrated(devices: Sequence[Device], path: Path | None) -> list[DeviceCalibration]:
-    """Calibrate devices one after the other and store each as it ends.
+def calibrated(
+    devices: Sequence[Device], path: Path | None, show: Callable[[DeviceCalibration], None]
+) -> None:
+    """Calibrate devices one after the other, and store and show each as it ends.
+
+    A device that fails is no reason to leave out the next one; its error ends the command.
 
     Args:
         devices: of which.
         path: the database; the usual one where none is named.
+        show: takes each calibration.
+
+    Raises:
+        SurroundingsError: a device could not be calibrated.
     """
     from accelbench.cli.display.calibration import ProbeProgress
     from accelbench.hardware.environment import environment
@@ -71,15 +79,22 @@ def calibrated(devices: Sequence[Device], path: Path | None) -> list[DeviceCalib
     database = store_at(path)
     database.ensure()
     surroundings = environment()
-    calibrations = []
+    errors: list[SurroundingsError] = []
     for device in devices:
-        with ProbeProgress(f"{device} — {device.name}") as progress:
-            calibration = calibrate(device, hear=progress.hear)
+        try:
+            with ProbeProgress(f"{device} — {device.name}") as progress:
+                calibration = calibrate(device, hear=progress.hear)
+        except SurroundingsError as error:
+            errors.append(error)
+            continue
         record(calibration, device, database.journals, surroundings)
-        calibrations.append(calibration)
-    for problem in database.fill().problems:
-        complain(problem)
-    return calibrations
+        for problem in database.fill().problems:
+            complain(problem)
+        show(calibration)
+    for further in errors[1:]:
+        complain(str(further))
+    if errors:
+        raise errors[0]
 
 
 def known_calibrations(path: Path | None) -> list[DeviceCalibration]:
