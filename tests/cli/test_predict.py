@@ -13,10 +13,12 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands.run import app as run_app
-from accelbench.cli.services.predicting import device_here
+from accelbench.cli.services import predicting
 from accelbench.core.nouns import digits
+from accelbench.core.protocols import Device
 from accelbench.predict import traces
 from accelbench.store.database import Database
+from made_up_calibration import calibrated_store, made_calibration
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_what_to_measure_first_are_commands_that_run_takes(predict: Command) -> 
 def test_what_no_machine_would_finish_is_left_out_of_what_to_measure(predict: Command) -> None:
     rows = [
         {"model": "bert-tiny", "batch_size": batch, "latency_p50_ms": 9e3 * batch,
-         "device_name": device_here("cpu"), "series_key": f"{batch}"}
+         "device_name": predicting.device_here("cpu"), "series_key": f"{batch}"}
         for batch in (1, 4, 16)
     ]  # fmt: skip
     store(Path("accelbench.duckdb"), *rows)
@@ -205,3 +207,18 @@ def test_what_it_cannot_answer_is_a_sentence(
     code, _, err = predict(*words)
     assert code == 2
     assert sentence in " ".join(err.split())
+
+
+def test_a_calibrated_device_is_what_its_platform_stands_for(
+    predict: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a calibration `cuda` is a documented card that many have."""
+    monkeypatch.setattr(predicting, "device_here", lambda _platform: None)
+    card = Device("cuda", "A card of 2031")
+    calibration = made_calibration(card, fp32=90e12, bandwidth=3e12)
+    calibrated_store(Path("accelbench.duckdb"), calibration, device=card)
+    found = predict.json("bert-tiny", "--hardware", "cuda", "rocm")
+    there, elsewhere = found["predictions"]
+    assert (there["device"], there["basis"]) == ("A card of 2031", "measured peaks alone")
+    assert elsewhere["basis"] == "vendor peaks alone"
+    assert not [note for note in found["notes"] if note.startswith("no peaks")]

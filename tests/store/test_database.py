@@ -11,7 +11,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact
 from accelbench.store.database import Database, default_path
 from accelbench.store.journal import Journal, encode
-from accelbench.store.schema import VIEWS
+from accelbench.store.schema import VIEWS, latest_version
 
 
 def filled(path: Path, run: str, *facts: Fact) -> Database:
@@ -59,13 +59,14 @@ def test_status_counts_what_is_there(tmp_path: Path) -> None:
         "hardware_info": 0,
         "benchmark_results": 3,
         "raw_benchmark_data": 6,
+        "device_calibrations": 0,
     }
     assert found["results_by_status"] == {"failed": 1, "ok": 2}
     assert found["runs_by_status"] == {"complete": 1}
     assert (found["models"], found["hardware"]) == (["bert-tiny", "vit"], ["cpu", "cuda"])
     assert found["first_result_at"] == "2026-01-02T03:04:00.000005Z"
     assert found["last_result_at"] == "2026-01-02T03:05:02.000005Z"
-    assert found["schema_version"] == 1
+    assert found["schema_version"] == latest_version()
     assert found["size_bytes"] == database.path.stat().st_size
     assert found["journals"] == {
         "folder": str(database.journals),

@@ -17,6 +17,9 @@ from accelbench.store import migrate, schema
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
 
+#: The program's own steps: two more are put behind them here.
+OWN = schema.MIGRATIONS
+TWO_MORE = schema.latest_version() + 2
 NEW = Column("new_metric_ms", "float", "metric", "a metric that old stores lack")
 
 
@@ -65,7 +68,7 @@ def two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
             ("UPDATE fact SET note = 'old'", "CREATE VIEW notes AS SELECT note FROM fact"),
         ),
     )
-    monkeypatch.setattr(schema, "MIGRATIONS", steps)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*OWN, *steps))
 
 
 def test_a_reader_takes_an_older_store_as_it_is(old: Path) -> None:
@@ -96,6 +99,18 @@ def test_a_writer_brings_it_up_to_date_and_keeps_everything(old: Path) -> None:
     ]
 
 
+def test_a_store_without_calibrations_is_read_as_it_is_and_gets_its_view(old: Path) -> None:
+    """Version 1 had neither `device_calibrations` nor a word of where peaks are from."""
+    path = old / "a.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("DROP VIEW device_calibrations")
+        con.execute("UPDATE store_meta SET schema_version = 1")
+    assert "device_calibrations" not in Database(path).status()["tables"]
+    Database(path).ensure()
+    assert Database(path).status()["tables"]["device_calibrations"] == 0
+    assert rows(path, "SELECT peaks_source FROM hardware_info") == []
+
+
 def test_a_new_column_needs_one_declaration(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = (*COLUMNS, NEW)
     monkeypatch.setattr(migrate, "COLUMNS", columns)
@@ -110,7 +125,7 @@ def test_steps_are_taken_once_and_in_order(old: Path, monkeypatch: pytest.Monkey
     Database(path).ensure()
     two_steps(monkeypatch)
     Database(path).ensure()
-    assert rows(path, "SELECT schema_version FROM store_meta") == [(3,)]
+    assert rows(path, "SELECT schema_version FROM store_meta") == [(TWO_MORE,)]
     assert rows(path, "SELECT DISTINCT note FROM notes") == [("old",)]
     before = path.read_bytes()
     Database(path).ensure()
@@ -120,7 +135,7 @@ def test_steps_are_taken_once_and_in_order(old: Path, monkeypatch: pytest.Monkey
 def test_a_new_store_has_taken_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two_steps(monkeypatch)
     Database(tmp_path / "a.duckdb").ensure()
-    assert rows(tmp_path / "a.duckdb", "SELECT schema_version FROM store_meta") == [(3,)]
+    assert rows(tmp_path / "a.duckdb", "SELECT schema_version FROM store_meta") == [(TWO_MORE,)]
     assert rows(tmp_path / "a.duckdb", "SELECT count(*) FROM notes") == [(0,)]
 
 
@@ -128,7 +143,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = (schema.Migration("half", ("CREATE TABLE half (i INTEGER)", "SELECT no_such")),)
-    monkeypatch.setattr(schema, "MIGRATIONS", broken)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*OWN, *broken))
     before = (old / "a.duckdb").read_bytes()
     with pytest.raises(duckdb.BinderException):
         Database(old / "a.duckdb").ensure()
@@ -158,16 +173,16 @@ def test_power_cuts_while_migrating(
         (version,) = rows(path, "SELECT schema_version FROM store_meta")[0]
         seen.add(version)
         Database(path).ensure()
-        assert rows(path, "SELECT schema_version FROM store_meta") == [(3,)], where
+        assert rows(path, "SELECT schema_version FROM store_meta") == [(TWO_MORE,)], where
         assert rows(path, "SELECT result_id FROM benchmark_results ORDER BY 1") == [
             ("r-0",),
             ("r-1",),
         ], where
         assert rows(path, "SELECT count(*) FROM notes") == [(1,)], where
         assert rows(path, "SELECT answer FROM mine") == [(42,)], where
-    assert seen == {1, 3}
+    assert seen == {TWO_MORE - 2, TWO_MORE}
     done = cut_when_done(fresh, act)
-    assert rows(done / "a.duckdb", "SELECT schema_version FROM store_meta") == [(3,)]
+    assert rows(done / "a.duckdb", "SELECT schema_version FROM store_meta") == [(TWO_MORE,)]
 
 
 def test_what_duckdb_left_in_its_log_is_migrated_too(old: Path) -> None:

@@ -65,7 +65,7 @@ BAD: list[tuple[Callable[[Path], None], str]] = [
     (foreign, "another program's DuckDB database; it was left as it is"),
     (foreign_with_our_table, "another program's DuckDB database"),
     (foreign_with_another_table, "another program's DuckDB database"),
-    (newer, r"newer accelbench \(schema 99, known here: 1\).* Upgrade accelbench"),
+    (newer, r"newer accelbench \(schema 99, known here: \d\).* Upgrade accelbench"),
     (no_database, "is not a DuckDB database; it was left as it is"),
     (cut_short, "cannot be read; it may be damaged"),
     (newer_duckdb, "not a DuckDB database|damaged|another version"),

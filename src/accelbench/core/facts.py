@@ -20,6 +20,8 @@ RUN_STARTED = "run_started"
 RUN_RESUMED = "run_resumed"
 RUN_FINISHED = "run_finished"
 HARDWARE_MEASURED = "hardware_measured"
+#: What the probes of `hardware --calibrate` measured of a device, every block of them.
+DEVICE_CALIBRATED = "device_calibrated"
 RESULT = "result"
 PROFILE = "profile"
 #: A result that a database would not take, under its id, and why.

@@ -38,6 +38,7 @@ _PYTHON = (sys.executable, "-P")
 
 Process = subprocess.Popen[bytes]
 TimeoutExpired = subprocess.TimeoutExpired
+PIPE = subprocess.PIPE
 
 
 @dataclass(frozen=True)

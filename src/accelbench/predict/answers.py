@@ -12,6 +12,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.predict.case_predictor import (
+    Basis,
     CaseFeatures,
     CasePredictions,
     CasePredictor,
@@ -19,8 +20,17 @@ from accelbench.predict.case_predictor import (
 from accelbench.predict.cases import MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import BatchSeries
-from accelbench.predict.terms import peaks_are_known, time_terms
+from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    Calibrated,
+    is_calibrated,
+    peaks_are_known,
+    time_terms,
+)
 from accelbench.predict.traces import Traces
+
+#: The basis of what rests on a device's peaks alone, where they were measured.
+MEASURED_PEAKS = "measured peaks alone"
 
 
 class PredictedFigures(TypedDict):
@@ -97,6 +107,7 @@ def answer(
     predictors: Mapping[str, CasePredictor],
     measured: Sequence[MeasuredCase],
     traces: Traces,
+    calibrated: Calibrated = NOT_CALIBRATED,
 ) -> PredictionAnswer:
     """The predictions of cases.
 
@@ -105,9 +116,10 @@ def answer(
         predictors: by target.
         measured: what a store has: shown beside predictions, never in their place.
         traces: where operators come from.
+        calibrated: measured limits of devices, with which the predictors were fitted.
     """
     traced, failures = traces.of_cases(cases)
-    times = time_terms(traced)
+    times = time_terms(traced, calibrated)
     known_cases = [entry.case for entry in traced]
     series = BatchSeries.of(known_cases)
     latency, memory = (
@@ -119,8 +131,11 @@ def answer(
         _figures(entry.case, latency, memory, place, known.get(entry.case))
         for place, entry in enumerate(traced)
     ]
+    for entry, figure in zip(traced, figures, strict=True):
+        if figure["basis"] == Basis.PEAKS and is_calibrated(entry.case.configuration, calibrated):
+            figure["basis"] = MEASURED_PEAKS
     notes = [str(error) for error in failures.values()]
-    notes += _notes_of(known_cases, traces)
+    notes += _notes_of(known_cases, traces, calibrated)
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
     )
@@ -197,13 +212,14 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
     return knees
 
 
-def _notes_of(cases: Sequence[PredictedCase], traces: Traces) -> list[str]:
+def _notes_of(cases: Sequence[PredictedCase], traces: Traces, calibrated: Calibrated) -> list[str]:
     places = dict.fromkeys(case.configuration for case in cases)
     unknown = dict.fromkeys(
-        place.device or place.hardware for place in places if not peaks_are_known(place)
+        place.device or place.hardware for place in places if not peaks_are_known(place, calibrated)
     )
     notes = [
-        f"no peaks of {name} are documented: it is taken for a middle device of its kind"
+        f"no peaks of {name} are documented, and none were measured (accelbench hardware "
+        "--calibrate): it is taken for a middle device of its kind"
         for name in unknown
     ]
     if traces.coarse:

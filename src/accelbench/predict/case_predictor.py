@@ -28,6 +28,8 @@ from accelbench.predict.residual_process import (
     usual_variances,
 )
 from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    Calibrated,
     TracedCase,
     kernel_sizes,
     memory_terms,
@@ -51,7 +53,7 @@ class Basis(StrEnum):
 _USUAL_WIDTH = 1.645
 #: Fewer errors than this calibrate nothing.
 _FEWEST_ERRORS = 20
-#: Vendor peaks alone are off by a factor of three either way: half of nine in ten.
+#: Peaks alone are off by a factor of three either way: half of nine in ten.
 _PEAKS_WIDTH = 1.1
 #: Each model is left out by itself up to so many cases; of more, models are left out in folds.
 _CASES_ONE_BY_ONE = 400
@@ -85,10 +87,21 @@ class CaseFeatures:
 
     @classmethod
     def of(
-        cls, traced: Sequence[TracedCase], target: str, times: Floats | None = None
+        cls,
+        traced: Sequence[TracedCase],
+        target: str,
+        times: Floats | None = None,
+        calibrated: Calibrated = NOT_CALIBRATED,
     ) -> CaseFeatures:
-        """The features of cases for a target; `times` are their terms of time, where known."""
-        times = time_terms(traced) if times is None else times
+        """The features of cases for a target.
+
+        Args:
+            traced: the cases.
+            target: latency or memory.
+            times: their terms of time, where known.
+            calibrated: measured limits of devices, for those terms.
+        """
+        times = time_terms(traced, calibrated) if times is None else times
         terms = times if target == LATENCY else memory_terms(traced)
         cases = tuple(entry.case for entry in traced)
         return cls(cases, terms, kernel_sizes(traced, times))
@@ -313,13 +326,24 @@ class CasePredictor:
 
 
 def predictor_of(
-    measured: Sequence[MeasuredCase], traced: Mapping[PredictedCase, TracedCase], target: str
+    measured: Sequence[MeasuredCase],
+    traced: Mapping[PredictedCase, TracedCase],
+    target: str,
+    calibrated: Calibrated = NOT_CALIBRATED,
 ) -> CasePredictor:
-    """A predictor of a target, with the cases that it is to be fitted to."""
+    """A predictor of a target, with the cases that it is to be fitted to.
+
+    Args:
+        measured: the cases.
+        traced: their operators.
+        target: latency or memory.
+        calibrated: measured limits of their devices.
+    """
     values = [(m.case, m.latency_ms if target == LATENCY else m.memory_mb) for m in measured]
     pairs = [(traced[case], value) for case, value in values if case in traced and value]
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
-    return CasePredictor(target, CaseFeatures.of([entry for entry, _ in pairs], target), logs)
+    features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
+    return CasePredictor(target, features, logs)
 
 
 def _bases(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> list[Basis]:

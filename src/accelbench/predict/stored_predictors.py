@@ -2,7 +2,8 @@
 
 A file holds what was learned and from what: factors, variances, widths, and the cases with their
 terms, so that predicting needs neither torch nor the database's rows. It names the hash of the
-measurements; when they have changed, a predictor is fitted anew from where the old one stood.
+measurements and calibrations; when they have changed, a predictor is fitted anew from where the old
+one stood.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError
-from accelbench.core.identity import digest
+from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
@@ -26,8 +27,9 @@ from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.stored_cases import StoredCases, stored_cases
-from accelbench.predict.terms import MEMORY_TERMS, TIME_TERMS
+from accelbench.predict.terms import MEMORY_TERMS, NOT_CALIBRATED, TIME_TERMS, Calibrated
 from accelbench.predict.traces import TRACE_VERSION, Traces
+from accelbench.query.calibrations import stored_limits
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -47,9 +49,10 @@ class Predictors:
     Attributes:
         of: each target's.
         stored: what the database has.
-        learned_from: the hash of the measurements.
+        learned_from: the hash of the measurements and of the limits.
         fitted: whether they were fitted now, and not read.
         notes: what is to be said of it.
+        calibrated: measured limits of the database's devices, which questions are answered with.
     """
 
     of: Mapping[str, CasePredictor]
@@ -57,6 +60,7 @@ class Predictors:
     learned_from: str
     fitted: bool
     notes: tuple[str, ...]
+    calibrated: Calibrated
 
 
 def predictors_of(
@@ -79,11 +83,11 @@ def predictors_of(
         hear: told before something is fitted.
     """
     if database is None:
-        return _fitted(StoredCases((), {}), "", traces, {}, None)
-    stored = stored_cases(database)
-    learned_from = _hash(stored.cases)
+        return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, {}, None)
+    stored, calibrated = stored_cases(database), stored_limits(database)
+    learned_from = _hash(stored.cases, calibrated)
     kept = _kept(database)
-    if not train and (same := _same(kept, stored, learned_from, stale=stale)):
+    if not train and (same := _same(kept, stored, calibrated, stale=stale)):
         return same
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
@@ -93,7 +97,7 @@ def predictors_of(
         if entry and entry.predictor.process and not train
     }
     place = (database.path.parent / FOLDER, database) if keep else None
-    return _fitted(stored, learned_from, traces, begin, place)
+    return _fitted(stored, calibrated, learned_from, traces, begin, place)
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
@@ -103,7 +107,7 @@ def kept_predictors(database: Database, stored: StoredCases) -> Predictors | Non
         database: whose.
         stored: what it has to learn from.
     """
-    return _same(_kept(database), stored, _hash(stored.cases))
+    return _same(_kept(database), stored, stored_limits(database))
 
 
 def _kept(database: Database) -> dict[str, KeptPredictor | None]:
@@ -114,16 +118,17 @@ def _kept(database: Database) -> dict[str, KeptPredictor | None]:
 def _same(
     kept: Mapping[str, KeptPredictor | None],
     stored: StoredCases,
-    learned_from: str,
+    calibrated: Calibrated,
     *,
     stale: bool = False,
 ) -> Predictors | None:
     """Those that are kept, where all learned from these measurements, or where any will do."""
+    learned_from = _hash(stored.cases, calibrated)
     same = {target: entry.predictor for target, entry in kept.items()
             if entry and (stale or entry.learned_from == learned_from)}  # fmt: skip
     if len(same) < len(TARGETS):
         return None
-    return Predictors(same, stored, learned_from, fitted=False, notes=())
+    return Predictors(same, stored, learned_from, False, (), calibrated)
 
 
 def is_kept(database: Database) -> bool:
@@ -134,6 +139,7 @@ def is_kept(database: Database) -> bool:
 
 def _fitted(
     stored: StoredCases,
+    calibrated: Calibrated,
     learned_from: str,
     traces: Traces,
     begin: Mapping[str, Floats],
@@ -149,7 +155,7 @@ def _fitted(
     notes += [f"the operators of {name} are not known: not learned from" for name in failures]
     traced = {entry.case: entry for entry in cases}
     of = {
-        target: predictor_of(measured, traced, target).fit(begin=begin.get(target))
+        target: predictor_of(measured, traced, target, calibrated).fit(begin=begin.get(target))
         for target in TARGETS
     }
     # What was learned from coarse operators is not kept for those who can have them traced.
@@ -160,16 +166,20 @@ def _fitted(
                 _write(_path(folder, database, target), predictor, learned_from)
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
-    return Predictors(of, stored, learned_from, fitted=True, notes=tuple(notes))
+    return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
 
 
-def _hash(measured: Sequence[MeasuredCase]) -> str:
+def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
+    """Of all that a predictor rests on: terms of time are at the devices' measured limits."""
     rows = [
         [m.case.model, asdict(m.case.configuration), m.case.shapes.batch, sizes_of(m.case.shapes),
          m.latency_ms, m.memory_mb]
         for m in measured
     ]  # fmt: skip
-    return digest({"version": VERSION, "traces": TRACE_VERSION, "rows": rows})
+    limits = [[*key, plain(calibrated[key].peaks), calibrated[key].bandwidth]
+              for key in sorted(calibrated)]  # fmt: skip
+    content = {"version": VERSION, "traces": TRACE_VERSION, "rows": rows, "limits": limits}
+    return digest(content)
 
 
 def _path(folder: Path, database: Database, target: str) -> Path:

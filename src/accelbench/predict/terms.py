@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
@@ -49,6 +50,12 @@ _UNKNOWN = {
     "": DeviceFacts("a GPU", "cuda", 60, 20, 600, "assumed"),
 }
 _ON_CPUS = ("cpu", "openvino", "wasm")
+#: The engine of the probes that calibrate a device.
+_PROBED_BY = "pytorch"
+
+#: Measured limits of devices, by platform and device name.
+Calibrated = Mapping[tuple[str, str], CalibratedLimits]
+NOT_CALIBRATED: Calibrated = {}
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,57 @@ class TracedCase:
         }
 
 
-@cache
-def facts_for(configuration: CaseConfiguration) -> DeviceFacts:
-    """The peaks of a configuration's device, or those of a middle one of its kind."""
-    known = facts_of(configuration.device) or _documented(configuration)
+def facts_for(
+    configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED
+) -> DeviceFacts:
+    """The peaks of a configuration's device, or those of a middle one of its kind.
+
+    What was measured of a device goes before what its vendor says of all that have its name.
+
+    Args:
+        configuration: where the device is.
+        calibrated: measured limits, by platform and device name.
+    """
     kind = "cpu" if configuration.hardware in _ON_CPUS else ""
-    return known or _UNKNOWN[kind]
+    return _measured(configuration, calibrated) or _known(configuration) or _UNKNOWN[kind]
+
+
+def peaks_are_known(
+    configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED
+) -> bool:
+    """Whether the peaks of a configuration's device were measured or are documented."""
+    return is_calibrated(configuration, calibrated) or _known(configuration) is not None
+
+
+def is_calibrated(configuration: CaseConfiguration, calibrated: Calibrated) -> bool:
+    """Whether the peaks of a configuration's device were measured."""
+    return _measured(configuration, calibrated) is not None
+
+
+def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> DeviceFacts | None:
+    """The peaks that a calibration measured of a device.
+
+    The probes ran in PyTorch, which multiplies in a type that the device has no unit for by slow
+    loops. Another engine widens such values, so that its products meet no less than the fp32 peak.
+    """
+    platform = "cpu" if configuration.hardware in _ON_CPUS else configuration.hardware
+    limits = calibrated.get((platform, configuration.device))
+    if limits is None:
+        return None
+    fp32 = limits.peaks["fp32"]
+    narrow = limits.peak(configuration.precision) or fp32
+    if configuration.runtime != _PROBED_BY:
+        narrow = max(narrow, fp32)
+    return DeviceFacts(
+        limits.device_name, configuration.hardware, narrow / 1e12, fp32 / 1e12,
+        limits.bandwidth / 1e9, f"measured {limits.day}",
+    )  # fmt: skip
 
 
 @cache
-def peaks_are_known(configuration: CaseConfiguration) -> bool:
-    """Whether the peaks of a configuration's device are documented."""
-    return bool(facts_of(configuration.device) or _documented(configuration))
+def _known(configuration: CaseConfiguration) -> DeviceFacts | None:
+    """What vendors document of a configuration's device."""
+    return facts_of(configuration.device) or _documented(configuration)
 
 
 def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
@@ -114,15 +160,19 @@ def usual_memory() -> Floats:
     return np.array(_USUAL_MEMORY)
 
 
-def time_terms(traced: Sequence[TracedCase]) -> Floats:
+def time_terms(traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBRATED) -> Floats:
     """Milliseconds of each of `TIME_TERMS` in a step, at the device's peaks; a row a case.
 
     Cases that differ in their batch alone are calculated at once: a matrix has a hundred thousand.
+
+    Args:
+        traced: the cases.
+        calibrated: measured limits of devices.
     """
     rows = np.zeros((len(traced), len(TIME_TERMS)))
     for places in _alike(traced):
         batches = np.array([traced[place].case.shapes.batch for place in places])
-        rows[places] = _terms_of(traced[places[0]], batches)
+        rows[places] = _terms_of(traced[places[0]], batches, calibrated)
     return rows
 
 
@@ -135,9 +185,10 @@ def _alike(traced: Sequence[TracedCase]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _terms_of(traced: TracedCase, batches: Ints) -> Floats:
+def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floats:
     configuration = traced.case.configuration
-    facts, width = facts_for(configuration), value_bytes(configuration.precision)
+    facts = facts_for(configuration, calibrated)
+    width = value_bytes(configuration.precision)
     multiplied = 2e-9 / facts.peak(configuration.precision)  # ms of a multiply-accumulate
     moved = width * 1e-6 / facts.bandwidth
     terms = np.zeros((len(batches), len(TIME_TERMS)))

@@ -356,6 +356,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, object]:
     def scalar(sql: str) -> object:
         return con.execute(sql).fetchall()[0][0]
 
+    views = [view for view in VIEWS if columns_of(con, view)]  # an older store lacks the newest
     by_status = con.execute(
         "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
     ).fetchall()
@@ -370,7 +371,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, object]:
     runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
     runs_by_status = dict(runs.fetchall())
     return {
-        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
+        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in views},  # noqa: S608
         "results_by_status": dict(by_status),
         "results_by_provenance": dict(by_provenance),
         "runs_by_status": runs_by_status,

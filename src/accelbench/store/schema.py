@@ -39,9 +39,14 @@ class Migration:
 
 
 #: Step i brings a store of version i + 1 to version i + 2. Never change one that was released.
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("hardware_info says where peaks are from; device_calibrations lists probes", ()),
+)
 
-VIEWS = ("benchmark_runs", "hardware_info", "benchmark_results", "raw_benchmark_data")
+VIEWS = (
+    *("benchmark_runs", "hardware_info", "benchmark_results", "raw_benchmark_data"),
+    "device_calibrations",
+)
 
 _TABLES = """
 CREATE TABLE store_meta (
@@ -98,7 +103,11 @@ WITH seen AS (
         arg_max(try_cast(body->>'peak_compute_flops' AS DOUBLE), moment)
             FILTER (WHERE body->>'peak_compute_flops' IS NOT NULL) AS compute,
         arg_max(try_cast(body->>'peak_bandwidth_bytes_per_s' AS DOUBLE), moment)
-            FILTER (WHERE body->>'peak_bandwidth_bytes_per_s' IS NOT NULL) AS bandwidth
+            FILTER (WHERE body->>'peak_bandwidth_bytes_per_s' IS NOT NULL) AS bandwidth,
+        arg_max(body->>'peaks_source', moment)
+            FILTER (WHERE body->>'peak_compute_flops' IS NOT NULL) AS peaks_source,
+        arg_max(try_cast(body->>'peaks_measured_at' AS TIMESTAMP), moment)
+            FILTER (WHERE body->>'peak_compute_flops' IS NOT NULL) AS peaks_measured_at
     FROM seen GROUP BY device_fingerprint
 )
 SELECT
@@ -115,8 +124,38 @@ SELECT
     compute AS peak_compute_flops,
     bandwidth AS peak_bandwidth_bytes_per_s,
     body->'details' AS details,
-    try_cast(body->>'measured_at' AS TIMESTAMP) AS measured_at
+    try_cast(body->>'measured_at' AS TIMESTAMP) AS measured_at,
+    peaks_source,
+    peaks_measured_at
 FROM latest;
+"""
+
+_CALIBRATIONS = """
+CREATE OR REPLACE VIEW device_calibrations AS
+WITH calibrated AS (
+    SELECT run_id, body, unnest(CAST(body->'figures' AS JSON[])) AS figure
+    FROM fact WHERE kind = 'device_calibrated'
+)
+SELECT
+    run_id AS calibration_id,
+    body->>'fingerprint' AS device_fingerprint,
+    body->>'hardware' AS hardware,
+    body->>'device_name' AS device_name,
+    figure->'spec'->>'name' AS probe,
+    figure->'spec'->>'kind' AS kind,
+    figure->'spec'->>'precision' AS precision,
+    try_cast(figure->'spec'->>'size' AS BIGINT) AS size,
+    try_cast(figure->>'value' AS DOUBLE) AS value,
+    try_cast(figure->>'low' AS DOUBLE) AS value_low,
+    try_cast(figure->>'high' AS DOUBLE) AS value_high,
+    CASE figure->'spec'->>'kind' WHEN 'launch' THEN 's' WHEN 'memory' THEN 'B/s'
+        WHEN 'cache' THEN 'B/s' ELSE 'FLOP/s' END AS unit,
+    try_cast(figure->>'steps' AS BIGINT) AS steps_per_block,
+    CAST(figure->'samples_ns' AS BIGINT[]) AS samples,
+    body->>'engine' AS engine,
+    try_cast(body->>'threads' AS BIGINT) AS threads,
+    try_cast(body->>'measured_at' AS TIMESTAMP) AS measured_at
+FROM calibrated;
 """
 
 _SAMPLES = """
@@ -144,7 +183,7 @@ def make_views(columns: Sequence[Column] = COLUMNS) -> list[str]:
     """Statements that make the documents' views, or make them anew."""
     names = ", ".join(f'"{c.name}"' for c in columns)
     results = f"CREATE OR REPLACE VIEW benchmark_results AS SELECT {names} FROM fact_result"  # noqa: S608
-    return [_RUNS, _HARDWARE, results, _SAMPLES]
+    return [_RUNS, _HARDWARE, results, _SAMPLES, _CALIBRATIONS]
 
 
 def build(con: Any, created_at: str) -> None:

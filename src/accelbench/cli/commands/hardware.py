@@ -1,4 +1,7 @@
-"""`accelbench hardware`: every platform, present or absent, why, and what would bring it."""
+"""`accelbench hardware`: every platform, present or absent, why, and what would bring it.
+
+With --calibrate it measures what a device can do at most.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.core.errors import setting_up
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.serial import device_to_json
 from accelbench.core.vocabulary import Provenance
+from accelbench.core.word_lists import words
+
+if TYPE_CHECKING:
+    from accelbench.core.calibration import DeviceCalibration
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -37,7 +45,7 @@ class Serving:
         )
 
 
-@app.command()
+@app.command(cls=SpacedLists)
 def hardware(
     names: list[str] | None = typer.Argument(
         None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
@@ -47,34 +55,73 @@ def hardware(
     browser: Path | None = typer.Option(
         None, "--browser", help="Of browsers, only the one that this program is."
     ),
+    calibrate: bool = typer.Option(
+        False,
+        "--calibrate",
+        help="Instead: measure peaks and bandwidth of devices that PyTorch serves, 30 s each.",
+    ),
+    hardware_option: list[str] = typer.Option(
+        [], "--hardware", help="As NAME; with --calibrate also one of several, e.g. cuda:1."
+    ),
+    db: Path | None = typer.Option(
+        None,
+        "--db",
+        help="Database of calibrations; else $ACCELBENCH_DB, else accelbench.duckdb.",
+    ),
 ) -> None:
     """Show every platform, present or absent, and why.
 
     A device can be present while no runtime serves it yet: the last column tells.
+
+    --calibrate times matrix products in each precision, copies from memory and caches, launches
+    and attention, and stores them: the roofline chart and predictions then have the device's
+    own peaks in place of its vendor's.
     """
     from accelbench.cli.arguments.run_arguments import use_browser
+    from accelbench.cli.services.calibrating import known_calibrations
     from accelbench.hardware.detect import detect, detect_all
 
     use_browser(browser)
 
-    wanted = [part for name in names or () for part in name.split(",") if part]
+    wanted = words([*(names or ()), *hardware_option])
+    if calibrate:
+        _calibrate(wanted, db, as_json=as_json)
+        return
     platforms = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
+    calibrations = {entry.fingerprint: entry for entry in known_calibrations(db)}
     if as_json:
-        sys.stdout.write(json.dumps(document(platforms, served, broken), indent=2) + "\n")
+        whole = document(platforms, served, broken, calibrations)
+        sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
     from accelbench.cli.display.hardware import show
 
-    show(platforms, served, broken, verbose=verbose)
+    show(platforms, served, broken, verbose=verbose, calibrations=calibrations)
 
 
-def _platforms(words: Iterable[str]) -> dict[str, None]:
+def _calibrate(wanted: Sequence[str], db: Path | None, *, as_json: bool) -> None:
+    from accelbench.cli.display.calibration import calibration_documents, show_calibration
+    from accelbench.cli.display.tables import print_json
+    from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
+
+    devices = devices_to_calibrate(wanted)
+    if not as_json:
+        calibrated(devices, db, show_calibration)
+        return
+    calibrations: list[DeviceCalibration] = []
+    try:
+        calibrated(devices, db, calibrations.append)
+    finally:
+        print_json(calibration_documents(calibrations))
+
+
+def _platforms(typed: Iterable[str]) -> dict[str, None]:
     """The platforms that are asked about; of gpu the one that is here, else why none is."""
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.names import GPU, GPU_PLATFORMS, gpu_here
 
     names: dict[str, None] = {}
-    for word in words:
+    for word in typed:
         if word.lower() != GPU:
             names[word.lower()] = None
             continue
@@ -106,19 +153,38 @@ def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
 
 
 def document(
-    inventory: Inventory, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
+    inventory: Inventory,
+    served: Mapping[str, list[Serving]],
+    broken: Mapping[str, str],
+    calibrations: Mapping[str, DeviceCalibration] | None = None,
 ) -> dict[str, Any]:
-    """Everything as plain JSON values."""
+    """Everything as plain JSON values; calibrations are by the fingerprints of devices."""
+    known = calibrations or {}
     return {
         "hardware": {
-            name: _platform(ones, served.get(name, [])) for name, ones in inventory.items()
+            name: _platform(ones, served.get(name, []), known) for name, ones in inventory.items()
         },
         "broken_runtimes": dict(broken),
     }
 
 
-def _platform(ones: Sequence[Device | Absent], served: list[Serving]) -> dict[str, Any]:
-    devices = [device_to_json(device) for device in ones if isinstance(device, Device)]
+def _platform(
+    ones: Sequence[Device | Absent],
+    served: list[Serving],
+    calibrations: Mapping[str, DeviceCalibration],
+) -> dict[str, Any]:
+    from accelbench.cli.display.calibration import limits_document
+
+    devices = [
+        {
+            **device_to_json(device),
+            "calibration": limits_document(calibrations[device.fingerprint])
+            if device.fingerprint in calibrations
+            else None,
+        }
+        for device in ones
+        if isinstance(device, Device)
+    ]
     gone = next((entry for entry in ones if isinstance(entry, Absent)), None)
     return {
         "present": bool(devices),

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from accelbench.cli.display.calibration import peaks_line
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
+
+if TYPE_CHECKING:
+    from accelbench.core.calibration import DeviceCalibration
 
 _GIB = 2**30
 
@@ -26,6 +30,7 @@ def show(
     *,
     verbose: bool,
     console: Console | None = None,
+    calibrations: Mapping[str, DeviceCalibration] | None = None,
 ) -> None:
     """The table, the CPU in full, and what is absent with what would bring it."""
     console = console or made_for()
@@ -39,6 +44,13 @@ def show(
             _section(console, "CPU in full", _cpu(device))
         elif verbose:
             _section(console, f"{device} — {device.name}", _details(device))
+    measured = calibrations or {}
+    peaks = [
+        (str(device), peaks_line(measured[device.fingerprint]))
+        for device in devices
+        if device.fingerprint in measured
+    ]
+    _section(console, "Calibrated: measured peaks", peaks)
     missing = [entry for many in platforms.values() for entry in many if isinstance(entry, Absent)]
     rows = [(entry.hardware, in_lines(_sentence(entry.reason), entry.remedy)) for entry in missing]
     _section(console, "Absent, and what would bring it", rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,8 @@ from accelbench.run.plan.run_forecast import (
 )
 
 if TYPE_CHECKING:
-    from accelbench.predict.case_predictor import CasePredictor
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+    from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
     from accelbench.query.earlier_times import EarlierTimes, TimesBeside
     from accelbench.run.conduct.lifecycle import RunSpec
@@ -115,7 +115,7 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
     for _, plan, settings in spec.arms:
         predictable = {p.key: (p, _predicted_case(p, settings, spec, measured)) for p in plan.cases
                  if p.refusal is None and p.device is not None and _is_catalogued(p)}  # fmt: skip
-        steps = _steps(predictors.of, traces, [case for _, case in predictable.values()])
+        steps = _steps(predictors, traces, [case for _, case in predictable.values()])
         for key, (planned, case) in predictable.items():
             if case in steps:
                 cases.setdefault(key, _with_times(steps[case], planned, settings, times))
@@ -159,7 +159,7 @@ def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
 
 
 def _steps(
-    predictors: Mapping[str, CasePredictor], traces: Traces, cases: Sequence[PredictedCase]
+    predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
     """Step and memory of each case; of none whose operators are not known."""
     from accelbench.predict.case_predictor import CaseFeatures
@@ -170,7 +170,11 @@ def _steps(
     known = [entry.case for entry in traced]
     series = BatchSeries.of(known)
     latency, memory = (
-        series.rising(predictors[target].predict(CaseFeatures.of(traced, target)))
+        series.rising(
+            predictors.of[target].predict(
+                CaseFeatures.of(traced, target, calibrated=predictors.calibrated)
+            )
+        )
         for target in (LATENCY, MEMORY)
     )
     ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)

@@ -57,8 +57,9 @@ class Predicting:
         """The predictions of a question."""
         from accelbench.predict.answers import answer
 
-        cases = cases_of(question, self.predictors.stored.cases, device_here)
-        result = answer(cases.cases, self.predictors.of, self.predictors.stored.cases, self.traces)
+        cases = cases_of(question, self.predictors.stored.cases, self._device)
+        known = self.predictors
+        result = answer(cases.cases, known.of, known.stored.cases, self.traces, known.calibrated)
         result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
         return result
 
@@ -68,10 +69,10 @@ class Predicting:
         from accelbench.predict.measurement_plan import plan
         from accelbench.predict.measurements import LATENCY
 
-        cases = cases_of(question, self.predictors.stored.cases, device_here)
+        cases = cases_of(question, self.predictors.stored.cases, self._device)
         # Of what has no known operators nothing is known, and so not what it would teach.
         traced, _ = self.traces.of_cases(cases.cases)
-        features = CaseFeatures.of(traced, LATENCY)
+        features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
         return plan(features, self.predictors.of[LATENCY], number, self._costs(traced))
 
     def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
@@ -81,7 +82,9 @@ class Predicting:
         from accelbench.predict.measurements import LATENCY, MEMORY
 
         latency, memory = (
-            self.predictors.of[target].predict(CaseFeatures.of(traced, target))
+            self.predictors.of[target].predict(
+                CaseFeatures.of(traced, target, calibrated=self.predictors.calibrated)
+            )
             for target in (LATENCY, MEMORY)
         )
         ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
@@ -90,6 +93,13 @@ class Predicting:
             [float(megabytes) * 2**20 for megabytes in memory.value],
             [_room(entry.case.configuration) for entry in traced],
             [find(entry.case.model).parameters for entry in traced],
+        )
+
+    def _device(self, platform: str) -> str | None:
+        """A platform's device on this machine, else the one calibrated last, if there is one."""
+        return device_here(platform) or next(
+            (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
+            None,
         )
 
     @property
@@ -105,7 +115,7 @@ class Predicting:
             )
         if not self.predictors.stored.cases:
             notes.append(
-                "nothing is measured: figures are from vendor peaks and usual efficiencies, "
+                "nothing is measured: figures are from devices' peaks and usual efficiencies, "
                 "and may be off by a factor of three"
             )
         return notes

@@ -35,6 +35,7 @@ class Roof:
     operations_per_second: float
     bytes_per_second: float
     source: str  # measured, or whose figures these are
+    measured_on: str = ""  # the day, where the device was calibrated
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.rows import Row
 from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.query.calibrations import stored_limits
 from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
 
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
+#: Peaks without a calibration are another program's, or of a detector that told them.
 _PEAKS = """
-SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)
+SELECT hardware, device_name, arg_max(peak_compute_flops, measured_at),
+    arg_max(peak_bandwidth_bytes_per_s, measured_at)
 FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0
 GROUP BY 1, 2
 """
@@ -47,17 +51,29 @@ def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
     }
     if not devices:
         return []
+    calibrated = stored_limits(database)
     _, peaks = database.query(_PEAKS)
     pairs = cast("list[tuple[str, str, float, float]]", peaks)
-    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in pairs}
-    return [roof for device in sorted(devices) for roof in _roofs(*device, measured)]
+    told = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in pairs}
+    return [
+        roof
+        for kind, name, precision in sorted(devices)
+        for roof in _roofs(kind, name, precision, calibrated.get((kind, name)), told)
+    ]
 
 
 def _roofs(
-    kind: str, name: str, precision: str, measured: Mapping[tuple[str, str], Sequence[float]]
+    kind: str,
+    name: str,
+    precision: str,
+    limits: CalibratedLimits | None,
+    told: Mapping[tuple[str, str], Sequence[float]],
 ) -> list[Roof]:
-    if (kind, name) in measured and precision == "fp32":
-        compute, bandwidth = measured[kind, name]
+    if limits is not None and (peak := limits.peak(precision)) is not None:
+        source = f"measured on {limits.day} by hardware --calibrate"
+        return [Roof(kind, name, precision, peak, limits.bandwidth, source, limits.day)]
+    if (kind, name) in told and precision == "fp32" and limits is None:
+        compute, bandwidth = told[kind, name]
         return [Roof(kind, name, precision, compute, bandwidth, "measured here")]
     return [
         Roof(kind, name, precision, peak, roofline.bytes_per_second, roofline.source)

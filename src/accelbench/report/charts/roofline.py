@@ -85,10 +85,11 @@ def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
     """Memory's slope up to the ridge, then the flat of the units."""
     ridge = roof.operations_per_second / roof.bytes_per_second
     low, high = min(*reach, ridge) / 2, max(*reach, ridge) * 2
+    measured = f", measured {roof.measured_on}" if roof.measured_on else ""
     about = {
         "hardware": safe(roof.hardware),
         "colour": colour_of(roof.hardware),
-        "roof": safe(f"{short_device(roof.name)}, {roof.precision}", 60),
+        "roof": safe(f"{short_device(roof.name)}, {roof.precision}{measured}", 60),
     }
     return [
         {

@@ -65,12 +65,13 @@ class CandidatePredictions:
         from accelbench.predict.answers import answer
 
         named = f"{candidate.platform}:{candidate.device.removeprefix('=')}".removesuffix(":")
-        measured = self._predictors.stored.cases
+        known = self._predictors
+        measured = known.stored.cases
         try:
             cases = cases_of(replace(question, hardware=(named,)), measured, self._device_here)
         except UsageError:  # nothing was measured there, and no document gives its peaks
             return None
-        figures = answer(cases.cases, self._predictors.of, measured, self._traces).figures
+        figures = answer(cases.cases, known.of, measured, self._traces, known.calibrated).figures
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
         some = figures if question.precisions else exact or figures
         return min(some, key=lambda entry: entry["latency_ms"], default=None)

@@ -1,0 +1,203 @@
+"""Calibration of a device: what probes measured of its limits, and how that is kept. Pure.
+
+A probe is a piece of work whose operations or bytes are known: a matrix product, a copy of an
+array, attention, an operator that does next to nothing. Its figure is the median over blocks of
+steps, with an interval; every block is kept. A peak is the best size's figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
+from enum import StrEnum
+from typing import Any
+
+from accelbench.core.identity import plain
+from accelbench.core.precision import narrowed
+
+
+class ProbeKind(StrEnum):
+    """What a probe is bound by."""
+
+    MATRIX = "matrix product"
+    ATTENTION = "attention"
+    MEMORY = "memory"
+    CACHE = "cache"
+    LAUNCH = "launch"
+
+
+#: What a figure is in; a launch is a time, everything else a rate.
+UNITS = {
+    ProbeKind.MATRIX: "FLOP/s",
+    ProbeKind.ATTENTION: "FLOP/s",
+    ProbeKind.MEMORY: "B/s",
+    ProbeKind.CACHE: "B/s",
+    ProbeKind.LAUNCH: "s",
+}
+
+
+@dataclass(frozen=True)
+class ProbeSpec:
+    """A probe to be timed.
+
+    Attributes:
+        kind: what it is bound by.
+        name: as results and tables call it: probe/matmul-1024.
+        precision: of its values.
+        size: side of the matrices, bytes of an array, or length of the sequence.
+        work: operations or bytes of a step; launches of one.
+    """
+
+    kind: ProbeKind
+    name: str
+    precision: str
+    size: int
+    work: float
+
+    @property
+    def unit(self) -> str:
+        """What its figure is in."""
+        return UNITS[self.kind]
+
+
+@dataclass(frozen=True)
+class ProbeFigure:
+    """A probe's figure.
+
+    Attributes:
+        spec: the probe.
+        steps: how many steps a block has.
+        samples_ns: what each block took.
+        value: the median over blocks, in the unit of the probe.
+        low: with high, the 95 % interval of the median; None of fewer than five blocks.
+    """
+
+    spec: ProbeSpec
+    steps: int
+    samples_ns: tuple[int, ...]
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ProbeRefusal:
+    """A probe without a figure, and why."""
+
+    name: str
+    precision: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CalibratedLimits:
+    """Measured limits of a device, by the name of its platform and its own.
+
+    Attributes:
+        hardware: the platform.
+        device_name: the device's.
+        measured_at: when, UTC.
+        peaks: operations a second of the best matrix product, by precision.
+        bandwidth: bytes a second between memory and processor.
+    """
+
+    hardware: str
+    device_name: str
+    measured_at: str
+    peaks: Mapping[str, float]
+    bandwidth: float
+
+    @property
+    def day(self) -> str:
+        """The day of the calibration."""
+        return self.measured_at[:10]
+
+    def peak(self, precision: str) -> float | None:
+        """The peak that a precision's products meet; autocast multiplies in its narrow type."""
+        return self.peaks.get(narrowed(precision) or precision)
+
+
+@dataclass(frozen=True)
+class DeviceCalibration:
+    """What the probes of one calibration measured of a device.
+
+    Attributes:
+        fingerprint: the device's.
+        hardware: its platform.
+        device_name: its name.
+        measured_at: when it began, UTC.
+        engine: what ran the probes: "torch 2.13.0".
+        threads: how many the engine had on the host.
+        figures: of probes that were timed.
+        refusals: the others.
+        conditions: what the engine says of the device and of itself, and the machine around it.
+        warnings: what speaks against the figures.
+    """
+
+    fingerprint: str
+    hardware: str
+    device_name: str
+    measured_at: str
+    engine: str
+    threads: int | None
+    figures: tuple[ProbeFigure, ...]
+    refusals: tuple[ProbeRefusal, ...] = ()
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def best(self, kind: ProbeKind, precision: str | None = None) -> ProbeFigure | None:
+        """Of a kind's probes the one with the highest median; of launches the shortest."""
+        some = [
+            figure for figure in self.figures
+            if figure.spec.kind is kind and precision in (None, figure.spec.precision)
+        ]  # fmt: skip
+        sign = -1 if kind is ProbeKind.LAUNCH else 1
+        return max(some, key=lambda figure: sign * figure.value, default=None)
+
+    def precisions(self, kind: ProbeKind) -> list[str]:
+        """The precisions in which probes of a kind have figures, in the order they were timed."""
+        return list(dict.fromkeys(f.spec.precision for f in self.figures if f.spec.kind is kind))
+
+    @property
+    def limits(self) -> CalibratedLimits | None:
+        """Peaks and bandwidth; None without a peak in fp32 or a bandwidth, which both are asked."""
+        peaks = {
+            precision: best.value
+            for precision in self.precisions(ProbeKind.MATRIX)
+            if (best := self.best(ProbeKind.MATRIX, precision))
+        }
+        memory = self.best(ProbeKind.MEMORY)
+        if memory is None or "fp32" not in peaks:
+            return None
+        return CalibratedLimits(
+            self.hardware, self.device_name, self.measured_at, peaks, memory.value
+        )
+
+    def to_body(self) -> dict[str, Any]:
+        """As a fact holds it."""
+        body: dict[str, Any] = plain(self)
+        return body
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> DeviceCalibration:
+        """The inverse of `to_body`, of a fact that says more beside it.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no calibration.
+        """
+        fields = {entry.name: body[entry.name] for entry in dataclass_fields(cls)}
+        fields["figures"] = tuple(_figure(entry) for entry in fields["figures"])
+        fields["refusals"] = tuple(ProbeRefusal(**entry) for entry in fields["refusals"])
+        fields["warnings"] = tuple(fields["warnings"])
+        return cls(**fields)
+
+
+def spec_from_body(body: Mapping[str, Any]) -> ProbeSpec:
+    """A probe from its plain form."""
+    return ProbeSpec(**{**body, "kind": ProbeKind(body["kind"])})
+
+
+def _figure(body: Mapping[str, Any]) -> ProbeFigure:
+    fields = {**body, "spec": spec_from_body(body["spec"])}
+    return ProbeFigure(**{**fields, "samples_ns": tuple(body["samples_ns"])})

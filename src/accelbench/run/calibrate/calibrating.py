@@ -1,0 +1,209 @@
+"""Calibration of a device from here: its worker is started, heard, and what it says is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from accelbench.core import processes
+from accelbench.core.calibration import (
+    DeviceCalibration,
+    ProbeFigure,
+    ProbeRefusal,
+    spec_from_body,
+)
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.facts import (
+    DEVICE_CALIBRATED,
+    HARDWARE_MEASURED,
+    Fact,
+    new_run_id,
+    utc_now,
+)
+from accelbench.core.identity import digest
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.protocols import Device
+from accelbench.core.serial import device_to_json
+from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE
+from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
+from accelbench.runtimes.pytorch.runtime import PytorchRuntime
+from accelbench.store.journal import Journal
+from accelbench.store.scratch import Scratch
+
+WORKER = "accelbench.run.calibrate.calibration_worker"
+#: Of all probes of a device; importing the engine takes another three seconds.
+SECONDS = 26.0
+#: A worker that takes so many times as long hangs.
+_PATIENCE = 5.0
+
+#: Hears what has come of a probe: how many have been timed or refused, of how many.
+Hear = Callable[[int, int], None]
+
+
+def calibrate(
+    device: Device, seconds: float = SECONDS, hear: Hear = lambda _done, _of: None
+) -> DeviceCalibration:
+    """Time the probes of a device in a process of its own.
+
+    Args:
+        device: one that PyTorch serves.
+        seconds: of all probes together.
+        hear: told of each probe.
+
+    Raises:
+        SurroundingsError: the engine cannot use the device, or its process died before a figure.
+    """
+    began, before = utc_now(), Surroundings().before()
+    request = json.dumps({"device": device_to_json(device), "seconds": seconds})
+    with closing(Scratch()) as scratch:
+        log = scratch.folder / "calibration.log"
+        with closing(_answers(request, seconds, log)) as answers:
+            calibration = _gathered(device, began, answers, hear)
+        if not calibration.figures:
+            raise SurroundingsError(
+                f"No probe could be timed on {device.name} ({device}): {_why(calibration, log)}",
+                "`accelbench doctor` says whether PyTorch works with it.",
+            )
+        worker_seconds = float(calibration.conditions.get("worker_cpu_seconds") or 0.0)
+        around, _ = Surroundings().after(before, worker_seconds)
+        return replace(
+            calibration,
+            conditions={**calibration.conditions, "environment": dict(around)},
+            warnings=disturbances(around) if worker_seconds else (),
+        )
+
+
+def disturbances(around: Mapping[str, Any]) -> tuple[str, ...]:
+    """What took time from the probes: a peak that was measured beside it is too low.
+
+    Args:
+        around: the machine meanwhile, as `Surroundings` tells it.
+    """
+    kinds = (
+        ("foreign", FOREIGN_SHARE, "Other processes used {} of the CPUs meanwhile"),
+        ("steal", STEAL_SHARE, "The hypervisor gave {} of the CPUs' time to others meanwhile"),
+        ("quota_stopped", QUOTA_SHARE, "The CPU quota stopped it for {} of the time"),
+    )
+    return tuple(
+        f"{sentence.format(f'{100 * share:.0f} %')}: peaks may be too low."
+        " Calibrate again when it is quiet."
+        for name, allowed, sentence in kinds
+        if (share := float(around.get(name) or 0.0)) > allowed
+    )
+
+
+def _answers(request: str, seconds: float, log: Path) -> Generator[Mapping[str, Any]]:
+    """What the worker says, until it ends or its time is over."""
+    with log.open("wb") as errors:
+        process = processes.start_python(
+            WORKER, [request], processes.PIPE, errors,
+            environment=worker_environment(PytorchRuntime(), None),
+        )  # fmt: skip
+        watch = Timer(START_SECONDS + _PATIENCE * seconds, process.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                try:
+                    yield loads(line.decode(errors="replace"))
+                except JsonError:
+                    continue  # a line that a killed worker left half
+            process.wait()
+        finally:
+            watch.cancel()
+            process.kill()
+            process.wait()
+
+
+def _gathered(
+    device: Device, began: str, answers: Iterable[Mapping[str, Any]], hear: Hear
+) -> DeviceCalibration:
+    figures: list[ProbeFigure] = []
+    refusals: list[ProbeRefusal] = []
+    about: Mapping[str, Any] = {}
+    ended, worker_seconds = False, 0.0
+    for answer in answers:
+        if "engine" in answer:
+            about = answer
+        elif "probe" in answer:
+            spec = spec_from_body(answer["probe"])
+            figures.append(figure_of(spec, answer["steps"], answer["samples_ns"]))
+        elif "refused" in answer:
+            refusals.append(ProbeRefusal(**answer["refused"]))
+        elif "failed" in answer:
+            raise SurroundingsError(f"{answer['failed']}.".replace("..", "."), answer["advice"])
+        elif "ended" in answer:
+            ended, worker_seconds = True, answer["ended"]
+        if about and not ended:
+            hear(len(figures) + len(refusals), about["probes"])
+    if not ended:
+        refusals.append(ProbeRefusal("probe/*", "", "the worker ended before its last probe"))
+    return DeviceCalibration(
+        fingerprint=device.fingerprint,
+        hardware=device.hardware,
+        device_name=device.name,
+        measured_at=began,
+        engine=str(about.get("engine", "")),
+        threads=about.get("threads"),
+        figures=tuple(figures),
+        refusals=tuple(refusals),
+        conditions={**about.get("facts", {}), "worker_cpu_seconds": worker_seconds},
+    )
+
+
+def _why(calibration: DeviceCalibration, log: Path) -> str:
+    """The last line of what the worker printed, else the first refusal."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    said = lines[-1] if lines else calibration.refusals[0].reason
+    return f"{said}.".replace("..", ".")
+
+
+def record(
+    calibration: DeviceCalibration,
+    device: Device,
+    folder: Path,
+    environment: Mapping[str, Any],
+) -> str:
+    """Store a calibration in a journal of its own; its id.
+
+    No run is begun: what counts runs, models or results has nothing of it.
+
+    Args:
+        calibration: what was measured.
+        device: of what.
+        folder: of journals.
+        environment: the machine's.
+    """
+    run_id = new_run_id()
+    key = digest([calibration.fingerprint, calibration.measured_at, run_id])
+    body = {**calibration.to_body(), "run_id": run_id, "environment": dict(environment)}
+    with Journal.create(folder, run_id) as journal:
+        journal.append(Fact(DEVICE_CALIBRATED, key, body))
+        journal.append(Fact(HARDWARE_MEASURED, key, _hardware(calibration, device, run_id)))
+    return run_id
+
+
+def _hardware(calibration: DeviceCalibration, device: Device, run_id: str) -> dict[str, Any]:
+    """The device with its measured peaks, as `hardware_info` shows them; of what is known."""
+    limits = calibration.limits
+    peaks = {
+        "peak_compute_flops": limits.peaks["fp32"],
+        "peak_bandwidth_bytes_per_s": limits.bandwidth,
+        "peaks_source": f"measured by hardware --calibrate with {calibration.engine}",
+        "peaks_measured_at": calibration.measured_at,
+    } if limits else {}  # fmt: skip
+    return {
+        **device_to_json(device),
+        "measured_at": calibration.measured_at,
+        "run_id": run_id,
+        "runtime_version": calibration.engine.partition(" ")[2] or None,
+        **peaks,
+    }

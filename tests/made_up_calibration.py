@@ -1,0 +1,73 @@
+"""A calibration that nobody had to measure, and a database that has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+from accelbench.core.calibration import (
+    DeviceCalibration,
+    ProbeFigure,
+    ProbeKind,
+    ProbeRefusal,
+    ProbeSpec,
+)
+from accelbench.core.protocols import Device
+from accelbench.run.calibrate import calibrating
+from accelbench.store.database import Database
+from accelbench.store.lake import store_at
+
+PROCESSOR = Device("cpu", "A processor", count=2)
+
+
+def probe_figure(
+    value: float, kind: ProbeKind, name: str, precision: str = "fp32", size: int = 1024
+) -> ProbeFigure:
+    """A figure of five blocks of ten steps."""
+    seconds = value if kind is ProbeKind.LAUNCH else 1.0
+    work = 1.0 if kind is ProbeKind.LAUNCH else value
+    spec = ProbeSpec(kind, f"probe/{name}", precision, size, work)
+    samples = tuple(int(seconds * 1e10) + number for number in range(5))
+    return ProbeFigure(spec, 10, samples, value, value * 0.99, value * 1.02)
+
+
+def made_calibration(
+    device: Device = PROCESSOR,
+    fp32: float = 100e9,
+    bandwidth: float = 20e9,
+    day: str = "2026-03-04",
+    **narrow: float,
+) -> DeviceCalibration:
+    """Two sizes in fp32, of which the larger is the peak; more precisions by their names."""
+    figures = [
+        probe_figure(fp32 * 0.8, ProbeKind.MATRIX, "matmul-512", size=512),
+        probe_figure(fp32, ProbeKind.MATRIX, "matmul-1024"),
+        probe_figure(bandwidth * 0.9, ProbeKind.MEMORY, "memory-copy", size=2**26),
+        probe_figure(bandwidth, ProbeKind.MEMORY, "memory-triad", size=2**26),
+        *(probe_figure(peak, ProbeKind.MATRIX, "matmul-1024", name)
+          for name, peak in narrow.items()),
+        probe_figure(bandwidth * 4, ProbeKind.CACHE, "cache-L2", size=2**18),
+        probe_figure(2e-6, ProbeKind.LAUNCH, "launch", size=1),
+        probe_figure(fp32 / 2, ProbeKind.ATTENTION, "attention-1024"),
+    ]  # fmt: skip
+    return DeviceCalibration(
+        device.fingerprint, device.hardware, device.name, f"{day}T05:06:07.000000Z",
+        "torch 2.13.0", 2, tuple(figures),
+        (ProbeRefusal("probe/matmul-4096", "fp32", "a step would take about 3 s"),),
+        {"capability": "AVX2"},
+    )  # fmt: skip
+
+
+def calibrated_store(
+    path: Path, *several: DeviceCalibration, device: Device = PROCESSOR
+) -> Database:
+    """The database of that path with calibrations in it."""
+    database = store_at(path)
+    database.ensure()
+    for number, calibration in enumerate(several):
+        # A run's id sorts by its second; here several are stored in one.
+        key = f"{calibration.measured_at[:10]}-{number}"
+        with patch.object(calibrating, "new_run_id", lambda key=key: key):
+            calibrating.record(calibration, device, database.journals, {"machine": "lab"})
+    database.fill()
+    return database

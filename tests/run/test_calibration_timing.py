@@ -1,0 +1,188 @@
+"""Probes of a calibration: which, how long, and what comes of those that cannot be timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.core.calibration import ProbeKind, ProbeSpec
+from accelbench.core.protocols import Device
+from accelbench.run.calibrate.block_timing import FEWEST_BLOCKS, ProbeBlocks, time_probe
+from accelbench.run.calibrate.calibration_worker import time_all
+from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.run.calibrate.probe_plan import DeviceSizes, probes_for, sizes_of
+
+MIB = 2**20
+PRODUCT = ProbeSpec(ProbeKind.MATRIX, "probe/matmul-1024", "fp32", 1024, 2.0 * 1024**3)
+
+
+class SteppedClock:
+    """Time passes as steps are made; those of a device pass while it is waited for."""
+
+    def __init__(self, step_ns: int, queued: bool = False) -> None:
+        self.now, self.waits, self.steps = 0, 0, 0
+        self._step_ns, self._queued, self._waiting = step_ns, queued, 0
+
+    def now_ns(self) -> int:
+        return self.now
+
+    def tick_ns(self) -> float:
+        return 1.0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self._queued:
+            self._waiting += self._step_ns
+        else:
+            self.now += self._step_ns
+
+    def synchronize(self) -> None:
+        self.waits += 1
+        self.now += self._waiting
+        self._waiting = 0
+
+
+def timed(clock: SteppedClock, seconds: float = 1.0, wait: bool = False) -> ProbeBlocks:
+    return time_probe(clock.step, clock.synchronize if wait else None, seconds, clock)
+
+
+@pytest.mark.parametrize("step_ns", [1_000, 300_000, 20_000_000])
+def test_blocks_are_long_enough_for_the_clock_and_fill_the_time(step_ns: int) -> None:
+    clock = SteppedClock(step_ns)
+    blocks = timed(clock)
+    assert set(blocks.samples_ns) == {blocks.steps * step_ns}
+    assert 15e6 <= blocks.samples_ns[0] <= 25e6
+    assert 0.95e9 < clock.now < 1.05e9
+    assert blocks.step_seconds == pytest.approx(step_ns / 1e9)
+
+
+def test_a_slow_step_has_five_blocks_in_up_to_three_times_its_time() -> None:
+    clock = SteppedClock(400_000_000)
+    assert len(timed(clock).samples_ns) == FEWEST_BLOCKS
+    assert clock.now <= 3e9
+
+
+def test_a_step_that_takes_longer_than_all_of_it_has_the_blocks_that_there_is_time_for() -> None:
+    clock = SteppedClock(2_000_000_000)
+    assert timed(clock).samples_ns == (2_000_000_000,)
+
+
+def test_a_device_is_waited_for_at_the_end_of_each_block_and_only_there() -> None:
+    """Launches alone took no time at all: without waiting the rate would be infinite."""
+    clock = SteppedClock(300_000, queued=True)
+    blocks = timed(clock, wait=True)
+    assert blocks.step_seconds == pytest.approx(300e-6)
+    assert clock.waits < clock.steps / 20
+
+
+def sent(specs: list[ProbeSpec], timed: Any, seconds: float = 1.0) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = []
+    time_all(specs, seconds, timed, answers.append)
+    return answers
+
+
+def sides(*several: int, precision: str = "fp32") -> list[ProbeSpec]:
+    return [
+        ProbeSpec(ProbeKind.MATRIX, f"probe/matmul-{n}", precision, n, 2.0 * n**3) for n in several
+    ]
+
+
+def test_a_size_that_would_be_too_slow_is_left_out_by_what_a_smaller_one_took() -> None:
+    specs = [*sides(512, 1024, 2048), *sides(512, precision="fp16")]
+    slow = lambda spec: ProbeBlocks(1, (int(spec.work / 2e10 * 1e9),))  # noqa: E731
+    answers = sent(specs, slow)
+    assert ["probe" in answer for answer in answers] == [True, True, False, True]
+    refused = answers[2]["refused"]
+    assert (refused["name"], refused["precision"]) == ("probe/matmul-2048", "fp32")
+    assert refused["reason"] == "a step would take about 0.86 s"
+
+
+def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on() -> None:
+    def fails(spec: ProbeSpec) -> ProbeBlocks:
+        if spec.precision == "int8":
+            raise NotImplementedError("no int8 here\nand much more")
+        return ProbeBlocks(1, (1_000_000,))
+
+    specs = [*sides(64, precision="int8"), *sides(64)]
+    refused, answer = sent(specs, fails)
+    assert refused == {
+        "refused": {"name": "probe/matmul-64", "precision": "int8", "reason": "no int8 here"}
+    }
+    assert answer["samples_ns"] == (1_000_000,)
+
+
+def test_a_figure_is_the_median_rate_with_its_interval() -> None:
+    samples = [20_000_000 + 1_000 * n for n in range(40)] + [90_000_000]
+    figure = figure_of(PRODUCT, 10, samples)
+    assert figure.value == pytest.approx(PRODUCT.work * 10 / 0.02002, rel=1e-6)
+    assert figure.low is not None
+    assert figure.high is not None
+    assert figure.low <= figure.value <= figure.high
+    assert figure.samples_ns == tuple(samples)
+
+
+def test_few_blocks_have_no_interval_and_a_launch_is_a_time() -> None:
+    figure = figure_of(
+        ProbeSpec(ProbeKind.LAUNCH, "probe/launch", "fp32", 1, 1.0), 1000, [3_000_000]
+    )
+    assert (figure.value, figure.low, figure.high) == (3e-6, None, None)
+
+
+def cpu(memory: int = 32 * 2**30, instances: int = 2) -> Device:
+    caches = [
+        {"name": "L1d", "bytes": 2**15, "instances": instances},
+        {"name": "L2", "bytes": MIB // 2, "instances": instances},
+        {"name": "L3", "bytes": 32 * MIB, "instances": 1},
+    ]
+    return Device("cpu", "A processor", details={"caches": caches, "memory_available": memory})
+
+
+def by_name(device: Device, threads: int = 2, told: dict[str, int] | None = None) -> dict[Any, Any]:
+    specs = probes_for(sizes_of(device, told or {}, threads, (1, 12, 64)))
+    return {(spec.name.removeprefix("probe/"), spec.precision): spec for spec in specs}
+
+
+def test_memory_is_read_from_arrays_of_several_last_caches() -> None:
+    probes = by_name(cpu())
+    copy, triad = probes["memory-copy", "fp32"], probes["memory-triad", "fp32"]
+    assert 2 * copy.size >= 4 * 32 * MIB
+    assert (copy.work, triad.work) == (2 * copy.size, 3 * triad.size)
+
+
+def test_cache_probes_fit_into_the_caches_of_the_threads() -> None:
+    probes = by_name(cpu(instances=64), threads=2)
+    assert 2 * probes["cache-L2", "fp32"].size == MIB // 2  # half of two caches
+    assert 2 * probes["cache-L3", "fp32"].size == 16 * MIB
+
+
+def test_probes_hold_a_small_part_of_a_small_memory() -> None:
+    probes = by_name(cpu(memory=256 * MIB))
+    held = [3 * spec.size for (name, _), spec in probes.items() if name.startswith("memory")]
+    assert max(held) <= 32 * MIB
+    assert ("matmul-1024", "fp32") in probes
+    assert ("matmul-2048", "fp32") not in probes
+
+
+def test_an_accelerator_has_larger_products_and_half_precision_attention() -> None:
+    card = Device("cuda", "NVIDIA H100 80GB HBM3", memory_bytes=80 * 2**30)
+    probes = by_name(card, told={"L2": 50 * MIB})
+    assert ("matmul-16384", "bf16") in probes
+    assert ("matmul-256", "fp32") not in probes
+    assert {"fp32", "bf16", "fp16"} == {p for name, p in probes if name.startswith("attention")}
+    assert 2 * probes["cache-L2", "fp32"].size == 25 * MIB
+    assert probes["memory-copy", "fp32"].size >= 256 * MIB
+
+
+def test_where_caches_are_not_known_memory_is_probed_all_the_same() -> None:
+    probes = probes_for(DeviceSizes("mps", {}, None, (8, 16, 64)))
+    assert not [spec for spec in probes if spec.kind is ProbeKind.CACHE]
+    assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
+
+
+def test_the_peak_and_the_bandwidth_come_first() -> None:
+    kinds = [
+        (spec.kind, spec.precision) for spec in probes_for(sizes_of(cpu(), {}, 2, (1, 12, 64)))
+    ]
+    assert kinds.index((ProbeKind.MEMORY, "fp32")) < kinds.index((ProbeKind.MATRIX, "bf16"))
+    assert kinds[0] == (ProbeKind.MATRIX, "fp32")
