@@ -255,9 +255,11 @@ class CasePredictor:
     def _inputs(self, features: CaseFeatures, *, learn: bool) -> CaseInputs:
         places = [case.configuration for case in features.cases]
         shares = self.rooflines.shares(places, features.terms)
-        unlike = np.array([
-            self.unlike.get((case.model, case.configuration), 1.0) for case in features.cases
-        ])  # fmt: skip
+        unlike = np.ones(len(features))
+        models = {model for model, _ in self.unlike}
+        for row, case in enumerate(features.cases):
+            if case.model in models:
+                unlike[row] = self.unlike.get((case.model, case.configuration), 1.0)
         return self.names.inputs(features.cases, features.sizes, shares, unlike, learn=learn)
 
     def _calibrate(self, seed: int) -> None:

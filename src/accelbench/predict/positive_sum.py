@@ -66,6 +66,9 @@ class ConfigurationSums:
     def _by_sum(
         self, configurations: Sequence[CaseConfiguration]
     ) -> Iterator[tuple[PositiveSum, Ints]]:
+        if not self.of:
+            yield self.whole, np.arange(len(configurations))
+            return
         rows: dict[CaseConfiguration, list[int]] = {}
         for row, configuration in enumerate(configurations):
             rows.setdefault(configuration, []).append(row)

@@ -249,9 +249,9 @@ def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     model = _equal(some.model, others.model)
     family = _equal(some.family, others.family)
     near = np.exp(-0.5 * squared_distances(some.sizes, others.sizes))
-    unlike = np.outer(some.unlike, others.unlike)
+    in_configuration = model * alike**3 * some.unlike[:, None] * others.unlike
     return [
-        alike, model, model * alike**3 * unlike, family * alike,
+        alike, model, in_configuration, family * alike,
         (some.shares @ others.shares.T) * alike, near * alike, model * near**4 * alike,
     ]  # fmt: skip
 

@@ -70,7 +70,7 @@ class PassTrace:
             launches += count
         return ClassSums(macs, values, read, launches)
 
-    @property
+    @cached_property
     def scores(self) -> int:
         """Elements of the largest matrix of attention scores."""
         sizes = (s.groups * s.m * s.n for s, _ in self.signatures if s.op_class == "sdpa")

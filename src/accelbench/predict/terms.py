@@ -204,26 +204,28 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
 
 def memory_terms(traced: Sequence[TracedCase]) -> Floats:
     """Megabytes of each of `MEMORY_TERMS`; a row a case."""
-    return np.array([_memory(entry) for entry in traced]).reshape(len(traced), len(MEMORY_TERMS))
+    rows = np.zeros((len(traced), len(MEMORY_TERMS)))
+    for places in _alike(traced):
+        batches = np.array([traced[place].case.shapes.batch for place in places])
+        rows[places] = _memory(traced[places[0]], batches)
+    return rows
 
 
-def _memory(traced: TracedCase) -> tuple[float, ...]:
+def _memory(traced: TracedCase, batches: Ints) -> Floats:
     """Tables of embeddings are kept apart: of a mapped file only the rows that are looked up are in
     memory. So are scores: a fused attention never holds them, another holds all of a layer's."""
-    configuration, batch = traced.case.configuration, traced.case.shapes.batch
-    passes = traced.passes.values()
+    configuration, passes = traced.case.configuration, traced.passes.values()
     width = value_bytes(configuration.precision) / _MIB
     weights = max(passed.weights for passed in passes)
     multiplied = min(max(passed.sums.weights_read for passed in passes), weights)
-    kept = [multiplied * width, (weights - multiplied) * width]
-    alive = [
-        max(passed.peak_bytes for passed in passes) * width / 4,
-        max(passed.scores for passed in passes) * width,
-    ]
-    if configuration.mode == Mode.TRAINING:
-        kept = [_TRAINED_COPIES * value for value in kept]
-        alive = [_TRAINING * value for value in alive]
-    return (*kept, *(batch * value for value in alive), _CONSTANT_MB)
+    is_trained = configuration.mode == Mode.TRAINING
+    kept = width * (_TRAINED_COPIES if is_trained else 1.0)
+    alive = width * (_TRAINING if is_trained else 1.0)
+    terms = np.full((len(batches), len(MEMORY_TERMS)), _CONSTANT_MB)
+    terms[:, 0], terms[:, 1] = kept * multiplied, kept * (weights - multiplied)
+    terms[:, 2] = alive * batches * max(passed.peak_bytes for passed in passes) / 4
+    terms[:, 3] = alive * batches * max(passed.scores for passed in passes)
+    return terms
 
 
 def kernel_sizes(traced: Sequence[TracedCase], times: Floats) -> Floats:
