@@ -72,12 +72,48 @@ def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
     ]  # fmt: skip
     answer = fitted.predict(CaseFeatures.of(cases, "latency"))
     assert answer.basis == (
-        Basis.OTHER_SIZES, Basis.ELSEWHERE, Basis.OTHER_MODELS, Basis.OTHER_CONFIGURATIONS,
-        Basis.PEAKS,
+        Basis.OTHER_SIZES, Basis.OTHER_CONFIGURATIONS, Basis.OTHER_MODELS,
+        Basis.OTHER_CONFIGURATIONS, Basis.PEAKS,
     )  # fmt: skip
     width = np.log(answer.high / answer.low)
-    assert width.argmin() in (0, 1)  # where the model is known
-    assert width.argmax() == 4  # where nothing is
+    assert width.argmin() == 0  # where the model is known
+    assert width.argmax() in (3, 4)  # where nothing is
+    assert fitted.bases([made_case(1, HERE, 4).case]) == [Basis.MEASURED]
+
+
+def test_a_model_that_was_measured_in_one_engine_is_known_in_another_that_was_measured() -> None:
+    measured, traced = measured_cases()
+    some = [m for m in measured if m.case.model != "model-2" or m.case.configuration == HERE]
+    predictor = predictor_of(some, traced, "latency").fit()
+    assert predictor.bases([made_case(2, THERE).case]) == [Basis.ELSEWHERE]
+
+
+def test_a_configuration_that_was_never_measured_is_as_uncertain_as_one_left_out_whole() -> None:
+    measured, traced = measured_cases()
+    predictor = predictor_of(measured, traced, "latency").fit()
+    process = predictor.process
+    assert process is not None
+    engines = np.array([case.configuration == THERE for case in predictor.known.cases]).astype(int)
+    mean, variance = process.left_out(engines)
+    errors = np.sort(np.abs(process.residual - mean) / np.sqrt(variance))
+    inside = np.mean(errors <= predictor.widths[Basis.OTHER_CONFIGURATIONS])
+    assert 0.85 <= inside <= 0.95
+
+
+def test_that_a_model_is_unlike_is_not_known_where_it_is_left_out() -> None:
+    measured, traced = measured_cases()
+    strange = [
+        replace(entry, latency_ms=12 * (entry.latency_ms or 0.0))
+        if (entry.case.model, entry.case.configuration) == ("model-3", THERE)
+        else entry
+        for entry in measured
+    ]
+    predictor = predictor_of(strange, traced, "latency").fit()
+    assert ("model-3", THERE) in predictor.unlike
+    rows = [case.model == "model-3" and case.configuration == THERE
+            for case in predictor.known.cases]  # fmt: skip
+    _, standard = predictor.errors_of_unseen_models()
+    assert standard[np.array(rows)].min() > 4.0  # as far off as it is for who has never seen it
 
 
 def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stored_results import measured_store
 
+from accelbench.core.calibration import CalibratedLimits
+from accelbench.predict import stored_predictors
 from accelbench.predict import traces as traces_module
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.own_evaluation import own_cases, own_scores
@@ -74,10 +77,9 @@ def test_errors_on_unseen_models_are_kept_and_not_calculated_again(
 def test_of_one_model_no_error_is_known_and_the_file_says_so(tmp_path: Path) -> None:
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     predictors_of(database, Traces(tmp_path / "traces"))
-    path = tmp_path / FOLDER / "db-latency.json"
+    path = tmp_path / FOLDER / "db.duckdb-latency.json"
     content = json.loads(path.read_text())
     assert content["unseen"] == [[None, None], [None, None]]
-    path.write_text(json.dumps({**content, "unseen": None}))  # of a version that kept none
     same = kept_predictors(database, stored_cases(database))
     assert same is not None
     assert own_scores(own_cases(same.of))["latency"]["n"] == 0
@@ -94,7 +96,7 @@ def test_what_is_fitted_for_a_look_is_not_kept(tmp_path: Path) -> None:
 def test_it_is_data_that_says_what_it_learned_from(tmp_path: Path) -> None:
     database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 4)))
     learned = predictors_of(database, Traces(tmp_path / "traces"))
-    content = json.loads((tmp_path / FOLDER / "db-latency.json").read_text())
+    content = json.loads((tmp_path / FOLDER / "db.duckdb-latency.json").read_text())
     assert content["learned_from"] == learned.learned_from
     assert [case["model"] for case in content["cases"]] == ["bert-tiny"] * 3
     assert len(content["terms"]) == len(content["factors"])
@@ -115,7 +117,7 @@ def test_new_measurements_are_learned_from(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_fitted_anew(tmp_path: Path, content: str) -> None:
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / "db-latency.json").write_text(content)
+    (tmp_path / FOLDER / "db.duckdb-latency.json").write_text(content)
     assert predictors_of(database, Traces(tmp_path / "traces")).fitted
 
 
@@ -138,10 +140,6 @@ def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path: Pa
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
     first = predictors_of(database, kept).of["memory"]
-    path = tmp_path / FOLDER / "db-memory.json"
-    content = json.loads(path.read_text())
-    content["cases"][0]["unlike"] = 7.0
-    path.write_text(json.dumps(content))
     second = predictors_of(database, kept)
     assert not second.fitted
     read = second.of["memory"]
@@ -149,4 +147,85 @@ def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path: Pa
     assert read.rooflines.of[configuration].theta == pytest.approx(
         first.rooflines.of[configuration].theta
     )
-    assert read.unlike == {("bert-tiny", configuration): 7.0}
+    assert read.unlike == first.unlike
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("widths", {"OTHER_MODELS": None}), ("cases", []), ("factors", [0.0]), ("variances", [1e300])],
+)
+def test_a_file_that_was_changed_is_learned_anew(tmp_path: Path, name: str, value: object) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    kept = Traces(tmp_path / "traces")
+    predictors_of(database, kept)
+    path = tmp_path / FOLDER / "db.duckdb-latency.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    assert predictors_of(database, kept).fitted
+
+
+def test_the_predictor_of_one_target_is_none_of_another(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    kept = Traces(tmp_path / "traces")
+    predictors_of(database, kept)
+    folder = tmp_path / FOLDER
+    (folder / "db.duckdb-memory.json").write_bytes((folder / "db.duckdb-latency.json").read_bytes())
+    assert predictors_of(database, kept).fitted
+
+
+def test_databases_of_one_stem_have_files_of_their_own(tmp_path: Path) -> None:
+    kept = Traces(tmp_path / "traces")
+    for name in ("r.duckdb", "r.db"):
+        predictors_of(measured_store(tmp_path / name, *_batches([1, 2])), kept)
+    assert len(list((tmp_path / FOLDER).iterdir())) == 4
+
+
+def test_what_is_said_of_the_learning_is_said_again(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(stored_predictors, "MOST_CASES", 2)
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    kept = Traces(tmp_path / "traces")
+    first, second = predictors_of(database, kept), predictors_of(database, kept)
+    assert not second.fitted
+    assert first.notes == second.notes != ()
+
+
+def test_a_stale_predictor_serves_only_with_the_limits_that_it_was_fitted_with(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    kept = Traces(tmp_path / "traces")
+    predictors_of(database, kept)
+    measured_store(tmp_path / "db.duckdb", *_batches([8]), run="later")
+    assert not predictors_of(database, kept, stale=True).fitted
+    limits = CalibratedLimits("cpu", "A processor", "2026-01-01T00:00:00Z", {"fp32": 1e11}, 1e10)
+    monkeypatch.setattr(
+        stored_predictors, "stored_limits", lambda _: {("cpu", "A processor"): limits}
+    )
+    assert predictors_of(database, kept, stale=True).fitted
+
+
+def test_one_case_that_is_stored_in_two_ways_is_one(tmp_path: Path) -> None:
+    database = measured_store(
+        tmp_path / "db.duckdb",
+        {"latency_mean_ms": 9.0},
+        {"latency_mean_ms": 7.0, "sequence_length": None, "run_id": "later",
+         "started_at": "2026-03-01T00:00:00.000000Z"},
+    )  # fmt: skip
+    (case,) = stored_cases(database).cases
+    assert case.latency_ms == 7.0
+
+
+def test_what_was_measured_here_goes_before_what_others_measured(tmp_path: Path) -> None:
+    database = measured_store(
+        tmp_path / "db.duckdb",
+        {"latency_mean_ms": 9.0, "device_fingerprint": "ours"},
+        {"latency_mean_ms": 90.0, "device_fingerprint": "theirs", "provenance": "imported",
+         "run_id": "later", "started_at": "2026-03-01T00:00:00.000000Z"},
+    )  # fmt: skip
+    stored = stored_cases(database)
+    assert [case.latency_ms for case in stored.cases] == [9.0]
+    assert stored.several == ("A processor",)
+
+
+def test_a_result_without_a_moment_is_learned_from(tmp_path: Path) -> None:
+    database = measured_store(tmp_path / "db.duckdb", {"started_at": None})
+    assert len(stored_cases(database).cases) == 1

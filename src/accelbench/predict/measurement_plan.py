@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accelbench.core.cards import cards
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
@@ -175,5 +176,11 @@ def command_of(case: PredictedCase) -> str:
         batch_words(case.shapes.batch),
         size_words(sizes_of(case.shapes)),
         mode_words(place.mode),
-        ("--compile",) if place.compiled else (),
+        ("--compile",) if place.compiled and not _always_compiles(place.runtime) else (),
     )
+
+
+def _always_compiles(runtime: str) -> bool:
+    """Whether a runtime compiles, asked or not: asking it is refused."""
+    card = cards().get(runtime)
+    return bool(card and card.compiles)

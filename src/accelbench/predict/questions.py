@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accelbench.catalog.inputs import settle
+from accelbench.core.cards import cards
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
@@ -14,10 +15,11 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+from accelbench.predict.device_facts import facts_of
+from accelbench.predict.predictable import why_not
 
-#: What runs a model on a platform where nothing else is known.
-_USUAL_RUNTIME = {"openvino": "openvino", "qnn": "onnxruntime", "directml": "onnxruntime",
-                  "webgpu": "browser", "webnn": "browser", "wasm": "browser"}  # fmt: skip
+#: What names the first device of a platform, or a platform's own unit.
+_FIRST = ("0", "cpu")
 _PYTORCH = "pytorch"
 _USUAL_PRECISION = "fp32"
 
@@ -58,6 +60,7 @@ def cases_of(
     question: PredictionQuestion,
     measured: Sequence[MeasuredCase],
     device_here: Callable[[str], str | None],
+    calibrated: Container[tuple[str, str]] = (),
 ) -> QuestionCases:
     """The cases of a question.
 
@@ -65,15 +68,27 @@ def cases_of(
         question: what is to be predicted.
         measured: what a store has.
         device_here: the name of a platform's device on this machine; None where it has none.
+        calibrated: platforms and names of devices whose peaks were measured.
 
     Raises:
         UsageError: hardware is named of which nothing is known.
     """
     cases = QuestionCases()
     places = configurations(question, measured, device_here, cases.notes)
+    run = {entry.case.configuration for entry in measured}
     for spec in question.models:
         for shapes in _settled(spec, question, cases.notes):
-            cases.cases += [PredictedCase(spec.id, spec.family, shapes, place) for place in places]
+            for place in places:
+                generates = shapes.new_tokens is not None and place.mode == Mode.INFERENCE
+                why = (
+                    ""
+                    if place in run and not generates
+                    else why_not(place, calibrated, generates=generates)
+                )
+                if why:
+                    cases.notes.append(f"{place.hardware} in {place.precision} is left out: {why}")
+                else:
+                    cases.cases.append(PredictedCase(spec.id, spec.family, shapes, place))
     return cases
 
 
@@ -123,6 +138,7 @@ def _usual(counts: Counter[CaseConfiguration]) -> list[CaseConfiguration]:
 
 def _matches(place: CaseConfiguration, word: str) -> bool:
     platform, _, name = word.partition(":")
+    name = "" if name.lower() in _FIRST else name
     return place.hardware == platform.lower() and name.lower() in place.device.lower()
 
 
@@ -171,9 +187,12 @@ def _never_measured(
         UsageError: neither is known.
     """
     platform, _, name = word.lower().partition(":")
-    documented = _documented(platform, name)
+    name = "" if name in _FIRST else name
+    documented, facts = _documented(platform, name), facts_of(name) if name else None
     device_name = None if name else device_here(platform)
     device = device_name or (documented.device if documented else None)
+    if device is None and facts is not None and facts.kind == platform:
+        device = facts.name
     if device is None:
         names = [entry.name for entry in rooflines_of(platform)]
         advice = (
@@ -182,10 +201,19 @@ def _never_measured(
         raise UsageError(
             f"Nothing was measured on {in_quotes(word)}, and no peaks of it are documented.", advice
         )
-    notes.append(f"nothing was measured on {word}: {device} is predicted by its peaks")
-    runtime = (question.runtimes or (_USUAL_RUNTIME.get(platform, _PYTORCH),))[0]
+    what = "nothing" if question.mode == Mode.INFERENCE else f"no {question.mode}"
+    notes.append(f"{what} was measured on {word}: of {device} its peaks are what is known")
+    runtimes = question.runtimes or (_usual_runtime(platform),)
     precision = (question.precisions or (_usual_precision(documented),))[0]
-    return [CaseConfiguration(platform, device, runtime, precision, question.mode)]
+    return [
+        CaseConfiguration(platform, device, runtime, precision, question.mode)
+        for runtime in runtimes
+    ]
+
+
+def _usual_runtime(platform: str) -> str:
+    """The runtime that `run` takes on a platform."""
+    return next((name for name, card in cards().items() if platform in card.default_for), _PYTORCH)
 
 
 def _usual_precision(documented: Roofline | None) -> str:

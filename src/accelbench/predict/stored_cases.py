@@ -7,6 +7,7 @@ the median of its steps: means of a few steps are off by what disturbed one of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.rows import Row, number, text
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
 from accelbench.query.histories import OF_NO_CHECK_SQL
@@ -30,26 +31,27 @@ _WAY = (
     "model", "hardware", "device_name", "runtime", "precision", "mode", "compiled", "threads",
     "options", "optimizer", "batch_size", *(axis.column for axis in AXES),
 )  # fmt: skip
+_KEY = (*_WAY, "fingerprint", "provenance")
+_STEP = f"coalesce(nullif(latency_p50_ms, 0), {STEP_SQL})"
 _SQL = f"""
 WITH counted AS (
-    SELECT {", ".join(_WAY)}, coalesce(latency_p50_ms, {
-    STEP_SQL
-}) AS latency_ms, memory_peak_mb, started_at,
-        coalesce(run_id, '') AS run
+    SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
+        {_STEP} AS latency_ms, memory_peak_mb, coalesce(run_id, '') AS run,
+        coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
     FROM benchmark_results
     WHERE {ANSWERED_SQL} AND {USABLE_SQL} AND {COMPARABLE_SQL} AND {OF_NO_CHECK_SQL}
         AND NOT coalesce(emulated, false) AND coalesce(world_size, 1) = 1
         AND coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND batch_size > 0 AND model IS NOT NULL
 ), newest AS (
-    SELECT {", ".join(_WAY)}, arg_max(run, started_at) AS run FROM counted GROUP BY ALL
+    SELECT {", ".join(_KEY)}, arg_max(run, moment) AS run FROM counted GROUP BY ALL
 )
-SELECT {", ".join(f"counted.{name}" for name in _WAY)},
+SELECT {", ".join(f"counted.{name}" for name in _KEY)}, max(moment) AS moment,
     median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb
 FROM counted JOIN newest ON {
-    " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _WAY)
+    " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _KEY)
 } AND counted.run = newest.run
-GROUP BY {", ".join(f"counted.{name}" for name in _WAY)} ORDER BY ALL
+GROUP BY {", ".join(f"counted.{name}" for name in _KEY)} ORDER BY ALL
 """  # noqa: S608 — our columns
 
 
@@ -58,27 +60,48 @@ class StoredCases:
     """What a store has to learn from.
 
     Attributes:
-        cases: those whose model the catalogue has.
+        cases: those whose model the catalogue has, each once.
         without_operators: how many results each other model has.
+        several: names that several devices have, of which a case is one.
     """
 
     cases: tuple[MeasuredCase, ...]
     without_operators: Mapping[str, int]
+    several: tuple[str, ...] = ()
 
 
 def stored_cases(database: Database) -> StoredCases:
-    """Every measured case of a store, each once."""
+    """Every measured case of a store, each once.
+
+    One case may be stored in several ways: its default sizes said and not said, its model by other
+    names, on several devices of one name, by others. What was measured here goes before what was
+    imported, and then the newest counts.
+    """
     names, rows = database.query(_SQL)
-    cases: list[MeasuredCase] = []
+    newest: dict[PredictedCase, tuple[tuple[bool, str], MeasuredCase]] = {}
     others: dict[str, int] = {}
+    prints: dict[tuple[str, str], set[str]] = {}
     for values in rows:
         row: Row = dict(zip(names, values, strict=True))
         case = _case(row)
         if case is None:
             others[text(row, "model")] = others.get(text(row, "model"), 0) + 1
-        else:
-            cases.append(MeasuredCase(case, number(row, "latency_ms"), number(row, "memory_mb")))
-    return StoredCases(tuple(cases), others)
+            continue
+        place = case.configuration
+        device = prints.setdefault((place.hardware, place.device), set())
+        device.add(text(row, "fingerprint"))
+        order = (text(row, "provenance") == Provenance.MEASURED, str(row["moment"]))
+        measured = MeasuredCase(case, _positive(row, "latency_ms"), _positive(row, "memory_mb"))
+        if case not in newest or order > newest[case][0]:
+            newest[case] = (order, measured)
+    several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
+    return StoredCases(tuple(measured for _, measured in newest.values()), others, several)
+
+
+def _positive(row: Row, name: str) -> float | None:
+    """A figure; None of what is none, as a damaged store may hold."""
+    value = number(row, name)
+    return value if value is not None and 0.0 < value < math.inf else None
 
 
 def _case(row: Row) -> PredictedCase | None:

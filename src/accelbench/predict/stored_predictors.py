@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FOLDER = "prediction_models"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 2
+VERSION = 3
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500
@@ -112,7 +112,7 @@ def kept_predictors(database: Database, stored: StoredCases) -> Predictors | Non
 
 def _kept(database: Database) -> dict[str, KeptPredictor | None]:
     folder = database.path.parent / FOLDER
-    return {target: _read(_path(folder, database, target)) for target in TARGETS}
+    return {target: _read(_path(folder, database, target), target) for target in TARGETS}
 
 
 def _same(
@@ -123,12 +123,14 @@ def _same(
     stale: bool = False,
 ) -> Predictors | None:
     """Those that are kept, where all learned from these measurements, or where any will do."""
-    learned_from = _hash(stored.cases, calibrated)
+    learned_from, limits = _hash(stored.cases, calibrated), _hash((), calibrated)
     same = {target: entry.predictor for target, entry in kept.items()
-            if entry and (stale or entry.learned_from == learned_from)}  # fmt: skip
+            if entry and (entry.learned_from == learned_from
+                          or (stale and entry.limits == limits))}  # fmt: skip
     if len(same) < len(TARGETS):
         return None
-    return Predictors(same, stored, learned_from, False, (), calibrated)
+    notes = tuple(dict.fromkeys(note for entry in kept.values() if entry for note in entry.notes))
+    return Predictors(same, stored, learned_from, False, notes, calibrated)
 
 
 def is_kept(database: Database) -> bool:
@@ -163,7 +165,8 @@ def _fitted(
         folder, database = place
         try:
             for target, predictor in of.items():
-                _write(_path(folder, database, target), predictor, learned_from)
+                path = _path(folder, database, target)
+                _write(path, predictor, learned_from, _hash((), calibrated), notes)
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
@@ -183,16 +186,20 @@ def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
 
 
 def _path(folder: Path, database: Database, target: str) -> Path:
-    return folder / f"{database.path.stem}-{target}.json"
+    return folder / f"{database.path.name}-{target}.json"
 
 
-def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
+def _write(
+    path: Path, predictor: CasePredictor, learned_from: str, limits: str, notes: Sequence[str]
+) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     process = predictor.process
     content = {
         "version": VERSION,
         "target": predictor.target,
         "learned_from": learned_from,
+        "limits": limits,
+        "notes": list(notes),
         "terms": TIME_TERMS if predictor.target == TARGETS[0] else MEMORY_TERMS,
         "factors": _factors(predictor.rooflines.whole),
         "configurations": [
@@ -219,7 +226,8 @@ def _write(path: Path, predictor: CasePredictor, learned_from: str) -> None:
             )
         ],
     }  # fmt: skip
-    write_over(path, json.dumps(content).encode())
+    # What it holds is told by a hash of its own: a file that was changed by hand is learned anew.
+    write_over(path, json.dumps({**content, "digest": _digest(content)}).encode())
 
 
 def _plain(errors: tuple[Floats, Floats] | None) -> list[list[float | None]] | None:
@@ -238,21 +246,36 @@ def _unseen(content: Any) -> tuple[Floats, Floats] | None:
 
 @dataclass(frozen=True)
 class KeptPredictor:
-    """A predictor as it was kept, with the hash of what it learned from."""
+    """A predictor as it was kept, with hashes of what it learned from and of devices' limits."""
 
     learned_from: str
+    limits: str
+    notes: tuple[str, ...]
     predictor: CasePredictor
 
 
-def _read(path: Path) -> KeptPredictor | None:
+def _read(path: Path, target: str) -> KeptPredictor | None:
     """What a file holds; None of one that is not there, is broken or of another version."""
     try:
         content = loads(path.read_text(encoding="utf-8"))
-        if content["version"] != VERSION:
+        known = content.pop("digest")
+        if (content["version"], content["target"]) != (VERSION, target):
             return None
-        return KeptPredictor(content["learned_from"], _predictor(content["target"], content))
-    except (OSError, JsonError, LookupError, TypeError, ValueError, np.linalg.LinAlgError):
+        if known != _digest(content):
+            return None
+        notes = tuple(content["notes"])
+        return KeptPredictor(
+            content["learned_from"], content["limits"], notes, _predictor(target, content)
+        )
+    except (
+        OSError, JsonError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+        np.linalg.LinAlgError,
+    ):  # fmt: skip
         return None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return digest(json.loads(json.dumps(content)))
 
 
 def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ _SQL = "SELECT body::VARCHAR FROM fact WHERE kind = ? ORDER BY body->>'measured_
 
 
 def calibrations(database: Database) -> list[DeviceCalibration]:
-    """The newest calibration of each device, the newest last."""
+    """The newest undisturbed calibration of each device, else its newest; the newest last."""
     _, rows = database.query(_SQL, [DEVICE_CALIBRATED])
     newest: dict[str, DeviceCalibration] = {}
     for (body,) in rows:
@@ -25,6 +26,9 @@ def calibrations(database: Database) -> list[DeviceCalibration]:
             calibration = DeviceCalibration.from_body(loads(str(body)))
         except (JsonError, LookupError, TypeError, ValueError):
             continue  # a newer version's, or no calibration
+        known = newest.get(calibration.fingerprint)
+        if known and calibration.warnings and not known.warnings:
+            continue  # it was taken beside other work, and the one before it was not
         newest.pop(calibration.fingerprint, None)
         newest[calibration.fingerprint] = calibration
     return list(newest.values())
@@ -34,8 +38,14 @@ def limits_of(
     several: Iterable[DeviceCalibration],
 ) -> dict[tuple[str, str], CalibratedLimits]:
     """Measured limits by platform and device name; of several devices of a name the newest's."""
-    known = (calibration.limits for calibration in several)
-    return {(entry.hardware, entry.device_name): entry for entry in known if entry}
+    # What was measured beside other work goes behind what was not, however new.
+    quiet_last = sorted(several, key=lambda calibration: not calibration.warnings)
+    known = (calibration.limits for calibration in quiet_last)
+    return {
+        (entry.hardware, entry.device_name): entry
+        for entry in known
+        if entry and all(0.0 < v < math.inf for v in (*entry.peaks.values(), entry.bandwidth))
+    }
 
 
 def stored_limits(database: Database) -> dict[tuple[str, str], CalibratedLimits]:

@@ -204,6 +204,8 @@ def _predict(
     from accelbench.report.charts.predicted import prediction_picture
 
     answer = predicting.answer(question)
+    if not answer.figures:
+        raise UsageError("Nothing of that is predicted.", " ".join(f"{n}." for n in answer.notes))
     shown.picture(lambda: prediction_picture(answer))
     if shown.document(answer.to_dict()):
         return

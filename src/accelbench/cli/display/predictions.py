@@ -25,6 +25,7 @@ def show_answer(answer: PredictionAnswer) -> None:
     from accelbench.cli.display.console import console
 
     several = len({entry["model"] for entry in answer.figures}) > 1
+    alike = _alike(answer.figures)
     measured = any(entry["measured_latency_ms"] for entry in answer.figures)
     table = _table(
         (["model"] if several else []) + ["configuration", "batch"],
@@ -33,7 +34,7 @@ def show_answer(answer: PredictionAnswer) -> None:
     )
     for entry in answer.figures:
         cells = [visible(entry["model"])] if several else []
-        cells += [_place(entry), f"{entry['batch_size']:,}"]
+        cells += [_place(entry, alike), f"{entry['batch_size']:,}"]
         cells += [_figure(entry["latency_ms"]),
                   f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
                   f"{_figure(entry['throughput'])} {entry['throughput_unit'].removesuffix('/s')}",
@@ -44,7 +45,7 @@ def show_answer(answer: PredictionAnswer) -> None:
         table.add_row(*(Text(cell) for cell in (*cells, entry["basis"])))
     console().print(table)
     for knee in answer.knees:
-        print_line(_knee(knee, several=several))
+        print_line(_knee(knee, alike, several=several))
     print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
     show_notes(answer.notes)
 
@@ -57,14 +58,18 @@ def show_notes(notes: Iterable[str]) -> None:
 
 def show_plan(plan: MeasurementPlan) -> None:
     """The measurements to make first, as commands."""
-    print_line(f"Before: figures may be off by about {plan.before:.0f} %. Measure first:")
+    if plan.measurements:
+        print_line(f"Before: figures may be off by about {plan.before:.1f} %. Measure first:")
+    else:
+        print_line("Nothing that could be measured is left to suggest.")
     for number, entry in enumerate(plan.measurements, start=1):
-        print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.0f} %")
-    taken = plan.seconds
-    print_line(
-        f"Together about {duration(taken.middle)} ({duration(taken.low)} to"
-        f" {duration(taken.high)}), as predicted."
-    )
+        print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.1f} %")
+    if plan.measurements:
+        taken = plan.seconds
+        print_line(
+            f"Together about {duration(taken.middle)} ({duration(taken.low)} to"
+            f" {duration(taken.high)}), as predicted."
+        )
     if plan.left_out:
         print_line(plan.left_out)
 
@@ -118,16 +123,26 @@ def _table(names: Sequence[str], numbers: Sequence[str], last: Sequence[str]) ->
     return table
 
 
-def _place(entry: PredictedFigures) -> str:
-    parts = [f"{entry['runtime']}/{entry['hardware']}", entry["precision"]]
+def _alike(entries: Sequence[PredictedFigures]) -> frozenset[str]:
+    """Platforms of which there are several devices: their names have to be said."""
+    devices: dict[str, set[str]] = {}
+    for entry in entries:
+        devices.setdefault(entry["hardware"], set()).add(entry["device"])
+    return frozenset(platform for platform, names in devices.items() if len(names) > 1)
+
+
+def _place(entry: PredictedFigures, alike: frozenset[str]) -> str:
+    parts = [entry["device"]] if entry["hardware"] in alike else []
+    parts += [f"{entry['runtime']}/{entry['hardware']}", entry["precision"]]
     parts += ["compiled"] if entry["compiled"] else []
     labels = {axis.column: axis.label for axis in AXES}
     parts += [labels[name].format(size) for name, size in entry["sizes"].items()]
     return visible(" · ".join(parts))
 
 
-def _knee(knee: Knee, *, several: bool) -> str:
+def _knee(knee: Knee, alike: frozenset[str], *, several: bool) -> str:
     where = f"{knee['runtime']}/{knee['hardware']} {knee['precision']}"
+    where = f"{knee['device']} · {where}" if knee["hardware"] in alike else where
     model = f"{knee['model']} · " if several else ""
     if knee["batch_size"] is None:
         return f"{model}{where}: throughput still grows at the largest batch"

@@ -10,6 +10,7 @@ from accelbench.cli.display.words import figure
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
+from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import interval_text
 from accelbench.select.evidence.ways import threads_said
 
@@ -27,7 +28,7 @@ def time_head(several: Iterable[Answer]) -> str:
 
 def statistic_said(candidate: Answer) -> str:
     """Which figure of its steps a time is; "" where there is none."""
-    statistic = (candidate.get("predictions") or candidate).get("figure")
+    statistic = (_figures(candidate) or candidate).get("figure")
     return name_of(Statistic(statistic)) if statistic else ""
 
 
@@ -75,7 +76,7 @@ def way(candidate: Answer, apart: Container[str] | None = None) -> str:
 
 def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
     """Latency, where it lies, and throughput; an estimate is marked, and what is ruled has none."""
-    known = candidate.get("predictions") or {}
+    known = _figures(candidate)
     about = "" if _is_of_a_measurement(candidate) else "≈"
     time, rate = (
         f"{about}{figure(known[name])}" if known.get(name) is not None else ""
@@ -93,7 +94,7 @@ def within(candidate: Answer) -> str:
 
     A figure alone has none: that it is judged as if it might be 3 % off was not measured.
     """
-    known = candidate.get("predictions") or {}
+    known = _figures(candidate)
     if known.get("latency") is None:
         return ""
     if _is_of_a_measurement(candidate):
@@ -106,7 +107,7 @@ def within(candidate: Answer) -> str:
 
 def units_of(several: Iterable[Answer]) -> set[str]:
     """What throughputs count."""
-    known = (answer.get("predictions") or {} for answer in several)
+    known = (_figures(answer) for answer in several)
     return {
         str(prediction.get("throughput_unit") or "items")
         for prediction in known
@@ -121,20 +122,20 @@ def rate_head(units: set[str]) -> str:
 
 def counts(candidate: Answer, units: set[str]) -> str:
     """What a throughput counts, where others beside it count something else."""
-    known = candidate.get("predictions") or {}
+    known = _figures(candidate)
     several = len(units) > 1 and known.get("throughput") is not None
     return str(known.get("throughput_unit") or "items") if several else ""
 
 
 def memory(candidate: Answer) -> str:
     """Megabytes at the peak, as measured."""
-    known = (candidate.get("predictions") or {}).get("memory_peak_mb")
+    known = _figures(candidate).get("memory_peak_mb")
     return "" if known is None else figure(known)
 
 
 def error(candidate: Answer) -> str:
     """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
-    known = (candidate.get("predictions") or {}).get("verification_error")
+    known = _figures(candidate).get("verification_error")
     return "" if known is None else f"{known:.2g}"
 
 
@@ -166,4 +167,10 @@ def is_measured(candidate: Answer) -> bool:
 
 def _is_of_a_measurement(candidate: Answer) -> bool:
     """Of an answer's candidate, or of what a ranking says of a model."""
-    return is_measured(candidate) or (candidate.get("predictions") or {}).get("basis") == "measured"
+    return is_measured(candidate) or _figures(candidate).get("basis") == "measured"
+
+
+def _figures(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The figures that a candidate is ranked by: nothing is ranked by a prediction."""
+    figures: Mapping[str, Any] = candidate.get("predictions") or {}
+    return {} if figures.get("provenance") == Provenance.PREDICTED else figures

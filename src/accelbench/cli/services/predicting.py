@@ -22,7 +22,6 @@ from accelbench.run.plan.run_forecast import SecondsRange
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
-    from accelbench.predict.cases import CaseConfiguration
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.terms import TracedCase
@@ -57,10 +56,14 @@ class Predicting:
         """The predictions of a question."""
         from accelbench.predict.answers import answer
 
-        cases = cases_of(question, self.predictors.stored.cases, self._device)
+        cases = cases_of(
+            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
+        )
         known = self.predictors
         result = answer(cases.cases, known.of, known.stored.cases, self.traces, known.calibrated)
-        result.notes = [*self.notes, *dict.fromkeys(cases.notes), *result.notes]
+        result.notes = [
+            *self.notes, *dict.fromkeys(cases.notes), *result.notes, *_too_large(result)
+        ]  # fmt: skip
         return result
 
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
@@ -69,7 +72,9 @@ class Predicting:
         from accelbench.predict.measurement_plan import plan
         from accelbench.predict.measurements import LATENCY
 
-        cases = cases_of(question, self.predictors.stored.cases, self._device)
+        cases = cases_of(
+            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
+        )
         # Of what has no known operators nothing is known, and so not what it would teach.
         traced, _ = self.traces.of_cases(cases.cases)
         features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
@@ -91,7 +96,10 @@ class Predicting:
         return MeasurementCosts(
             [SecondsRange(*map(float, row)) for row in ends],
             [float(megabytes) * 2**20 for megabytes in memory.value],
-            [_room(entry.case.configuration) for entry in traced],
+            [
+                _memory_of(entry.case.configuration.hardware, entry.case.configuration.device)
+                for entry in traced
+            ],
             [find(entry.case.model).parameters for entry in traced],
         )
 
@@ -113,12 +121,37 @@ class Predicting:
                 f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
                 f"not learned from: {', '.join(names[:_MOST_NAMED])}{more}"
             )
+        if self.predictors.stored.several:
+            alike = self.predictors.stored.several
+            notes.append(
+                f"several devices are called {', '.join(alike[:_MOST_NAMED])}: of each case what "
+                "was measured here counts before what was imported, and then the newest"
+            )
         if not self.predictors.stored.cases:
             notes.append(
                 "nothing is measured: figures are from devices' peaks and usual efficiencies, "
                 "and may be off by a factor of three"
             )
         return notes
+
+
+def _too_large(answer: PredictionAnswer) -> list[str]:
+    """Which models are predicted to need more memory than their device has."""
+    notes: dict[tuple[str, str], str] = {}
+    for figure in answer.figures:
+        room = _memory_of(figure["hardware"], figure["device"])
+        needed = figure["memory_mb"] * 2**20
+        if room is not None and needed > room:
+            key = (figure["model"], figure["device"])
+            notes.setdefault(
+                key,
+                f"{figure['model']} does not fit {figure['device']} from batch"
+                f" {figure['batch_size']:,} on in {figure['precision']}: predicted"
+                f" {needed / 2**30:,.1f} GiB of {room / 2**30:,.1f} GiB",
+            )
+    several = list(notes.values())
+    more = len(several) - _MOST_NAMED
+    return several[:_MOST_NAMED] + ([f"{more:,} more do not fit either"] if more > 0 else [])
 
 
 def _database(path: Path | None) -> Database | None:
@@ -132,21 +165,21 @@ def _database(path: Path | None) -> Database | None:
 
 
 @cache
-def _room(place: CaseConfiguration) -> int | None:
-    """The memory of a configuration's device: of this machine's, else of a documented one."""
+def _memory_of(platform: str, device: str) -> int | None:
+    """The memory of a device: of this machine's, else of a documented one."""
     from accelbench.hardware.rooflines import is_called, rooflines_of
 
-    own = [entry for entry in _devices(place.hardware) if entry.name == place.device]
+    own = [entry for entry in _devices(platform) if entry.name == device]
     if own:
         return own[0].memory_bytes
-    documented = (entry for entry in rooflines_of(place.hardware) if is_called(entry, place.device))
+    documented = (entry for entry in rooflines_of(platform) if is_called(entry, device))
     return next((entry.memory_bytes for entry in documented), None)
 
 
 def device_here(platform: str) -> str | None:
     """The name of a platform's device on this machine; None where it has none."""
-    devices = _devices(platform)
-    return devices[0].name if devices else None
+    devices = (device for device in _devices(platform) if not device.emulated)
+    return next((device.name for device in devices), None)
 
 
 def _devices(platform: str) -> list[Device]:
@@ -175,7 +208,8 @@ def question_of(
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
 
-    specs = tuple(find(name) for name in models) if models else every_model()
+    named = dict.fromkeys(find(name).id for name in models)
+    specs = tuple(map(find, named)) if models else every_model()
     return PredictionQuestion(
         models=specs,
         batches=tuple(batches),

@@ -195,7 +195,7 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
         "latency": figures["latency_ms"],
         "figure": str(Statistic.MEDIAN),
         "throughput": figures["throughput"],
-        "throughput_unit": figures["throughput_unit"],
+        "throughput_unit": figures["throughput_unit"].removesuffix("/s"),
         "latency_low": figures["latency_low_ms"],
         "latency_high": figures["latency_high_ms"],
         "memory_mb": figures["memory_mb"],

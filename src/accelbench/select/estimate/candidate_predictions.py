@@ -68,10 +68,15 @@ class CandidatePredictions:
         known = self._predictors
         measured = known.stored.cases
         try:
-            cases = cases_of(replace(question, hardware=(named,)), measured, self._device_here)
+            cases = cases_of(
+                replace(question, hardware=(named,)), measured, self._device_here, known.calibrated
+            )
         except UsageError:  # nothing was measured there, and no document gives its peaks
             return None
         figures = answer(cases.cases, known.of, measured, self._traces, known.calibrated).figures
+        # Without its operators a model would be predicted by others' terms than were learned from.
+        if question.models[0].id in self._traces.left_out:
+            return None
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
         some = figures if question.precisions else exact or figures
         return min(some, key=lambda entry: entry["latency_ms"], default=None)

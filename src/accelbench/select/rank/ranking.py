@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from accelbench.catalog.find import every_model
 from accelbench.core.model import ModelSpec
 from accelbench.core.rows import Json, number, text
+from accelbench.core.vocabulary import Provenance
 
 #: The catalogue's tasks, and kinds of models, that the documents' tasks stand for.
 _TASKS: Mapping[str, tuple[str, ...]] = {
@@ -58,6 +59,8 @@ def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
         first = answer.get("primary_recommendation")
         scores = _part(_part(answer, "all_scores"), str(first)) if first else {}
         predictions = _part(scores, "predictions")
+        if predictions.get("provenance") == Provenance.PREDICTED:
+            predictions = {}  # nothing is ranked by what nobody has measured
         entries.append(
             {
                 "model": name,

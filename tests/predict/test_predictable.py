@@ -1,0 +1,41 @@
+"""Configurations that no engine would run are not predicted, and the reason is the true one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.predictable import why_not
+
+CPU = CaseConfiguration("cpu", "A processor", "pytorch", "fp32", "inference")
+V100 = CaseConfiguration("cuda", "Tesla V100-SXM2-32GB", "pytorch", "fp16", "inference")
+
+
+@pytest.mark.parametrize(
+    ("place", "generates", "words"),
+    [
+        (CPU, False, ""),
+        (V100, False, ""),
+        (replace(CPU, runtime="openvino"), False, "OpenVINO does not run on cpu"),
+        (replace(CPU, runtime="tensorrt"), False, "there is no runtime tensorrt"),
+        (replace(CPU, runtime="onnxruntime", mode="training"), False, "does not train"),
+        (replace(V100, precision="int8", mode="training"), False, "int8 is not trained"),
+        (replace(CPU, runtime="onnxruntime"), True, "does not generate token by token"),
+        (replace(CPU, runtime="onnxruntime", precision="bf16"), False, "has no bf16"),
+        (replace(CPU, precision="bf16"), False, "how fast A processor is in bf16 is not known"),
+        (replace(V100, precision="bf16"), False, "no document gives a peak of Tesla V100"),
+        (replace(V100, precision="amp-fp16"), False, ""),
+    ],
+)
+def test_what_no_engine_would_run_has_its_reason(
+    place: CaseConfiguration, generates: bool, words: str
+) -> None:
+    why = why_not(place, (), generates=generates)
+    assert words in why
+    assert bool(words) == bool(why)
+
+
+def test_a_calibrated_cpu_is_predicted_in_what_was_measured_of_it() -> None:
+    assert why_not(replace(CPU, precision="bf16"), {("cpu", "A processor")}, generates=False) == ""
