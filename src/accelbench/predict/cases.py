@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 
+#: Platforms whose engines compute on the CPU.
+ON_CPUS = ("cpu", "openvino", "wasm")
+
 
 @dataclass(frozen=True, slots=True)
 class CaseConfiguration:

@@ -10,11 +10,10 @@ from collections.abc import Container
 from accelbench.core.cards import cards, title_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.cases import ON_CPUS, CaseConfiguration
 
 #: What training or autocast computes in is no precision of weights.
 _AUTOCAST = "amp-"
-_ON_CPUS = ("cpu", "openvino", "wasm")
 _USUAL = "fp32"
 
 
@@ -56,7 +55,7 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     known = [r for r in rooflines_of(place.hardware) if is_called(r, place.device)]
     if known and precision not in known[0].teraops:
         return f"no document gives a peak of {place.device} in {precision}"
-    if not known and place.hardware in _ON_CPUS:
+    if not known and place.hardware in ON_CPUS:
         return (
             f"how fast {place.device} is in {precision} is not known: measure a case in it there, "
             "or run accelbench hardware --calibrate"

@@ -21,13 +21,26 @@ from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
-from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.case_predictor import (
+    Basis,
+    CaseFeatures,
+    CasePredictions,
+    CasePredictor,
+    predictor_of,
+)
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.stored_cases import StoredCases, stored_cases
-from accelbench.predict.terms import MEMORY_TERMS, NOT_CALIBRATED, TIME_TERMS, Calibrated
+from accelbench.predict.terms import (
+    MEMORY_TERMS,
+    NOT_CALIBRATED,
+    TIME_TERMS,
+    Calibrated,
+    TracedCase,
+    time_terms,
+)
 from accelbench.predict.traces import TRACE_VERSION, Traces
 from accelbench.query.calibrations import stored_limits
 
@@ -62,6 +75,14 @@ class Predictors:
     notes: tuple[str, ...]
     calibrated: Calibrated
 
+    def predict(self, traced: Sequence[TracedCase]) -> tuple[CasePredictions, CasePredictions]:
+        """Latency and memory of cases."""
+        times = time_terms(traced, self.calibrated)
+        latency, memory = (
+            self.of[target].predict(CaseFeatures.of(traced, target, times)) for target in TARGETS
+        )
+        return latency, memory
+
 
 def predictors_of(
     database: Database | None,
@@ -85,10 +106,10 @@ def predictors_of(
     if database is None:
         return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, {}, None)
     stored, calibrated = stored_cases(database), stored_limits(database)
-    learned_from = _hash(stored.cases, calibrated)
     kept = _kept(database)
     if not train and (same := _same(kept, stored, calibrated, stale=stale)):
         return same
+    learned_from = _hash(stored.cases, calibrated)
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
     begin = {

@@ -17,7 +17,7 @@ from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.cases import ON_CPUS, CaseConfiguration, PredictedCase
 from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.signatures import PassTrace
@@ -49,7 +49,6 @@ _UNKNOWN = {
     "cpu": DeviceFacts("a CPU", "cpu", 1.0, 1.0, 50, "assumed"),
     "": DeviceFacts("a GPU", "cuda", 60, 20, 600, "assumed"),
 }
-_ON_CPUS = ("cpu", "openvino", "wasm")
 #: The engine of the probes that calibrate a device.
 _PROBED_BY = "pytorch"
 
@@ -87,7 +86,7 @@ def facts_for(
         configuration: where the device is.
         calibrated: measured limits, by platform and device name.
     """
-    kind = "cpu" if configuration.hardware in _ON_CPUS else ""
+    kind = "cpu" if configuration.hardware in ON_CPUS else ""
     return _measured(configuration, calibrated) or _known(configuration) or _UNKNOWN[kind]
 
 
@@ -109,7 +108,7 @@ def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> Devic
     The probes ran in PyTorch, which multiplies in a type that the device has no unit for by slow
     loops. Another engine widens such values, so that its products meet no less than the fp32 peak.
     """
-    platform = "cpu" if configuration.hardware in _ON_CPUS else configuration.hardware
+    platform = "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
     limits = calibrated.get((platform, configuration.device))
     if limits is None:
         return None

@@ -162,21 +162,12 @@ def _steps(
     predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
     """Step and memory of each case; of none whose operators are not known."""
-    from accelbench.predict.case_predictor import CaseFeatures
-    from accelbench.predict.measurements import LATENCY, MEMORY
     from accelbench.predict.monotone import BatchSeries
 
     traced, _ = traces.of_cases(cases)
     known = [entry.case for entry in traced]
     series = BatchSeries.of(known)
-    latency, memory = (
-        series.rising(
-            predictors.of[target].predict(
-                CaseFeatures.of(traced, target, calibrated=predictors.calibrated)
-            )
-        )
-        for target in (LATENCY, MEMORY)
-    )
+    latency, memory = map(series.rising, predictors.predict(traced))
     ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
     steps = [SecondsRange(*map(float, row)) for row in ends]
     sizes = [float(megabytes) * _MIB for megabytes in memory.value]

@@ -82,16 +82,9 @@ class Predicting:
 
     def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
         """What measuring each of some cases takes, as predicted."""
-        from accelbench.predict.case_predictor import CaseFeatures
         from accelbench.predict.measurement_plan import MeasurementCosts
-        from accelbench.predict.measurements import LATENCY, MEMORY
 
-        latency, memory = (
-            self.predictors.of[target].predict(
-                CaseFeatures.of(traced, target, calibrated=self.predictors.calibrated)
-            )
-            for target in (LATENCY, MEMORY)
-        )
+        latency, memory = self.predictors.predict(traced)
         ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
         return MeasurementCosts(
             [SecondsRange(*map(float, row)) for row in ends],
