@@ -248,7 +248,7 @@ def _write(
         ],
     }  # fmt: skip
     # What it holds is told by a hash of its own: a file that was changed by hand is learned anew.
-    write_over(path, json.dumps({**content, "digest": _digest(content)}).encode())
+    write_over(path, json.dumps({**content, "digest": digest(content)}).encode())
 
 
 def _plain(errors: tuple[Floats, Floats] | None) -> list[list[float | None]] | None:
@@ -282,7 +282,7 @@ def _read(path: Path, target: str) -> KeptPredictor | None:
         known = content.pop("digest")
         if (content["version"], content["target"]) != (VERSION, target):
             return None
-        if known != _digest(content):
+        if known != digest(content):
             return None
         notes = tuple(content["notes"])
         return KeptPredictor(
@@ -293,10 +293,6 @@ def _read(path: Path, target: str) -> KeptPredictor | None:
         np.linalg.LinAlgError,
     ):  # fmt: skip
         return None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return digest(json.loads(json.dumps(content)))
 
 
 def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
