@@ -20,6 +20,7 @@ from accelbench.predict.case_predictor import (
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import BatchSeries
+from accelbench.predict.request_parts import RequestParts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
@@ -36,7 +37,7 @@ MIDDLE_PEAKS = "peaks of a middle device"
 _MIDDLE_FACTOR = 30.0
 
 
-class PredictedFigures(TypedDict):
+class PredictedFigures(RequestParts):
     """A predicted case as JSON holds it; what was measured of the same case stands beside it."""
 
     provenance: str
@@ -130,8 +131,9 @@ def answer(
         for target in (LATENCY, MEMORY)
     )
     known = {entry.case: entry for entry in measured}
+    parts = request_parts(traced, predictors[LATENCY], known, calibrated)
     figures = [
-        _figures(entry.case, latency, memory, place, known.get(entry.case))
+        _figures(entry.case, latency, memory, place, known.get(entry.case), parts[place])
         for place, entry in enumerate(traced)
     ]
     for entry, figure in zip(traced, figures, strict=True):
@@ -140,7 +142,7 @@ def answer(
     notes = [str(error) for error in failures.values()]
     notes += _notes_of(known_cases, traces, calibrated)
     return PredictionAnswer(
-        figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].known)
+        figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].whole)
     )
 
 
@@ -155,9 +157,12 @@ def _say_whose_peaks(
         for low, value, high in (
             ("latency_low_ms", "latency_ms", "latency_high_ms"),
             ("throughput_low", "throughput", "throughput_high"),
+            ("ttft_low_ms", "ttft_ms", "ttft_high_ms"),
+            ("tpot_low_ms", "tpot_ms", "tpot_high_ms"),
         ):
-            figure[low] = figure[value] / _MIDDLE_FACTOR  # type: ignore[literal-required]
-            figure[high] = figure[value] * _MIDDLE_FACTOR  # type: ignore[literal-required]
+            if figure[value] is not None:  # type: ignore[literal-required]
+                figure[low] = figure[value] / _MIDDLE_FACTOR  # type: ignore[literal-required]
+                figure[high] = figure[value] * _MIDDLE_FACTOR  # type: ignore[literal-required]
 
 
 def _figures(
@@ -166,6 +171,7 @@ def _figures(
     memory: CasePredictions,
     place: int,
     known: MeasuredCase | None,
+    parts: RequestParts,
 ) -> PredictedFigures:
     configuration, shapes = case.configuration, case.shapes
     spec = _spec(case.model)
@@ -197,6 +203,7 @@ def _figures(
         "memory_high_mb": float(memory.high[place]),
         "measured_latency_ms": known.latency_ms if known else None,
         "measured_memory_mb": known.memory_mb if known else None,
+        **parts,
     }
 
 

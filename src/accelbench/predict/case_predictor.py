@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -147,6 +147,11 @@ class CasePredictor:
     unseen: tuple[Floats, Floats] | None = None
 
     @property
+    def whole(self) -> list[PredictedCase]:
+        """Of the known cases those that are whole steps, not parts of a request."""
+        return [case for case in self.known.cases if not case.part]
+
+    @property
     def usual(self) -> Floats:
         """The factors of the terms before anything was measured."""
         return usual_time() if self.target == LATENCY else usual_memory()
@@ -278,7 +283,8 @@ class CasePredictor:
         process = self.process
         assert process is not None
         kinds = {
-            Basis.OTHER_SIZES: np.arange(len(self.known)),
+            # A request is left out with its parts: they would say how long it takes.
+            Basis.OTHER_SIZES: _numbers([_whole(case) for case in self.known.cases]),
             Basis.ELSEWHERE: _numbers([(c.model, c.configuration) for c in self.known.cases]),
         }
         for basis, groups in kinds.items():
@@ -380,6 +386,13 @@ def _bases(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> li
         return Basis.OTHER_CONFIGURATIONS if alike else Basis.PEAKS
 
     return [basis(case) for case in cases]
+
+
+def _whole(case: PredictedCase) -> object:
+    """What a case has in common with the parts of its request, which say nothing of its length."""
+    if not case.shapes.new_tokens:
+        return case
+    return case.model, case.configuration, replace(case.shapes, new_tokens=1)
 
 
 def _numbers(keys: Sequence[object]) -> Ints:

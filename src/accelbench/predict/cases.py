@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
+
+#: Parts of a request that have a time of their own, by the pass that they are traced as: reading
+#: the prompt up to the first token, and each token after it.
+PREFILL, DECODE = "prefill", "decode"
 
 #: Platforms whose engines compute on the CPU.
 ON_CPUS = ("cpu", "openvino", "wasm")
@@ -41,6 +45,17 @@ class PredictedCase:
     family: str
     shapes: Shapes  # settled: with the model's own sizes
     configuration: CaseConfiguration
+    part: str = ""  # of a request: PREFILL, DECODE; the whole step unless said
+
+    @property
+    def first_token(self) -> PredictedCase:
+        """A request up to its first token, however many come after it."""
+        return replace(self, part=PREFILL, shapes=replace(self.shapes, new_tokens=1))
+
+    @property
+    def next_token(self) -> PredictedCase:
+        """One token of a request after the first, in the middle of what is written."""
+        return replace(self, part=DECODE)
 
 
 @dataclass(frozen=True, slots=True)

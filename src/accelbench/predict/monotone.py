@@ -51,7 +51,12 @@ class BatchSeries:
         """The series of cases in any order."""
         numbers: dict[tuple[object, ...], int] = {}
         keys = (
-            (case.model, case.configuration, *(getattr(case.shapes, axis.field) for axis in AXES))
+            (
+                case.model,
+                case.part,
+                case.configuration,
+                *(getattr(case.shapes, axis.field) for axis in AXES),
+            )
             for case in cases
         )
         series = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from accelbench.predict.case_predictor import CasePredictor
+from accelbench.predict.cases import DECODE, PREFILL
 from accelbench.predict.graphs import Floats
 from accelbench.predict.intervals import LEVEL
+from accelbench.predict.measurements import LATENCY
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
 
 _FOLDS = 5
+#: What the times of a request's parts are called, beside the targets.
+_PARTS = {PREFILL: "time to first token", DECODE: "time per token after it"}
 
 
 def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, EvaluatedCases]:
@@ -20,7 +25,12 @@ def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[st
 
     Intervals are as wide as nine in ten errors, standardised, of the models of other folds.
     """
-    return {target: _cases(predictor, seed) for target, predictor in predictors.items()}
+    cases = {target: _cases(predictor, seed) for target, predictor in predictors.items()}
+    for part, name in _PARTS.items():
+        timed = _cases(predictors[LATENCY], seed, part)
+        if len(timed.measured):
+            cases[name] = replace(timed, target=name)
+    return cases
 
 
 def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
@@ -28,7 +38,7 @@ def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
     return {target: _scores(entry) for target, entry in cases.items()}
 
 
-def _cases(predictor: CasePredictor, seed: int) -> EvaluatedCases:
+def _cases(predictor: CasePredictor, seed: int, part: str = "") -> EvaluatedCases:
     known = predictor.known.cases
     if not known:
         nothing = np.zeros(0)
@@ -43,9 +53,10 @@ def _cases(predictor: CasePredictor, seed: int) -> EvaluatedCases:
         predictor.log_values - error, half, ("unseen model",) * count, np.zeros(count, dtype=bool)
     )
     engines = [f"{case.configuration.runtime}/{case.configuration.hardware}" for case in known]
-    return EvaluatedCases(
+    cases = EvaluatedCases(
         predictor.target, predictions, np.exp(predictor.log_values), models, engines
     )
+    return cases.only(np.flatnonzero([case.part == part for case in known]))
 
 
 def _scores(cases: EvaluatedCases) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accelbench.catalog.inputs import settle
-from accelbench.core.cards import cards
+from accelbench.core.cards import cards, title_of
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
@@ -76,8 +76,9 @@ def cases_of(
     cases = QuestionCases()
     places = configurations(question, measured, device_here, cases.notes)
     run = {entry.case.configuration for entry in measured}
+    requests = _makes_requests(question, places, cases.notes)
     for spec in question.models:
-        for shapes in _settled(spec, question, cases.notes):
+        for shapes in _settled(spec, question, cases.notes, requests=requests):
             for place in places:
                 generates = shapes.new_tokens is not None and place.mode == Mode.INFERENCE
                 why = (
@@ -92,9 +93,33 @@ def cases_of(
     return cases
 
 
-def _settled(spec: ModelSpec, question: PredictionQuestion, notes: list[str]) -> list[Shapes]:
+def _makes_requests(
+    question: PredictionQuestion, places: Sequence[CaseConfiguration], notes: list[str]
+) -> bool:
+    """Whether models that can generate are asked for whole requests where no size says it, as `run`
+    measures them: unless one of the runtimes cannot."""
+    known = cards()
+    cannot = {p.runtime for p in places if p.runtime in known and not known[p.runtime].generates}
+    unsaid = any(sizes.new_tokens is None for sizes in question.sizes)
+    could = question.mode == Mode.INFERENCE and any(spec.generation for spec in question.models)
+    if cannot and could and unsaid:
+        names = " and ".join(sorted(map(title_of, cannot)))
+        notes.append(
+            f"{names} cannot generate token by token: of models that could, one forward pass is"
+            " predicted (--new-tokens, on another runtime, for whole requests)"
+        )
+    return could and not cannot
+
+
+def _settled(
+    spec: ModelSpec, question: PredictionQuestion, notes: list[str], *, requests: bool
+) -> list[Shapes]:
     settled = dict[Shapes, None]()
     for sizes in question.sizes:
+        if requests and spec.generation is not None and sizes.new_tokens is None:
+            prompt = sizes.prompt_tokens or sizes.sequence
+            new_tokens = spec.generation.new_tokens
+            sizes = replace(sizes, prompt_tokens=prompt, new_tokens=new_tokens)
         try:
             shapes = settle(spec, sizes)
         except UnsupportedError as error:

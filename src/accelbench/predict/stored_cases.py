@@ -36,7 +36,7 @@ _STEP = f"coalesce(nullif(latency_p50_ms, 0), {STEP_SQL})"
 _SQL = f"""
 WITH counted AS (
     SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
-        {_STEP} AS latency_ms, memory_peak_mb, coalesce(run_id, '') AS run,
+        {_STEP} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
         coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
     FROM benchmark_results
     WHERE {ANSWERED_SQL} AND {USABLE_SQL} AND {COMPARABLE_SQL} AND {OF_NO_CHECK_SQL}
@@ -47,7 +47,8 @@ WITH counted AS (
     SELECT {", ".join(_KEY)}, arg_max(run, moment) AS run FROM counted GROUP BY ALL
 )
 SELECT {", ".join(f"counted.{name}" for name in _KEY)}, max(moment) AS moment,
-    median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb
+    median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb,
+    median(ttft_ms) AS ttft_ms, median(tpot_ms) AS tpot_ms
 FROM counted JOIN newest ON {
     " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _KEY)
 } AND counted.run = newest.run
@@ -61,6 +62,7 @@ class StoredCases:
 
     Attributes:
         cases: those whose model the catalogue has, each once.
+        parts: of requests, their first token and one after it as cases of their own.
         without_operators: how many results each other model has.
         several: names that several devices have, of which a case is one.
     """
@@ -68,6 +70,12 @@ class StoredCases:
     cases: tuple[MeasuredCase, ...]
     without_operators: Mapping[str, int]
     several: tuple[str, ...] = ()
+    parts: tuple[MeasuredCase, ...] = ()
+
+    @property
+    def learnable(self) -> tuple[MeasuredCase, ...]:
+        """Everything that a predictor is fitted to."""
+        return self.cases + self.parts
 
 
 def stored_cases(database: Database) -> StoredCases:
@@ -78,7 +86,8 @@ def stored_cases(database: Database) -> StoredCases:
     imported, and then the newest counts.
     """
     names, rows = database.query(_SQL)
-    newest: dict[PredictedCase, tuple[tuple[bool, str], MeasuredCase]] = {}
+    newest: _Ordered = {}
+    parts: _Ordered = {}
     others: dict[str, int] = {}
     prints: dict[tuple[str, str], set[str]] = {}
     for values in rows:
@@ -92,10 +101,34 @@ def stored_cases(database: Database) -> StoredCases:
         device.add(text(row, "fingerprint"))
         order = (text(row, "provenance") == Provenance.MEASURED, str(row["moment"]))
         measured = MeasuredCase(case, _positive(row, "latency_ms"), _positive(row, "memory_mb"))
-        if case not in newest or order > newest[case][0]:
-            newest[case] = (order, measured)
+        _take(newest, order, measured)
+        for part in _parts(case, row):
+            _take(parts, order, part)
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
-    return StoredCases(tuple(measured for _, measured in newest.values()), others, several)
+    return StoredCases(_measured(newest), others, several, _measured(parts))
+
+
+#: Cases by what they are, each with the order that it was taken by.
+_Ordered = dict[PredictedCase, tuple[tuple[bool, str], MeasuredCase]]
+
+
+def _take(newest: _Ordered, order: tuple[bool, str], measured: MeasuredCase) -> None:
+    """Keep a case where none is known that goes before it."""
+    if measured.case not in newest or order > newest[measured.case][0]:
+        newest[measured.case] = (order, measured)
+
+
+def _measured(newest: _Ordered) -> tuple[MeasuredCase, ...]:
+    return tuple(measured for _, measured in newest.values())
+
+
+def _parts(case: PredictedCase, row: Row) -> list[MeasuredCase]:
+    """The first token of a request and one after it, where they were timed apart."""
+    if not case.shapes.new_tokens or case.configuration.mode != Mode.INFERENCE:
+        return []
+    parts = ((case.first_token, "ttft_ms"), (case.next_token, "tpot_ms"))
+    timed = ((part, _positive(row, name)) for part, name in parts)
+    return [MeasuredCase(part, ms, None) for part, ms in timed if ms is not None]
 
 
 def _positive(row: Row, name: str) -> float | None:

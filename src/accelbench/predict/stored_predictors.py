@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 FOLDER = "prediction_models"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 3
+VERSION = 4
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500
@@ -109,7 +109,7 @@ def predictors_of(
     kept = _kept(database)
     if not train and (same := _same(kept, stored, calibrated, stale=stale)):
         return same
-    learned_from = _hash(stored.cases, calibrated)
+    learned_from = _hash(stored.learnable, calibrated)
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
     begin = {
@@ -144,7 +144,7 @@ def _same(
     stale: bool = False,
 ) -> Predictors | None:
     """Those that are kept, where all learned from these measurements, or where any will do."""
-    learned_from, limits = _hash(stored.cases, calibrated), _hash((), calibrated)
+    learned_from, limits = _hash(stored.learnable, calibrated), _hash((), calibrated)
     same = {target: entry.predictor for target, entry in kept.items()
             if entry and (entry.learned_from == learned_from
                           or (stale and entry.limits == limits))}  # fmt: skip
@@ -169,11 +169,13 @@ def _fitted(
     place: tuple[Path, Database] | None,
 ) -> Predictors:
     notes: list[str] = []
-    measured = stored.cases
+    measured = stored.learnable
     if len(measured) > MOST_CASES:
         rows = np.sort(np.random.default_rng(0).choice(len(measured), MOST_CASES, replace=False))
         measured = tuple(measured[int(row)] for row in rows)
-        notes.append(f"learned from {MOST_CASES:,} of {len(stored.cases):,} cases, drawn evenly")
+        notes.append(
+            f"learned from {MOST_CASES:,} of {len(stored.learnable):,} cases, drawn evenly"
+        )
     cases, failures = traces.of_cases([entry.case for entry in measured])
     notes += [f"the operators of {name} are not known: not learned from" for name in failures]
     traced = {entry.case: entry for entry in cases}
@@ -196,8 +198,8 @@ def _fitted(
 def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
     """Of all that a predictor rests on: terms of time are at the devices' measured limits."""
     rows = [
-        [m.case.model, asdict(m.case.configuration), m.case.shapes.batch, sizes_of(m.case.shapes),
-         m.latency_ms, m.memory_mb]
+        [m.case.model, m.case.part, asdict(m.case.configuration), m.case.shapes.batch,
+         sizes_of(m.case.shapes), m.latency_ms, m.memory_mb]
         for m in measured
     ]  # fmt: skip
     limits = [[*key, plain(calibrated[key].peaks), calibrated[key].bandwidth]
@@ -236,6 +238,7 @@ def _write(
                 "family": case.family,
                 "shapes": asdict(case.shapes),
                 "configuration": asdict(case.configuration),
+                "part": case.part,
                 "terms": terms.tolist(),
                 "sizes": sizes.tolist(),
                 "log_value": float(value),
@@ -301,7 +304,7 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
         tuple(
             PredictedCase(
                 entry["model"], entry["family"], Shapes(**entry["shapes"]),
-                CaseConfiguration(**entry["configuration"]),
+                CaseConfiguration(**entry["configuration"]), entry["part"],
             )
             for entry in entries
         ),

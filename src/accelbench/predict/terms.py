@@ -17,7 +17,13 @@ from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.predict.cases import ON_CPUS, CaseConfiguration, PredictedCase
+from accelbench.predict.cases import (
+    DECODE,
+    ON_CPUS,
+    PREFILL,
+    CaseConfiguration,
+    PredictedCase,
+)
 from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.signatures import PassTrace
@@ -66,12 +72,14 @@ class TracedCase:
 
     @property
     def repeats(self) -> Mapping[str, float]:
-        """How often a step makes each pass."""
-        shapes = self.case.shapes
+        """How often a step, or the part of a request that is asked for, makes each pass."""
+        shapes, part = self.case.shapes, self.case.part
+        if part:
+            return {part: 1.0}
         return {
             "forward": float(shapes.steps or 1),
-            "prefill": 1.0,
-            "decode": float(max((shapes.new_tokens or 1) - 1, 0)),
+            PREFILL: 1.0,
+            DECODE: float(max((shapes.new_tokens or 1) - 1, 0)),
         }
 
 
@@ -179,7 +187,10 @@ def _alike(traced: Sequence[TracedCase]) -> list[list[int]]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, entry in enumerate(traced):
         shapes = entry.case.shapes
-        key = (id(entry.passes), shapes.steps, shapes.new_tokens, entry.case.configuration)
+        key = (
+            id(entry.passes), entry.case.part, shapes.steps, shapes.new_tokens,
+            entry.case.configuration,
+        )  # fmt: skip
         groups.setdefault(key, []).append(place)
     return list(groups.values())
 
@@ -192,7 +203,7 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
     moved = width * 1e-6 / facts.bandwidth
     terms = np.zeros((len(batches), len(TIME_TERMS)))
     for name, passed in traced.passes.items():
-        sums, times = passed.sums, traced.repeats[name]
+        sums, times = passed.sums, traced.repeats.get(name, 0.0)
         batched = times * batches[:, None]
         terms[:, :MULTIPLYING] += batched * (sums.macs[:MULTIPLYING] * multiplied)
         terms[:, MULTIPLYING:-2] += batched * (sums.values * moved)

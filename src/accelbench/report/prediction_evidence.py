@@ -126,10 +126,10 @@ def _judged(
 
     from accelbench.predict.own_evaluation import own_cases
 
-    known = {target: predictor.known.cases for target, predictor in predictors.of.items()}
+    scored = own_cases(predictors.of)
     cases = {
-        target: entry.only(np.flatnonzero([among(case) for case in known[target]]))
-        for target, entry in own_cases(predictors.of).items()
+        target: scored[target].only(np.flatnonzero([among(case) for case in predictor.whole]))
+        for target, predictor in predictors.of.items()
     }
     scaled = _several_batches(kept)
     shown = scaled[:_MOST_SCALED]

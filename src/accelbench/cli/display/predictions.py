@@ -27,21 +27,27 @@ def show_answer(answer: PredictionAnswer) -> None:
     several = len({entry["model"] for entry in answer.figures}) > 1
     alike = _alike(answer.figures)
     measured = any(entry["measured_latency_ms"] for entry in answer.figures)
+    parts = any(entry["ttft_ms"] for entry in answer.figures)
     table = _table(
         (["model"] if several else []) + ["configuration", "batch"],
-        ["ms", "90 % interval", "items/s", "peak MB"] + (["measured ms"] if measured else []),
+        ["ms", "90 % interval", "items/s"]
+        + (["first token ms", "next ms"] if parts else [])
+        + ["peak MB"]
+        + (["measured ms"] if measured else []),
         ["rests on"],
     )
     for entry in answer.figures:
         cells = [visible(entry["model"])] if several else []
         cells += [_place(entry, alike), f"{entry['batch_size']:,}"]
-        cells += [_figure(entry["latency_ms"]),
-                  f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
-                  f"{_figure(entry['throughput'])} {entry['throughput_unit'].removesuffix('/s')}",
-                  _figure(entry["memory_mb"])]  # fmt: skip
+        cells += [
+            _figure(entry["latency_ms"]),
+            f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
+            f"{_figure(entry['throughput'])} {entry['throughput_unit'].removesuffix('/s')}",
+        ]
+        cells += [_or_dash(entry["ttft_ms"]), _or_dash(entry["tpot_ms"])] if parts else []
+        cells.append(_figure(entry["memory_mb"]))  # fmt: skip
         if measured:
-            known = entry["measured_latency_ms"]
-            cells.append("–" if known is None else _figure(known))
+            cells.append(_or_dash(entry["measured_latency_ms"]))
         table.add_row(*(Text(cell) for cell in (*cells, entry["basis"])))
     console().print(table)
     for knee in answer.knees:
@@ -153,6 +159,10 @@ def _figure(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+def _or_dash(value: float | None) -> str:
+    return "–" if value is None else _figure(value)
 
 
 def _score(figure: float | None) -> str:

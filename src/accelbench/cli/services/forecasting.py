@@ -119,7 +119,7 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
         for key, (planned, case) in predictable.items():
             if case in steps:
                 cases.setdefault(key, _with_times(steps[case], planned, settings, times))
-    return PlanForecast(cases, _ends(times), len(predictors.of["latency"].known))
+    return PlanForecast(cases, _ends(times), len(predictors.of["latency"].whole))
 
 
 def _is_catalogued(planned: Planned) -> bool:

@@ -60,7 +60,9 @@ class Predicting:
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated
         )
         known = self.predictors
-        result = answer(cases.cases, known.of, known.stored.cases, self.traces, known.calibrated)
+        result = answer(
+            cases.cases, known.of, known.stored.learnable, self.traces, known.calibrated
+        )
         result.notes = [
             *self.notes, *dict.fromkeys(cases.notes), *result.notes, *_too_large(result)
         ]  # fmt: skip

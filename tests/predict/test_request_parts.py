@@ -1,0 +1,155 @@
+"""First token and the tokens after it: predicted apart, from what was measured of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_results import measured_store
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Shapes
+from accelbench.predict.answers import answer
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.own_evaluation import own_cases
+from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.predict.stored_cases import stored_cases
+from accelbench.predict.stored_predictors import predictors_of
+from accelbench.predict.terms import TIME_TERMS, TracedCase, time_terms
+from accelbench.predict.traces import Traces
+from accelbench.store.database import Database
+
+H100 = CaseConfiguration("cuda", "NVIDIA H100 80GB HBM3", "pytorch", "fp16", "inference")
+
+
+def request(
+    prompt: int = 128,
+    new: int = 32,
+    batch: int = 1,
+    place: CaseConfiguration = H100,
+    model: str = "gpt2",
+) -> PredictedCase:
+    spec = find(model)
+    shapes = settle(spec, Shapes(batch, prompt_tokens=prompt, new_tokens=new))
+    return PredictedCase(spec.id, spec.family, shapes, place)
+
+
+def measured_requests(path: Path) -> Database:
+    """Requests whose first token takes 3 ms for each sequence, and each after it 2 ms."""
+    rows: list[dict[str, Any]] = [
+        {
+            "model": model, "family": "text_generation", "sequence_length": None, "batch_size": b,
+            "prompt_tokens": 128, "new_tokens": 32, "ttft_ms": 3.0 * b, "tpot_ms": 2.0,
+            "latency_mean_ms": 3.0 * b + 31 * 2.0,
+        }
+        for model in ("gpt2", "gpt2-tiny")
+        for b in (1, 2, 4)
+    ]  # fmt: skip
+    return measured_store(path, *rows)
+
+
+def parts_of(*cases: PredictedCase, database: Database | None = None) -> list[dict[str, Any]]:
+    traces = Traces(trace=False)
+    known = predictors_of(database, traces, keep=False)
+    return list(answer(cases, known.of, known.stored.learnable, traces).figures)  # type: ignore[arg-type]
+
+
+def test_a_request_is_its_parts() -> None:
+    """The terms of a request are those of its prefill, and of decoding each further token."""
+    traced = TracedCase(request(new=33), Traces(trace=False).of("gpt2", request(new=33).shapes))
+    parts = [
+        TracedCase(part, traced.passes)
+        for part in (traced.case.first_token, traced.case.next_token)
+    ]
+    whole, first, following = time_terms([traced, *parts])
+    assert whole == pytest.approx(first + 32 * following)
+
+
+def test_every_token_takes_at_least_reading_the_weights() -> None:
+    """124 million weights of two bytes at 3.35 TB/s, however many requests there are at once."""
+    single, several = parts_of(request(), request(batch=16))
+    assert single["tpot_ms"] > 124e6 * 2 / 3.35e12 * 1e3
+    assert several["ttft_ms"] > 4 * single["ttft_ms"] / 3
+    assert single["tpot_ms"] < several["tpot_ms"] < 4 * single["tpot_ms"]
+    sum_of_parts = single["ttft_ms"] + 31 * single["tpot_ms"]
+    assert single["latency_ms"] == pytest.approx(sum_of_parts, rel=1e-6)
+
+
+def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("torch")
+    traces = Traces(tmp_path)
+    cases = [request(prompt=prompt, model="gpt2-tiny") for prompt in (16, 120)]
+    traced = [TracedCase(case, traces.of(case.model, case.shapes)) for case in cases]
+    terms = time_terms(
+        [
+            TracedCase(part, entry.passes)
+            for entry in traced
+            for part in (entry.case.first_token, entry.case.next_token)
+        ]
+    )
+    first, following, first_of_long, following_of_long = terms
+    products = [TIME_TERMS.index(f"products of {name}") for name in ("lin", "sdpa")]
+    cache = TIME_TERMS.index("values of sdpa")
+    assert first_of_long[products].sum() > 4 * first[products].sum()
+    assert following_of_long[products[0]] == following[products[0]]
+    # Keys and values of 16 + 16 and of 120 + 16 positions.
+    assert following_of_long[cache] == pytest.approx(136 / 32 * following[cache], rel=0.15)
+
+
+def test_parts_that_were_measured_are_learned_from(tmp_path: Path) -> None:
+    database = measured_requests(tmp_path / "db.duckdb")
+    stored = stored_cases(database)
+    assert (len(stored.cases), len(stored.parts)) == (6, 12)
+    place = stored.cases[0].case.configuration
+    here, larger, longer = parts_of(
+        request(place=place), request(batch=8, place=place), request(new=64, place=place),
+        database=database,
+    )  # fmt: skip
+    assert (here["measured_ttft_ms"], here["measured_tpot_ms"]) == (3.0, 2.0)
+    assert here["ttft_ms"] == pytest.approx(3.0, rel=0.1)
+    assert here["tpot_ms"] == pytest.approx(2.0, rel=0.1)
+    assert larger["ttft_low_ms"] < 24.0 < larger["ttft_high_ms"]
+    assert larger["tpot_low_ms"] < 2.0 < larger["tpot_high_ms"]
+    # How many tokens follow changes nothing of the first.
+    assert (longer["ttft_ms"], longer["measured_ttft_ms"]) == (here["ttft_ms"], 3.0)
+    assert here["ttft_low_ms"] < here["ttft_ms"] < here["ttft_high_ms"]
+
+
+def test_parts_count_as_no_cases_and_are_scored_apart(tmp_path: Path) -> None:
+    known = predictors_of(
+        measured_requests(tmp_path / "db.duckdb"), Traces(trace=False), keep=False
+    )
+    assert len(known.of["latency"].whole) == 6
+    scored = own_cases(known.of)
+    assert {name: len(entry.measured) for name, entry in scored.items()} == {
+        "latency": 6, "memory": 6, "time to first token": 6, "time per token after it": 6,
+    }  # fmt: skip
+    assert set(scored["time per token after it"].measured.round(6)) == {2.0}
+
+
+def test_a_model_that_generates_is_asked_for_requests_as_run_measures_it() -> None:
+    def shapes_of(*runtimes: str, **sizes: int) -> list[Shapes]:
+        question = PredictionQuestion(
+            (find("gpt2"),), sizes=(Shapes(1, **sizes),), hardware=("cpu",), runtimes=runtimes
+        )
+        return [case.shapes for case in cases_of(question, (), lambda _: "A processor").cases]
+
+    makes = find("gpt2").generation
+    assert makes is not None
+    usual = Shapes(1, prompt_tokens=makes.prompt_tokens, new_tokens=makes.new_tokens)
+    assert shapes_of("pytorch") == [usual]
+    (prompt,) = shapes_of("pytorch", sequence=64)
+    assert (prompt.prompt_tokens, prompt.sequence) == (64, None)
+    assert {s.new_tokens for s in shapes_of("pytorch", "onnxruntime")} == {None}
+    assert shapes_of("pytorch", new_tokens=0)[0].new_tokens is None
+
+
+def test_what_is_no_request_has_no_parts() -> None:
+    spec = find("bert-tiny")
+    case = PredictedCase(spec.id, spec.family, settle(spec, Shapes(1)), H100)
+    (figures,) = parts_of(case)
+    assert figures["ttft_ms"] is figures["tpot_ms"] is figures["measured_ttft_ms"] is None
