@@ -30,7 +30,6 @@ CHANGES = {
     ],
     "cli/commands/run.py": [
         ("    # -- how", '    haste: int = typer.Option(0, "--haste", help="Made up."),'),
-        ("                    threads=threads,", "                    haste=haste,"),
     ],
     "runtimes/scripted.py": [
         (

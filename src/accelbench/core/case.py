@@ -140,12 +140,12 @@ class Case:
 
 
 #: Options that are asked of every runtime, each by a word of its own on the command line.
-_ASKED_OF_ALL = frozenset({"compile", "threads", "optimizer", "gradient_checkpointing", "pure"})
+ASKED_OF_ALL = frozenset({"compile", "threads", "optimizer", "gradient_checkpointing", "pure"})
 
 
 def runtimes_own(options: Mapping[str, Option]) -> dict[str, Option]:
     """Of the options of a case, those that its runtime alone has."""
-    return {name: value for name, value in options.items() if name not in _ASKED_OF_ALL}
+    return {name: value for name, value in options.items() if name not in ASKED_OF_ALL}
 
 
 def series_key(case: Case, fingerprint: str, threads: int | None) -> str:

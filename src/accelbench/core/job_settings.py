@@ -7,7 +7,7 @@ them it travels as `JobSettings`, over the wire and in journals by its fields' n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 
@@ -24,6 +24,10 @@ class JobSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, by the fields' names."""
         return asdict(self)
+
+    def of(self, options: Mapping[str, Any]) -> JobSettings:
+        """The settings of one case: what its options set on purpose is of the case."""
+        return replace(self, **{name: options[name] for name in self.names() if name in options})
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 
+from accelbench.cli.arguments.command_options import options_of
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
+from accelbench.cli.arguments.size_options import OPTIONS, Sizes, with_size_options
 from accelbench.cli.display.terminal import complain
-from accelbench.core.errors import EXIT_OK, UsageError
-from accelbench.core.word_lists import numbers, seconds, words
+from accelbench.core.errors import EXIT_OK
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
+
+def _print_plan_schema(flag: bool) -> None:
+    if flag:
+        from accelbench.cli.arguments.plan_keys import plan_keys
+        from accelbench.exchange.plans.schema import schema_of
+
+        sys.stdout.write(json.dumps(schema_of(plan_keys(options_of(app))), indent=2) + "\n")
+        raise typer.Exit
 
 
 @app.command(cls=SpacedLists)
@@ -26,7 +33,10 @@ _WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
 def run(
     ctx: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Names, aliases or hub ids; accelbench models lists them."
+        None,
+        metavar="MODEL",
+        help="Names, aliases or hub ids; accelbench models lists them. Or plan files: YAML, TOML or"
+        " JSON.",
     ),
     # -- what
     set_name: str | None = typer.Option(
@@ -156,6 +166,19 @@ def run(
     budget: str | None = typer.Option(
         None, "--budget", help="For the whole run, such as 10m; every case gets a share."
     ),
+    save_plan: Path | None = typer.Option(
+        None,
+        "--save-plan",
+        metavar="FILE",
+        help="Write what is asked for as a plan file, by its suffix, and measure nothing.",
+    ),
+    plan_schema: bool = typer.Option(
+        False,
+        "--plan-schema",
+        is_eager=True,
+        callback=_print_plan_schema,
+        help="Print the JSON Schema of plan files.",
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Show the plan and how long it takes."),
     resume: str | None = typer.Option(
         None, "--resume", metavar="RUN", help="Go on with a run that was cut off; its id, or last."
@@ -212,25 +235,23 @@ def run(
     Ends with 0 where all went well; with 1 where a case failed; with 3 where a platform, runtime
     or precision that was named gave no result, or nothing was measured at all.
     """
-    del save, multiple_models  # storing is what happens anyway, and any number may be named
-    from accelbench.catalog.find import called
+    typed = dict(locals())
+    typed |= typed.pop("sizes")
     from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments.run_words import settings_of
     from accelbench.cli.arguments.thresholds import refuse_threshold
     from accelbench.cli.services import running
     from accelbench.cli.services.against import against_of
+    from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.run_end import finish
-    from accelbench.core.job_settings import JobSettings
-    from accelbench.run.plan.request import Request
-    from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
-    from accelbench.runtimes.shared.names import runtimes_named
 
-    _refuse_contradictions(ctx)
     refuse_threshold(threshold)
-    run_arguments.refuse_pure_autocast(pure, words(precision))
+    options = options_of(app)
+    asked = asked_run(ctx, typed, options)
     run_arguments.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
     places = running.OutputPlaces(
-        database=None if no_database else (db or db_path),
+        database=None if no_database else (db_path or db),
         use_database=not no_database,
         output_dir=output_dir,
         output_ci=output_ci,
@@ -238,131 +259,34 @@ def run(
         prices=prices_at(prices) if compare or create_report else None,
     )
     with termination_as_interrupt():
-        if resume is not None:
-            ended = running.resume_run(resume, places, stream, quiet)
+        if asked is None:
+            ended = running.resume_run(str(resume), places, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
-        passed_over: list[str] = []
-        names = [*words(models), *run_arguments.models_named(words(model_id))]
-        chosen = run_arguments.models_for(
-            names=names,
-            set_name="small" if small_models else set_name,
-            categories=[*words(category), *words(model_families)],
-            specific=words(specific),
-            every=every,
-            hardware_named=bool(hardware or device),
-            models_file=models_file,
-            pass_over=lambda error: passed_over.append(str(error)),
-        )
-        request = Request(
-            models=chosen,
-            hardware=run_arguments.platforms([*words(hardware), *words(device)]),
-            runtimes=runtimes_named(words(framework)),
-            batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
-            **sizes_of(sizes),
-            precisions=run_arguments.precisions(words(precision)),
-            modes=run_arguments.modes(words(mode), training),
-            options=run_arguments.options(compiled, threads),
-            runtime_options=run_arguments.runtime_options(runtime_options),
-            training_options=run_arguments.training_options(optimizer, checkpointing, pure),
-            simulate=simulate,
-        )
         how = running.RunOptions(
-            RunSettings(
-                job=JobSettings(
-                    seed=seed,
-                    weights=run_arguments.weights(weights),
-                    data=run_arguments.data_folder(data),
-                    trust_remote_code=trust_remote_code,
-                    threads=threads,
-                ),
-                launches=run_arguments.launches(launches, words(framework), against),
-                iterations=iterations,
-                warmup=warmup,
-                timeout=seconds(timeout, "--timeout") or DEFAULT_TIMEOUT,
-                budget=seconds(budget, "--budget"),
-                fix=not no_fix,
-                verify=run_arguments.verification(verify, verify_only, benchmark_only),
-                profile=profile,
-            ),
+            settings_of(asked.typed),
             against=against_of(against),
-            limit=limit,
-            label=run_arguments.label(label),
-            names=called(names, chosen),
+            limit=asked.typed["limit"],
+            label=run_arguments.label(asked.typed["label"]),
+            names=asked.names,
             selector=running.selector_of(places),
-            precisions_named=run_arguments.precisions(words(precision)) if precision else (),
+            precisions_named=asked.precisions,
+            plan_files=asked.plans.about,
+            notes=asked.plans.notes,
         )
+        if save_plan is not None:
+            from accelbench.cli.services import saved_plans
+
+            saved_plans.save(save_plan, asked, how.settings, options, stream, quiet)
+            raise typer.Exit(EXIT_OK)
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
-            show_plan(request, how, places, stream=sys.stdout, as_json=as_json)
-            for text in passed_over:
+            show_plan(asked.requests, how, places, stream=sys.stdout, as_json=as_json)
+            for text in asked.passed_over:
                 complain(f"Left out: {text}")
             raise typer.Exit(EXIT_OK)
-        ended = running.new_run(request, how, places, stream, quiet)
-        finish(ended, places, stream, as_json, quiet, compare, threshold, passed_over)
-
-
-#: What may stand beside --resume: everything else was settled when the run began.
-_BESIDE_RESUME = frozenset(
-    {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
-    | {"save", "compare", "create_report", "prices", "threshold"}
-)
-
-
-def _refuse_contradictions(ctx: typer.Context) -> None:
-    """Words that would silently be ignored are refused instead."""
-    given = {
-        parameter.name: parameter.opts[0] if parameter.opts[0].startswith("-") else "a model"
-        for parameter in ctx.command.params
-        if parameter.name
-        and (source := ctx.get_parameter_source(parameter.name))
-        and source.name == "COMMANDLINE"
-    }
-    settled = [option for name, option in given.items() if name not in _BESIDE_RESUME]
-    if "resume" in given and settled:
-        raise UsageError(
-            f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
-            "Leave it out, or start a new run.",
-        )
-    if "profile" in given and "verify_only" in given:
-        raise UsageError(
-            "--profile and --verify-only contradict each other: what is not timed has no profile.",
-            "Leave one out.",
-        )
-    if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
-        word = given[min(beside)]
-        raise UsageError(
-            f"--against and {word} contradict each other: it holds times against each other.",
-            "Leave one out.",
-        )
-    if "threshold" in given and not given.keys() & {"against", "resume"}:
-        raise UsageError(
-            "--threshold is of --against: a run alone is held against nothing.",
-            "Name what it is held against, or check it afterwards with `accelbench check`.",
-        )
-    if "prices" in given and not given.keys() & {"compare", "create_report"}:
-        raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")
-    if "simulate" in given:
-        _refuse_unlike_simulating(ctx, given)
-    if "no_database" in given and ("db" in given or "db_path" in given):
-        raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
-
-
-def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> None:
-    """What is calculated has no outputs, and only what is named can be missed."""
-    verifying = "verify_only" in given or ctx.params.get("verify") == "require"
-    if verifying:
-        word = "--verify-only" if "verify_only" in given else "--verify require"
-        raise UsageError(
-            f"--simulate and {word} contradict each other: what is not run has no outputs.",
-            "Leave one out.",
-        )
-    named = [*(ctx.params.get("hardware") or ()), *(ctx.params.get("device") or ())]
-    if not named or [name.lower() for name in named] in (["all"], ["auto"]):
-        raise UsageError(
-            "--simulate needs --hardware: only what is named, and is not here, is simulated.",
-            "Name it, such as --hardware cuda:a100-80gb.",
-        )
+        ended = running.new_run(asked.requests, how, places, stream, quiet)
+        finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
 class termination_as_interrupt:  # noqa: N801 - reads as the statement it is

@@ -28,25 +28,29 @@ def against_of(word: str | None) -> Against | None:
 
 def other_of(
     against: Against | None,
-    request: Request,
+    requests: Sequence[Request],
     settings: RunSettings,
     plan: Plan,
-    planned: Callable[[Request], Plan],
+    planned: Callable[[Sequence[Request]], Plan],
 ) -> OtherArm | None:
     """The arm that a run is held against.
 
     Args:
         against: what was named.
-        request: what was asked for.
+        requests: what was asked for.
         settings: of the run.
-        plan: of that request.
-        planned: how another request becomes a plan.
+        plan: of those requests.
+        planned: how other requests become a plan.
     """
     if against is None:
         return None
     if against.kind is not AgainstKind.SETTING:
         return OtherArm(against, plan, settings)
-    otherwise, theirs = asked_otherwise(request, settings, *_setting(against))
+    setting, theirs = _setting(against), settings
+    otherwise = []
+    for request in requests:
+        changed, theirs = asked_otherwise(request, settings, *setting)
+        otherwise.append(changed)
     other = planned(otherwise)
     before = {(case.case.case_id, theirs.job.threads) for case in other.cases}
     if before == {(case.case.case_id, settings.job.threads) for case in plan.cases}:

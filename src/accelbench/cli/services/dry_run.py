@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import IO, Any
 
 from accelbench.cli.display.terminal import print_line
@@ -18,10 +19,14 @@ from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
 
 
 def show_plan(
-    request: Request, how: RunOptions, places: OutputPlaces, stream: IO[str], as_json: bool
+    requests: Sequence[Request],
+    how: RunOptions,
+    places: OutputPlaces,
+    stream: IO[str],
+    as_json: bool,
 ) -> None:
     """What a run would do and how long it would take; nothing is measured."""
-    planned = prepare(request, how, *here())
+    planned = prepare(requests, how, *here())
     expected = outlook(planned, places.open_database())
     seconds = expected.seconds
     launches = planned.settings.launches
@@ -33,6 +38,7 @@ def show_plan(
             "launches": launches,
             "against": planned.other.against.name if planned.other else None,
             "notes": notes,
+            **({"plan_files": list(how.plan_files)} if how.plan_files else {}),
             "seconds_low": seconds.low,
             "seconds_high": seconds.high,
             "predicted_cases": seconds.predicted,
@@ -45,7 +51,9 @@ def show_plan(
     for number, entry in enumerate(planned.plan.cases, 1):
         why = f": {entry.refusal.status.value} — {entry.refusal.message}" if entry.refusal else ""
         why = why or (": simulated, not measured" if entry.roofline else "")
-        print_line(f"{number:4d}  {entry.case}{why}", stream)
+        threads = entry.case.options.get("threads")
+        own = f" · {threads} thread{'s' * (threads != 1)}" if threads else ""
+        print_line(f"{number:4d}  {entry.case}{own}{why}", stream)
     times = f" × {launches} launches" if launches > 1 else ""
     times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"

@@ -144,7 +144,7 @@ def _predicted_case(
         precision=case.precision,
         mode=case.mode.value,
         compiled=case.compiled or bool(runtime and runtime.info.compiles),
-        threads=settings.job.threads,
+        threads=settings.of(planned.case).job.threads,
     )
     counts = Counter(entry.case.configuration for entry in measured)
     alike = [known for known in counts if _is_alike(known, place)]

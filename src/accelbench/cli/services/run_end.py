@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -31,7 +31,7 @@ def finish(
     compare: bool,
     threshold: float | None,
     passed_over: Sequence[str] = (),
-) -> None:
+) -> NoReturn:
     """Deliver what was measured, and end the program. Raises typer.Exit.
 
     What was `passed_over`, of a models file, was asked for and gave no result.

@@ -35,8 +35,8 @@ from accelbench.run.execute import RunRequest, execute, go_on
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
-from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
-from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.named_targets import NAMED, MissingTarget, named_by
+from accelbench.run.plan.request import Plan, Request, joined
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
@@ -110,6 +110,8 @@ class RunOptions:
     against: Against | None = None  # what the run is held against, arm beside arm
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
+    plan_files: Sequence[Mapping[str, Any]] = ()  # what the run keeps of them
+    notes: Sequence[str] = ()  # what is to be said before those of the plan
 
 
 def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
@@ -131,37 +133,48 @@ def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
 
 
 def prepare(
-    request: Request, how: RunOptions, inventory: Inventory, runtimes: Mapping[str, Runtime]
+    requests: Sequence[Request],
+    how: RunOptions,
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
 ) -> RunSpec:
     """Plan on what is here: everything decided before the first case."""
 
-    def planned(request: Request) -> Plan:
-        if how.selector is not None and is_automatic(request):
-            from accelbench.select.answer.local_selector import LocalSelector
+    def chosen(request: Request) -> Plan:
+        if how.selector is None or not is_automatic(request):
+            return planning.plan_for(request, inventory, runtimes)
+        from accelbench.select.answer.local_selector import LocalSelector
 
-            here = LocalSelector(how.selector(), inventory, how.selector().database)
-            plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
+        here = LocalSelector(how.selector(), inventory, how.selector().database)
+        plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
+        return plan
+
+    def planned(requests: Sequence[Request]) -> Plan:
+        if any(map(is_automatic, requests)):
+            plan = joined(map(chosen, requests))
         else:
-            plan = planning.plan_for(request, inventory, runtimes)
+            plan = planning.plan_of(requests, inventory, runtimes)
+        plan = Plan(plan.cases, (*how.notes, *plan.notes))
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
         left_out = len(plan.cases) - how.limit
         note = f"{left_out} cases are left out by --limit {how.limit}."
         return Plan(plan.cases[: how.limit], (*plan.notes, note))
 
-    plan, settings = planned(request), replace(how.settings, run_id=new_run_id())
-    other = other_of(how.against, request, settings, plan, planned)
+    plan, settings = planned(requests), replace(how.settings, run_id=new_run_id())
+    other = other_of(how.against, requests, settings, plan, planned)
     about = {
         "command": _typed(),
         "label": how.label,
         "names": dict(how.names),
-        NAMED: named(request, how.precisions_named, inventory, runtimes),
+        NAMED: named_by(requests, how.precisions_named, inventory, runtimes),
+        **({"plan_files": list(how.plan_files)} if how.plan_files else {}),
     }
     return RunSpec(plan, settings, runtimes, about, simulated, other)
 
 
 def new_run(
-    request: Request, how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
+    requests: Sequence[Request], how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
 ) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
@@ -169,7 +182,7 @@ def new_run(
         def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
-            watch.devices(_concerned(request, spec.plan, inventory))
+            watch.devices(_concerned(requests, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
@@ -184,7 +197,7 @@ def new_run(
             watch.started(run_id, total, (expected.seconds.low, expected.seconds.high))
             return watch
 
-        run_request = RunRequest(lambda *here: [prepare(request, how, *here)], places)
+        run_request = RunRequest(lambda *here: [prepare(requests, how, *here)], places)
         (made,) = execute(run_request, observe)
         return made.result
 
@@ -332,12 +345,14 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
 
 
-def _concerned(request: Request, plan: Plan, inventory: Inventory) -> list[Device | Absent]:
+def _concerned(
+    requests: Sequence[Request], plan: Plan, inventory: Inventory
+) -> list[Device | Absent]:
     """The devices of this run: those used, and those named but absent."""
     used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
     absent = [
         entry
-        for name in request.hardware
+        for name in dict.fromkeys(name for request in requests for name in request.hardware)
         for entry in inventory.get(name.partition(":")[0], ())
         if isinstance(entry, Absent)
     ]

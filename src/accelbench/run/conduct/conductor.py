@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.launch_context import LaunchContext
@@ -61,7 +61,8 @@ def _launched(
     at: tuple[int, int],
 ) -> int:
     """One launch of one group, but for what is done; how many results it is of."""
-    context = side.context
+    # One worker measures a group: its cases differ in their batch alone, not in their options.
+    context = replace(side.context, settings=side.context.settings.of(group[0].case))
     launch_facts = asked_of(context.settings, launch, side.arm)
     group = [p for p in group if launch < p.launches(context.settings.launches)]
     pending = [p for p in group if identity_of(launch_facts, p) not in done]

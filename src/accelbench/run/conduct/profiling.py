@@ -8,6 +8,7 @@ why; no result changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def _profiled(
     """What a profile's body says beside its case, and the engine's own record."""
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
-    talk = WorkerClient(context)
+    talk = WorkerClient(replace(context, settings=context.settings.of(planned.case)))
     folder = context.worker_pool.new_folder("profile")
     try:
         artefact = context.artefacts.get(context, planned, tuple(row.get("workarounds") or ()))

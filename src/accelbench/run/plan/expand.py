@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -23,6 +23,8 @@ from accelbench.run.plan.request import (
     Planned,
     Refusal,
     Request,
+    grouped,
+    united,
 )
 from accelbench.run.plan.simulated_cases import refusal_of
 from accelbench.run.plan.sizes import shapes_of
@@ -39,53 +41,83 @@ def expand(
     free: Free,
 ) -> Plan:
     """Every case of a request in the order in which it will be measured."""
-    where, notes = places(request, inventory, runtimes)
-    here = [place for place in where if place.roofline is None]
-    away = [place for place in where if place.roofline is not None]
-    settled, more = _as_all_can(request, here, runtimes)
+    return expand_all((request,), inventory, runtimes, estimate, free)
+
+
+def expand_all(
+    requests: Sequence[Request],
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
+    estimate: Estimate,
+    free: Free,
+) -> Plan:
+    """Every case of some requests in the order in which it will be measured.
+
+    They are measured in one run: what nobody has settled is settled alike for all of them.
+    """
+    placed = [places(request, inventory, runtimes) for request in requests]
+    here = _Settling(runtimes, (place for where, _ in placed for place in where if _is_here(place)))
     # What is only calculated must not change what is measured beside it.
-    imagined, others = _as_all_can(request, away, runtimes)
-    notes += [*more, *(f"Of what is simulated: {note}" for note in others)]
+    away = _Settling(runtimes, (p for where, _ in placed for p in where if not _is_here(p)))
+    notes: dict[str, None] = {}
     cases: dict[tuple[str, str], Planned] = {}
-    for model, place, precision, mode in product(
-        request.models, where, request.precisions, request.modes
-    ):
-        own = _own_options(place, request, runtimes)
-        what = settled if place.roofline is None else imagined
-        for group in _asked_of(model, place, precision, mode, what, own):
-            kept = group
-            if not request.batch_sizes:
-                kept, shortened = _shorten(group, _room(place, free), estimate)
-                notes += shortened
-            for case in kept:
-                planned = _judge(case, place, runtimes)
-                cases.setdefault(planned.key, planned)
-    notes += unused(request, [planned.case for planned in cases.values()])
-    if request.simulate and not away:
-        notes.append(
+    for request, (where, remarks) in zip(requests, placed, strict=True):
+        settled, more = here.settle(request)
+        imagined, others = away.settle(request)
+        others = [f"Of what is simulated: {note}" for note in others]
+        notes |= dict.fromkeys((*remarks, *more, *others))
+        for model, place, precision, mode in product(
+            request.models, where, request.precisions, request.modes
+        ):
+            own = _own_options(place, request, runtimes)
+            what = settled if _is_here(place) else imagined
+            for group in _asked_of(model, place, precision, mode, what, own):
+                kept = group
+                if not request.batch_sizes:
+                    kept, shortened = _shorten(group, _room(place, free), estimate)
+                    notes |= dict.fromkeys(shortened)
+                for case in kept:
+                    planned = _judge(case, place, runtimes)
+                    cases.setdefault(planned.key, planned)
+    planned_cases = list(cases.values())
+    idle = unused(united(requests), [planned.case for planned in planned_cases])
+    notes |= dict.fromkeys(idle)
+    if all(request.simulate for request in requests) and not away.names:
+        notes[
             "--simulate changes nothing: what was named is here, is a number, or has no document."
-        )
-    return Plan(tuple(cases.values()), tuple(notes))
+        ] = None
+    ordered = planned_cases if len(requests) == 1 else grouped(planned_cases)
+    return Plan(tuple(ordered), tuple(notes))
 
 
-def _as_all_can(
-    request: Request, where: Sequence[TargetDevice], runtimes: Mapping[str, Runtime]
-) -> tuple[Request, list[str]]:
+def _is_here(place: TargetDevice) -> bool:
+    return place.roofline is None
+
+
+class _Settling:
     """What nobody has settled is settled alike for all runtimes: else no two cells compare.
 
     Beside a runtime that cannot generate token by token, models that could are measured
     by one forward pass on every runtime.
     """
-    names = {place.target.runtime for place in where if place.refusal is None}
-    cannot = sorted(n for n in names if n in runtimes and not runtimes[n].info.generates)
-    could = Mode.INFERENCE in request.modes and any(m.generation for m in request.models)
-    if request.new_tokens or not cannot or not could:
-        return request, []
-    note = (
-        f"{' and '.join(cannot)} cannot generate token by token: of models that could, one"
-        " forward pass is measured. Ask for whole requests with --new-tokens, on another runtime."
-    )
-    return replace(request, new_tokens=(0,)), [note]
+
+    def __init__(self, runtimes: Mapping[str, Runtime], where: Iterable[TargetDevice]) -> None:
+        every = list(where)
+        self.names = {place.target.runtime for place in every}
+        able = {place.target.runtime for place in every if place.refusal is None}
+        self._cannot = sorted(n for n in able if n in runtimes and not runtimes[n].info.generates)
+
+    def settle(self, request: Request) -> tuple[Request, list[str]]:
+        """The request with what it leaves open, and a note of that."""
+        could = Mode.INFERENCE in request.modes and any(m.generation for m in request.models)
+        if request.new_tokens or not self._cannot or not could:
+            return request, []
+        note = (
+            f"{' and '.join(self._cannot)} cannot generate token by token: of models that could,"
+            " one forward pass is measured. Ask for whole requests with --new-tokens, on another"
+            " runtime."
+        )
+        return replace(request, new_tokens=(0,)), [note]
 
 
 def _own_options(

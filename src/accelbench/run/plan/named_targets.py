@@ -70,6 +70,25 @@ def named(
     }
 
 
+def named_by(
+    requests: Sequence[Request],
+    precisions: Sequence[str],
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
+) -> dict[str, Any]:
+    """The same of several requests: each thing that one of them names."""
+    every = [named(request, precisions, inventory, runtimes) for request in requests]
+    places: dict[str, list[list[str | None]]] = {}
+    for name, found in (entry for one in every for entry in one["hardware"].items()):
+        before = places.setdefault(name, [])
+        before.extend(place for place in found if place not in before)
+    return {
+        "hardware": places,
+        "runtime": list(dict.fromkeys(name for one in every for name in one["runtime"])),
+        "precision": list(precisions),
+    }
+
+
 def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget]:
     """Of what was named, that of which no result is ok; what is only calculated lacks nothing."""
     every = list(rows)

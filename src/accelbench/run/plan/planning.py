@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Inventory, Runtime
 from accelbench.run.plan import estimates
-from accelbench.run.plan.expand import expand
+from accelbench.run.plan.expand import expand_all
 from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
 
 _log = logging.getLogger(__name__)
-
-#: Devices by platform, or why there are none.
 
 
 def installed_runtimes() -> dict[str, Runtime]:
@@ -31,7 +29,15 @@ def installed_runtimes() -> dict[str, Runtime]:
 
 def plan_for(request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
     """The plan of a request on this machine as it is now."""
-    unknown = [name for name in request.runtimes if name not in runtimes]
-    if unknown:
-        raise no_such_runtime(unknown[0], sorted(runtimes))
-    return expand(request, inventory, runtimes, estimates.memory, estimates.free)
+    return plan_of((request,), inventory, runtimes)
+
+
+def plan_of(
+    requests: Sequence[Request], inventory: Inventory, runtimes: Mapping[str, Runtime]
+) -> Plan:
+    """The one plan of several requests on this machine as it is now."""
+    wanted = (name for request in requests for name in request.runtimes)
+    unknown = next((name for name in wanted if name not in runtimes), None)
+    if unknown is not None:
+        raise no_such_runtime(unknown, sorted(runtimes))
+    return expand_all(requests, inventory, runtimes, estimates.memory, estimates.free)

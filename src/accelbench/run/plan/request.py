@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Any
 
-from accelbench.core.axes import with_axes
+from accelbench.core.axes import AXES, with_axes
 from accelbench.core.case import Case, Option
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device
@@ -102,15 +103,45 @@ class Plan:
         allocator keeps would be counted to a smaller one.
         """
 
-        def key(planned: Planned) -> tuple[str, ...]:
-            case = planned.case
-            options = ",".join(f"{k}={v}" for k, v in sorted(case.options.items()))
-            shapes = replace(case.shapes, batch=0)
-            parts = (case.model.id, case.target, case.precision, case.mode, case.scenario)
-            return tuple(map(str, (*parts, case.world_size, options, shapes)))
-
-        for _, group in groupby(self.cases, key):
+        for _, group in groupby(self.cases, _but_for_the_batch):
             yield list(group)
+
+
+def _but_for_the_batch(planned: Planned) -> tuple[str, ...]:
+    case = planned.case
+    options = ",".join(f"{k}={v}" for k, v in sorted(case.options.items()))
+    shapes = replace(case.shapes, batch=0)
+    parts = (case.model.id, case.target, case.precision, case.mode, case.scenario)
+    return tuple(map(str, (*parts, case.world_size, options, shapes)))
+
+
+def grouped(cases: Iterable[Planned]) -> list[Planned]:
+    """Cases of several requests so that those of one group follow each other, batches ascending."""
+    groups: dict[tuple[str, ...], list[Planned]] = {}
+    for planned in cases:
+        groups.setdefault(_but_for_the_batch(planned), []).append(planned)
+    return [
+        planned
+        for group in groups.values()
+        for planned in sorted(group, key=lambda one: one.case.shapes.batch)
+    ]
+
+
+def united(requests: Sequence[Request]) -> Request:
+    """One that asks for everything that any of several does, for what is said of all of them."""
+    first, *others = requests
+    for request in others:
+        sizes: dict[str, Any] = {
+            axis.asked: (*getattr(first, axis.asked), *getattr(request, axis.asked))
+            for axis in AXES
+        }
+        first = replace(
+            first,
+            training_options={**first.training_options, **request.training_options},
+            runtime_options={**first.runtime_options, **request.runtime_options},
+            **sizes,
+        )
+    return first
 
 
 def joined(plans: Iterable[Plan]) -> Plan:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from accelbench.core.case import Case
 from accelbench.core.job_settings import JobSettings
 
 DEFAULT_TIMEOUT = 600.0
@@ -55,3 +56,7 @@ class RunSettings:
     def with_job(self, **changed: Any) -> RunSettings:
         """The same but for what jobs are given."""
         return replace(self, job=replace(self.job, **changed))
+
+    def of(self, case: Case) -> RunSettings:
+        """The same for one case, whose options may set what its job is given."""
+        return replace(self, job=self.job.of(case.options))

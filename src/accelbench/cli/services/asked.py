@@ -1,0 +1,156 @@
+"""What a command line of `accelbench run` asks for: requests, and how the run goes about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.find import called
+from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments.command_options import CommandOption
+from accelbench.cli.arguments.contradictions import refuse_contradictions, refuse_simulating_all
+from accelbench.cli.arguments.plan_keys import plan_keys
+from accelbench.cli.arguments.run_words import Typed, in_one_spelling, request_of
+from accelbench.cli.services.plan_files import (
+    MODELS,
+    PlannedBlocks,
+    blocks_of,
+    plan_files_among,
+    read_plans,
+    run_values,
+    typed_block,
+)
+from accelbench.core.errors import UsageError
+from accelbench.core.word_lists import words
+from accelbench.exchange.plans.keys import PlanKeys, PlanSection
+from accelbench.run.plan.request import Request
+
+
+@dataclass(frozen=True)
+class AskedRun:
+    """What is asked for.
+
+    Attributes:
+        requests: what is measured.
+        typed: by the command's parameters, what holds for the whole run.
+        names: of models by id, as they were written.
+        precisions: those that were named.
+        passed_over: what of a models file is wrong, and was not named.
+        plans: what plan files say; empty without any.
+        keys: of plan files.
+    """
+
+    requests: tuple[Request, ...]
+    typed: Typed
+    names: Mapping[str, str]
+    precisions: tuple[str, ...] = ()
+    passed_over: list[str] = field(default_factory=list)
+    plans: PlannedBlocks = field(default_factory=PlannedBlocks)
+    keys: PlanKeys = field(default_factory=lambda: PlanKeys(()))
+
+
+def asked_run(
+    ctx: Any, typed: Mapping[str, Any], options: Sequence[CommandOption]
+) -> AskedRun | None:
+    """What the words of a command line ask for; None where they go on with a run.
+
+    Raises:
+        UsageError: a word means nothing, or contradicts another.
+    """
+    given = {
+        option.parameter: option.option or "a model"
+        for option in options
+        if (source := ctx.get_parameter_source(option.parameter)) and source.name == "COMMANDLINE"
+    }
+    typed, settled = in_one_spelling(typed, frozenset(given))
+    if typed["resume"] is not None:
+        refuse_contradictions(given, typed)
+        return None
+    keys = plan_keys(options)
+    files, names = plan_files_among(typed["models"])
+    typed["models"] = names
+    if not files:
+        refuse_contradictions(given, typed)
+        return _of_words(typed, keys)
+    documents = read_plans(files, keys)
+    planned = {
+        name: value for name, value in run_values(documents, keys).items() if name not in settled
+    }
+    typed |= planned
+    given |= {name: name.replace("_", "-") for name, value in planned.items() if value}
+    refuse_contradictions(given, typed)
+    _refuse_selection(keys, settled, files[0])
+    narrowing = {
+        key.name: _texts(typed[key.parameter])
+        for key in keys
+        if key.parameter in settled and key.section is PlanSection.MATRIX
+    }
+    if names:
+        narrowing[MODELS] = names
+    plans = blocks_of(documents, keys, narrowing)
+    requests = []
+    for block in plans.blocks:
+        own = typed_block(typed, block, keys, Path())
+        refuse_simulating_all(own["simulate"], own["hardware"])
+        requests.append(request_of(own, tuple(plans.models[id_] for id_ in block[MODELS])))
+    precisions = [name for block in plans.blocks for name in block.get("precision", ())]
+    if any("both" in document.matrix.values.get("framework", ()) for document in documents):
+        typed["framework"] = ["both"]  # what the number of launches goes by
+    return AskedRun(
+        tuple(requests),
+        typed,
+        plans.names,
+        tuple(dict.fromkeys(precisions)),
+        plans.passed_over,
+        plans,
+        keys,
+    )
+
+
+def _of_words(typed: dict[str, Any], keys: PlanKeys) -> AskedRun:
+    """What is asked for without a plan file."""
+    names, passed_over = typed["models"], list[str]()
+    refuse_simulating_all(typed["simulate"], typed["hardware"])
+    chosen = run_arguments.models_for(
+        names=names,
+        set_name=typed["set_name"],
+        categories=words(typed["category"]),
+        specific=words(typed["specific"]),
+        every=typed["every"],
+        hardware_named=bool(typed["hardware"]),
+        models_file=typed["models_file"],
+        pass_over=lambda error: passed_over.append(str(error)),
+    )
+    precisions = run_arguments.precisions(words(typed["precision"])) if typed["precision"] else ()
+    return AskedRun(
+        (request_of(typed, chosen),),
+        typed,
+        called(names, chosen),
+        precisions,
+        passed_over,
+        keys=keys,
+    )
+
+
+def _refuse_selection(keys: PlanKeys, given: frozenset[str], file: Path) -> None:
+    """A plan file says which models; named ones narrow it, sets and filters cannot."""
+    for key in keys.of(PlanSection.SELECTION):
+        if key.name != MODELS and key.parameter in given:
+            raise UsageError(
+                f"{file} says which models are measured: --{key.name.replace('_', '-')} cannot be"
+                " given beside it.",
+                "Name models of it to measure those alone, or leave the option out.",
+            )
+
+
+def _texts(value: Any) -> Sequence[str]:
+    """What was typed, as a plan file would have it."""
+    if isinstance(value, (list, tuple)):
+        return [str(part) for part in value] if _is_settings(value) else words(value)
+    return [str(value).lower() if isinstance(value, bool) else str(value)]
+
+
+def _is_settings(value: Sequence[Any]) -> bool:
+    return any("=" in str(part) for part in value)

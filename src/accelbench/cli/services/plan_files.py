@@ -1,0 +1,299 @@
+"""Plan files on a command line: which words are some, and what they ask for, as blocks.
+
+A block has several values of some keys and is every combination of them: a request. What is typed
+beside a plan file narrows it, or is a setting of the run; what it says else goes before defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.find import called
+from accelbench.catalog.selection import choose
+from accelbench.cli.arguments.plan_keys import ALONE, settled, value_of
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
+from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan
+from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
+from accelbench.exchange.plans.reading import SUFFIXES
+from accelbench.run.plan.combinations import Block, Combination, blocks, combinations
+
+MODELS = "models"
+#: Merged in this order, so that batches of one case are beside each other.
+_FIRST_MERGED = ("batch_sizes",)
+
+
+@dataclass(frozen=True)
+class PlannedBlocks:
+    """What plan files ask for.
+
+    Attributes:
+        blocks: of keys their values; of models their ids.
+        models: by id.
+        names: of models by id, as they were written.
+        files: the documents.
+        counts: of each document its combinations, before it is narrowed.
+        left_out: of each document how many of its matrix are excluded.
+    """
+
+    blocks: list[dict[str, tuple[str, ...]]] = field(default_factory=list)
+    models: dict[str, ModelSpec] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    files: list[PlanDocument] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+
+    @property
+    def about(self) -> list[dict[str, Any]]:
+        """What a run keeps of its plan files."""
+        return [
+            {
+                "file": str(document.file.absolute()),
+                "sha256": document.digest,
+                "name": document.name,
+            }
+            for document in self.files
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said of them before a run."""
+        return [
+            note
+            for document in self.files
+            for note in (_heading(document), *document.notes)
+        ]  # fmt: skip
+
+
+def _heading(document: PlanDocument) -> str:
+    name = f", {in_quotes(document.name)}" if document.name else ""
+    return f"The plan is of {document.file}{name} (SHA-256 {document.digest[:12]}…)."
+
+
+def plan_files_among(given: Sequence[str] | None) -> tuple[list[Path], list[str]]:
+    """Plan files and other words of where models are named.
+
+    Raises:
+        UsageError: a word ends as a plan file does, and is no file.
+    """
+    files, others = [], []
+    for word in given or ():
+        if _ends_as_one(word) and Path(word).expanduser().is_file():
+            files.append(Path(word).expanduser())
+            continue
+        for part in words([word]):
+            if _ends_as_one(part):
+                path = Path(part).expanduser()
+                if not path.is_file():
+                    raise UsageError(
+                        f"There is no plan file {in_quotes(part)}.",
+                        "A word that ends in .yaml, .yml, .toml or .json names one.",
+                    )
+                files.append(path)
+            else:
+                others.append(part)
+    return files, others
+
+
+def _ends_as_one(word: str) -> bool:
+    return word.lower().endswith(SUFFIXES)
+
+
+def read_plans(files: Sequence[Path], keys: PlanKeys) -> list[PlanDocument]:
+    """The documents of some files, each once."""
+    return [read_plan(file, keys) for file in dict.fromkeys(files)]
+
+
+def run_values(documents: Iterable[PlanDocument], keys: PlanKeys) -> dict[str, Any]:
+    """What plan files say of the run, by the command's parameters.
+
+    Raises:
+        UsageError: two of them say something else of the same.
+    """
+    values: dict[str, Any] = {}
+    first: dict[str, PlanDocument] = {}
+    for document in documents:
+        for name, texts in document.run.values.items():
+            key = _known(keys, name)
+            value = value_of(key, texts, document.file.parent)
+            if values.setdefault(key.parameter, value) != value:
+                other = first[key.parameter].file
+                document.run.refuse(
+                    name,
+                    UsageError(
+                        f"it is {texts[0]} here and something else in {other}: a run has one value",
+                        "Give it on the command line, or run them one after the other.",
+                    ),
+                )
+            first.setdefault(key.parameter, document)
+    return values
+
+
+def blocks_of(
+    documents: Sequence[PlanDocument],
+    keys: PlanKeys,
+    narrowing: Mapping[str, Sequence[str]],
+) -> PlannedBlocks:
+    """What plan files ask for, narrowed to what was typed beside them.
+
+    Args:
+        documents: the files.
+        keys: of plan files.
+        narrowing: by the names of keys, what was typed.
+
+    Raises:
+        UsageError: a word means nothing, or nothing is left.
+    """
+    planned = PlannedBlocks(files=list(documents))
+    lists = [key.name for key in keys.of(PlanSection.MATRIX) if key.several]
+    lists = [*_FIRST_MERGED, *(name for name in reversed(lists) if name not in _FIRST_MERGED)]
+    for document in documents:
+        reader = _Combining(document, keys, planned)
+        made = reader.narrowed(reader.combinations(), narrowing)
+        planned.blocks.extend(blocks(made, [n for n in lists if n != "option"] + [MODELS], ALONE))
+    return planned
+
+
+class _Combining:
+    """The combinations of one plan file."""
+
+    def __init__(self, document: PlanDocument, keys: PlanKeys, planned: PlannedBlocks) -> None:
+        self._document = document
+        self._keys = keys
+        self._planned = planned
+        self._folder = document.file.parent
+        chosen = {
+            _known(keys, name).parameter: value_of(_known(keys, name), texts, self._folder)
+            for name, texts in document.selection.values.items()
+        }
+        self._models_file: Path | None = chosen.get("models_file")
+        self._chosen = chosen
+
+    def combinations(self) -> list[dict[str, str]]:
+        """Every combination that the file asks for."""
+        document, axes = self._document, dict[str, tuple[str, ...]]()
+        if self._chosen:
+            axes[MODELS] = self._selected()
+        axes |= self._meant(document.matrix).values
+        include = [one for entry in document.include for one in self._meant(entry).singles()]
+        exclude = list(self._excluded(axes))
+        try:
+            made = combinations(axes, include, exclude)
+        except UsageError as error:
+            error.message = f"{document.file}: {error.message}"
+            raise
+        for combination in made:
+            if MODELS not in combination:
+                said = ", ".join(f"{name}: {value}" for name, value in combination.items())
+                raise UsageError(
+                    f"{document.file}: the entry of include with {said} fits no combination of the"
+                    " matrix, and names no model.",
+                    "Name its model, or values of the matrix.",
+                )
+        if not made:
+            raise UsageError(f"{document.file}: every combination is excluded.")
+        return made
+
+    def _excluded(self, axes: Block) -> Iterable[Combination]:
+        for entry in map(self._meant, self._document.exclude):
+            for name, values in entry.values.items():
+                wrong = [value for value in values if value not in axes.get(name, ())]
+                if name not in axes:
+                    why = "the matrix does not name it, so nothing can be excluded by it"
+                    entry.refuse(name, UsageError(why, "Name its values under matrix."))
+                if wrong:
+                    why = f"{in_quotes(wrong[0])} is no value of the matrix"
+                    entry.refuse(name, UsageError(why, f"It has: {', '.join(axes[name])}."))
+            yield from entry.singles()
+
+    def narrowed(
+        self, made: list[dict[str, str]], narrowing: Mapping[str, Sequence[str]]
+    ) -> list[dict[str, str]]:
+        """Those that have what was typed; it is added to those that leave it open."""
+        for name, texts in narrowing.items():
+            if name == MODELS:
+                wanted = tuple(self._model(text) for text in texts)
+            else:
+                wanted = settled(_known(self._keys, name), texts)
+            left = [
+                {**combination, name: value}
+                for combination in made
+                for value in wanted
+                if combination.get(name, value) == value
+            ]
+            if not left:
+                has = dict.fromkeys(combination[name] for combination in made)
+                raise UsageError(
+                    f"{self._document.file}: no combination has {name} {', '.join(wanted)}.",
+                    f"It has: {', '.join(has)}.",
+                )
+            made = left
+        return made
+
+    def _meant(self, entry: PlanEntry) -> PlanEntry:
+        """The same in one spelling of each value."""
+        values: dict[str, tuple[str, ...]] = {}
+        for name, texts in entry.values.items():
+            try:
+                if name == MODELS:
+                    values[name] = tuple(dict.fromkeys(map(self._model, texts)))
+                else:
+                    values[name] = settled(_known(self._keys, name), texts)
+            except UsageError as error:
+                entry.refuse(name, error)
+        return replace(entry, values=values)
+
+    def _selected(self) -> tuple[str, ...]:
+        """The ids of the models at the file's top."""
+        chosen = self._chosen
+        names = words(chosen.get("models"))
+        try:
+            specs = choose(
+                names,
+                chosen.get("set_name"),
+                words(chosen.get("category")),
+                words(chosen.get("specific")),
+                all_models=bool(chosen.get("every")),
+                models_file=self._models_file,
+                pass_over=lambda error: self._planned.passed_over.append(str(error)),
+            )
+        except UsageError as error:
+            first = next(iter(self._document.selection.values))
+            self._document.selection.refuse(first, error)
+        return self._remember(names, specs)
+
+    def _model(self, name: str) -> str:
+        try:
+            specs = choose([name], models_file=self._models_file)
+        except UsageError:
+            if name in self._planned.models:
+                return name
+            raise
+        return self._remember([name], specs)[0]
+
+    def _remember(self, names: Sequence[str], specs: Sequence[ModelSpec]) -> tuple[str, ...]:
+        self._planned.models.update({spec.id: spec for spec in specs})
+        self._planned.names.update(called(names, specs))
+        return tuple(spec.id for spec in specs)
+
+
+def _known(keys: PlanKeys, name: str) -> PlanKey:
+    key = keys.get(name)
+    assert key is not None  # read_plan refuses others
+    return key
+
+
+def typed_block(
+    typed: Mapping[str, Any], block: Block, keys: PlanKeys, folder: Path
+) -> dict[str, Any]:
+    """What the command is given for one block, beside what holds for the whole run."""
+    own = {
+        _known(keys, name).parameter: value_of(_known(keys, name), texts, folder)
+        for name, texts in block.items()
+        if name != MODELS
+    }
+    return {**typed, **own}
