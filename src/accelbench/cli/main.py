@@ -25,6 +25,7 @@ from typer.core import TyperCommand
 from accelbench import __version__
 from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
+from accelbench.cli.services.project_file import defaults_of, project_defaults
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
     EXIT_NO,
@@ -123,8 +124,10 @@ class LazyGroup(NamedCommands):
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest
-        real = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+        app_of_it = import_module(COMMANDS[name][0]).app
+        real = typer.main.get_command(app_of_it)
         real.name = name
+        ctx.default_map = {name: defaults_of(name, app_of_it)}
         return name, real, rest
 
 
@@ -174,7 +177,8 @@ def _end() -> None:
     try:
         try:
             _refuse_empty(arguments)
-            app(args=arguments, prog_name="accelbench")
+            with project_defaults(COMMANDS):
+                app(args=arguments, prog_name="accelbench")
         finally:
             sys.stdout.flush()  # what is left meets a closed pipe here, not when all is over
     except AccelbenchError as error:

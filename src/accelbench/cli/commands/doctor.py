@@ -36,7 +36,7 @@ def doctor(
     """
     from accelbench.hardware.doctor.checks import examine, well
 
-    findings = examine(world(db or db_path, timeout))
+    findings = [*examine(world(db or db_path, timeout)), *_project()]
     if as_json:
         sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
@@ -45,6 +45,18 @@ def doctor(
         show(findings)
     if not well(findings):
         raise typer.Exit(EXIT_ENVIRONMENT)
+
+
+def _project() -> Examined:
+    """The file of a project's defaults, where there is one."""
+    from accelbench.cli.services.project_file import FILE, project_file
+    from accelbench.hardware.doctor.finding import Finding, Health
+
+    file = project_file()
+    if file is None:
+        return []
+    text = f"{file} says what commands take where nothing is typed"
+    return [("project", Finding(FILE, Health.OK, text))]
 
 
 def world(db: Path | None, timeout: float) -> World:

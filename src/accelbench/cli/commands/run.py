@@ -243,6 +243,7 @@ def run(
     from accelbench.cli.services import running
     from accelbench.cli.services.against import against_of
     from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.project_file import project_note
     from accelbench.cli.services.run_end import finish
 
     refuse_threshold(threshold)
@@ -271,7 +272,7 @@ def run(
             selector=running.selector_of(places),
             precisions_named=asked.precisions,
             plan_files=asked.plans.about,
-            notes=asked.plans.notes,
+            notes=[*asked.plans.notes, *project_note("run", app)],
         )
         if save_plan is not None:
             from accelbench.cli.services import saved_plans

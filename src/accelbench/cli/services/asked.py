@@ -73,7 +73,7 @@ def asked_run(
     typed["models"] = names
     if not files:
         refuse_contradictions(given, typed)
-        return _of_words(typed, keys)
+        return _of_words(typed, keys, settled)
     documents = read_plans(files, keys)
     planned = {
         name: value for name, value in run_values(documents, keys).items() if name not in settled
@@ -109,7 +109,7 @@ def asked_run(
     )
 
 
-def _of_words(typed: dict[str, Any], keys: PlanKeys) -> AskedRun:
+def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> AskedRun:
     """What is asked for without a plan file."""
     names, passed_over = typed["models"], list[str]()
     refuse_simulating_all(typed["simulate"], typed["hardware"])
@@ -119,7 +119,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys) -> AskedRun:
         categories=words(typed["category"]),
         specific=words(typed["specific"]),
         every=typed["every"],
-        hardware_named=bool(typed["hardware"]),
+        hardware_named="hardware" in given,  # a project's default asks for nothing by itself
         models_file=typed["models_file"],
         pass_over=lambda error: passed_over.append(str(error)),
     )
