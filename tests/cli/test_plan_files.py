@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,8 @@ from accelbench.exchange.plans.schema import schema_of
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.store.journal import read
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "plan.schema.json"
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = DOCS / "plan.schema.json"
 PLAN = """\
 name: nightly
 models: [bert-tiny, vit-tiny]
@@ -143,7 +145,7 @@ def test_every_key_of_the_matrix_is_tried() -> None:
 
 @pytest.mark.parametrize("key", EVERY)
 def test_a_saved_plan_gives_the_same_cases(run: Command, key: str) -> None:
-    models = ["bert-tiny", "gpt2-tiny", "vit-tiny", "whisper-tiny", "sd-tiny"]
+    models = ["bert-tiny", "gpt2-tiny", "vit-tiny", "whisper-tiny", "unet-tiny"]
     words = [*models, *EVERY[key].split()]
     if key not in ("hardware", "framework"):
         words += ["--hardware", "cpu", "--framework", "pytorch"]
@@ -186,7 +188,7 @@ def test_models_and_values_beside_a_file_narrow_it(run: Command) -> None:
         ("bert-tiny", 8, 32)
     }
     assert len(found) == 2
-    code, _, err = run("plan.yaml", "--precision", "int8", "--dry-run")
+    code, _, err = run("plan.yaml", "bert-tiny", "--precision", "int8", "--dry-run")
     assert code == 2
     assert "no combination has precision int8. It has: fp32, bf16." in " ".join(err.split())
     code, _, err = run("plan.yaml", "--set", "small", "--dry-run")
@@ -261,7 +263,7 @@ HOSTILE = {
     "a list": ("- bert-tiny", "an object was expected"),
     "an alias": ("models: &a [bert-tiny]\nname: *a", "an alias is not read"),
     "deep": ("models: " + "[" * 200, "nested deeper than 100 levels"),
-    "no YAML": ("models: [", "line 1"),
+    "no YAML": ("models: [", "plan.yaml, line 2"),
     "a matrix of millions": (
         "models: bert-tiny\nmatrix:\n"
         + "".join(f"  {axis.asked}: {list(range(1, 16))}\n" for axis in AXES),
@@ -297,7 +299,7 @@ def test_what_is_wrong_gets_a_sentence(run: Command, kind: str) -> None:
     [
         ("models = [", "plan.toml"),
         ('models = "a"\n[matrix]\nbatchsizes = 1', "line 3, 'batchsizes': no plan has such a key"),
-        ('models = "a"\nmodels = "b"', "line 2"),
+        ('models = "a"\nmodels = "b"', "cannot overwrite a value"),
         ("models = " + "[" * 5000, "nested deeper"),
         ("models = 1979-05-27", "a word or a number was expected"),
     ],
@@ -337,3 +339,22 @@ def test_the_schema_knows_what_may_stand_where() -> None:
     for wrong in ({"matrix": {"launches": 1}}, {"run": {"launches": 0}}, {"model": "a"}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({"models": "a", **wrong}, schema)
+
+
+def test_the_page_s_example_is_what_it_says(run: Command) -> None:
+    page = (DOCS / "plans.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert (
+        set(yaml.safe_load(example)) <= schema_of(plan_keys(options_of(app)))["properties"].keys()
+    )
+    Path("nightly.yaml").write_text(example, encoding="utf-8")
+    compiled = [c["options"].get("compile") for c in cases(run, "nightly.yaml")]
+    assert (len(compiled), compiled.count(True)) == (13, 2)
+
+
+def test_the_page_s_project_file_is_taken(run: Command) -> None:
+    page = (DOCS / "plans.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    Path("accelbench.toml").write_text(example, encoding="utf-8")
+    code, out, _ = run("bert-tiny", "--batch-sizes", "1", "--dry-run", "--json")
+    assert (code, json.loads(out)["launches"]) == (0, 5)

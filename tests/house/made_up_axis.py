@@ -105,6 +105,10 @@ def found() -> dict[str, Any]:
     rows = [body for body in bodies if body["model"] == MODEL.id and body["batch_size"] == 1]
     store(Path("r.duckdb"), *bodies)
     printed("db", "export", "all.csv", "--db", "r.duckdb")
+    Path("plan.json").write_text(
+        json.dumps({"models": "bert-tiny", "matrix": {"depth_slices": [2, 4]}}), encoding="utf-8"
+    )
+    printed("run", "plan.json", "--save-plan", "again.json")
     database = store_at("r.duckdb")
     with database.asking():
         _, types = database.query("SELECT column_name, column_type FROM (DESCRIBE fact_result)")
@@ -131,6 +135,8 @@ def found() -> dict[str, Any]:
         "csv": Path("all.csv").read_text(encoding="utf-8"),
         "document": printed("compare", "--by", "batch", "--json", "--db", "r.duckdb"),
         "schema": property_of(BY_NAME["depth_slices"]),
+        "plan": json.loads(Path("again.json").read_text(encoding="utf-8"))["matrix"],
+        "plan schema": json.loads(printed("run", "--plan-schema")),
         "measured by": OPTIONS.get("depth_slices"),
         "selector": SIZES.get("depth_slices"),
         "chosen for": automatic.SIZES.get("depth_slices"),

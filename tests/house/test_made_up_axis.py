@@ -135,6 +135,12 @@ def test_run_takes_its_option(told: dict[str, Any]) -> None:
     assert "--depth-slices changes nothing: no model of this run has such a size." in told["option"]
 
 
+def test_a_plan_file_has_its_key(told: dict[str, Any]) -> None:
+    assert told["plan"] == {"depth_slices": [2, 4]}
+    matrix = told["plan schema"]["properties"]["matrix"]["properties"]
+    assert matrix["depth_slices"]["anyOf"][0]["minimum"] == 1
+
+
 def test_a_selector_is_asked_about_it_and_names_the_option(told: dict[str, Any]) -> None:
     assert told["selector"] == "depth_of_field"
     assert told["chosen for"] == "depth_slices"

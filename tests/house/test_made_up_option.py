@@ -41,10 +41,9 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a run with the option comes to, and what its journal says it began with."""
-    folder = tmp_path_factory.mktemp("option")
-    copy = folder / "src"
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources with the option."""
+    copy = tmp_path_factory.mktemp("option") / "src"
     shutil.copytree(SOURCES, copy)
     for name, changes in CHANGES.items():
         path = copy / "accelbench" / name
@@ -53,27 +52,56 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dic
             (line,) = [one for one in text.splitlines() if one.startswith(before)]
             text = text.replace(f"{line}\n", f"{line}\n{more}\n")
         path.write_text(text, encoding="utf-8")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def ended(copy: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a run with the option comes to, and what its journal says it began with."""
+    folder = copy.parent
     script = folder / "script.json"
     script.write_text('{"step_ns": 1000000}', encoding="utf-8")
     words = "run bert-tiny --framework scripted --hardware cpu --batch-sizes 1 --iterations 2"
+    out = printed(copy, *words.split(), "--haste", "7", "--json")
+    (journal,) = folder.rglob("*.jsonl")
+    begun = next(fact.body for fact in read(journal) if fact.kind == RUN_STARTED)
+    return json.loads(out), dict(begun)
+
+
+def printed(copy: Path, *words: str) -> str:
+    """What a command of the copy prints."""
+    folder = copy.parent
     done = subprocess.run(
-        [sys.executable, "-m", "accelbench", *words.split(), "--haste", "7", "--json"],
+        [sys.executable, "-m", "accelbench", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(copy), "ACCELBENCH_SCRIPT": str(script)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(copy),
+            "ACCELBENCH_SCRIPT": str(folder / "script.json"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (journal,) = folder.rglob("*.jsonl")
-    begun = next(fact.body for fact in read(journal) if fact.kind == RUN_STARTED)
-    return json.loads(done.stdout), dict(begun)
+    return done.stdout
 
 
 def test_it_arrives_in_the_worker(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
     (row,) = ended[0]["results"]
     assert row["weights_digest"] == "scripted-0 haste 7"
+
+
+def test_a_plan_file_says_it(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> None:
+    """Its key is made of the option: nothing else names it."""
+    schema = json.loads(printed(copy, "run", "--plan-schema"))
+    assert schema["properties"]["run"]["properties"]["haste"]["description"] == "Made up."
+    plan = copy.parent / "plan.toml"
+    plan.write_text('models = "bert-tiny"\n[run]\nhaste = 9\n', encoding="utf-8")
+    printed(copy, "run", str(plan), "--save-plan", "again.json")
+    saved = json.loads((copy.parent / "again.json").read_text(encoding="utf-8"))
+    assert saved["run"] == {"haste": 9}
 
 
 def test_the_journal_says_it(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:

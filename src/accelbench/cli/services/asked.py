@@ -83,12 +83,13 @@ def asked_run(
     refuse_contradictions(given, typed)
     _refuse_selection(keys, settled, files[0])
     narrowing = {
-        key.name: _texts(typed[key.parameter])
-        for key in keys
-        if key.parameter in settled and key.section is PlanSection.MATRIX
+        **({MODELS: names} if names else {}),
+        **{
+            key.name: _texts(typed[key.parameter])
+            for key in keys
+            if key.parameter in settled and key.section is PlanSection.MATRIX
+        },
     }
-    if names:
-        narrowing[MODELS] = names
     plans = blocks_of(documents, keys, narrowing)
     requests = []
     for block in plans.blocks:
