@@ -98,7 +98,7 @@ def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
             "line 11, 'quantization_config': backend.quantization_config changes what is measured",
         ),
         (
-            "backend: {device: cpu, model: vit-tiny}\nscenario: {input_shapes: {height: 3, width: 6}}",
+            "backend: {model: vit-tiny}\nscenario:\n input_shapes: {height: 3, width: 6}",
             "images are square here",
         ),
         ("backend: {device: cuda, device_ids: '0,1', model: gpt2-tiny}", "one device is measured"),

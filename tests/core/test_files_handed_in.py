@@ -13,11 +13,15 @@ import pytest
 from accelbench.catalog import weights
 from accelbench.catalog.custom import models_in
 from accelbench.catalog.data import folder
+from accelbench.cli.arguments.command_options import options_of
+from accelbench.cli.arguments.plan_keys import plan_keys
+from accelbench.cli.commands.run import app
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
 from accelbench.exchange.aggregate import _read as aggregated
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.plans.document import read_plan
 from accelbench.exchange.prices import read_prices
 from accelbench.select.query.config import over_defaults
 from accelbench.select.query.config import read as read_config
@@ -69,6 +73,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "a cell": cell,
     "a result file": aggregated,
     "a baseline": read_baseline,
+    "a plan": lambda path: read_plan(path, plan_keys(options_of(app))),
     **{
         kind: lambda path, kind=kind: read_import(kind, path)  # type: ignore[misc]
         for kind in ("aihub", "mlperf", "optimum", "benchmark-app", "pytest-benchmark")
