@@ -278,7 +278,8 @@ def run(
             from accelbench.cli.services import saved_plans
 
             saved_plans.save(save_plan, asked, how.settings, options, stream, quiet)
-            raise typer.Exit(EXIT_OK)
+            if not dry_run:
+                raise typer.Exit(EXIT_OK)
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
