@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,11 +52,11 @@ def project_file() -> Path | None:
 
 
 @contextmanager
-def project_defaults(commands: Mapping[str, Any]) -> Iterator[None]:
+def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
     """What the file says of every command holds while one runs.
 
     Args:
-        commands: by name, those that there are.
+        commands: by name, the module of each that has its `app`, and what it does.
 
     Raises:
         UsageError: something in the file is wrong.
@@ -136,11 +137,11 @@ def _may_default(option: CommandOption) -> bool:
     return bool(option.option) and not option.hidden and option.key not in _NEVER
 
 
-def _refuse_unknown(whole: Record, commands: Mapping[str, Any]) -> None:
+def _refuse_unknown(whole: Record, commands: Mapping[str, tuple[str, str]]) -> None:
     from accelbench.cli.arguments.command_options import options_of
-    from accelbench.cli.commands.run import app
 
-    of_run = [option.key for option in options_of(app) if _may_default(option)]
+    app_of_run = import_module(commands["run"][0]).app
+    of_run = [option.key for option in options_of(app_of_run) if _may_default(option)]
     for name, value in whole.values.items():
         if name in commands and isinstance(value, Mapping):
             continue
