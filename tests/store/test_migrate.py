@@ -10,7 +10,8 @@ import pytest
 from bodies import result, started
 from power import cut_when_done, every_cut
 
-from accelbench.core.columns import COLUMNS, Column
+from accelbench.core.column import Column
+from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import StoreError
 from accelbench.store import database as store
 from accelbench.store import migrate, schema

@@ -7,12 +7,12 @@ these declarations: a new metric is one line here and the code that computes it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 from accelbench.core import ranges
 from accelbench.core.axes import AS_ASKED, AXES, columns
-from accelbench.core.ranges import BY_UNIT, Range
+from accelbench.core.column import Column, Role
+from accelbench.core.energy_columns import ENERGY_COLUMNS
+from accelbench.core.ranges import Range
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import (
     Architecture,
@@ -24,33 +24,6 @@ from accelbench.core.vocabulary import (
     Status,
     Verification,
 )
-
-Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
-Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of benchmark_results."""
-
-    name: str
-    kind: Kind
-    role: Role
-    doc: str
-    unit: str = ""
-    header: str = ""  # short heading for tables, where it is shown at all
-    better: Literal["lower", "higher", ""] = ""
-    within: Range | None = None  # where its unit does not say it
-    words: tuple[str, ...] = ()  # all that a text can be; any, where there are none
-
-    @property
-    def range(self) -> Range | None:
-        """What its numbers can be; None of what holds none, and of figures of plugins."""
-        return self.within or BY_UNIT.get(self.unit)
-
-    @property
-    def is_metric(self) -> bool:
-        return self.role == "metric"
 
 
 def _text(role: Role, name: str, doc: str, words: Iterable[str] = ()) -> Column:
@@ -321,8 +294,7 @@ COLUMNS: tuple[Column, ...] = (
         "MB (2^20 bytes)",
         within=ranges.ESTIMATE_MB,
     ),
-    Column("energy_joules", "float", "metric", "energy of one step", "J", "J", "lower"),
-    Column("power_watts", "float", "metric", "average power, idle subtracted", "W", "W", "lower"),
+    *ENERGY_COLUMNS,
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
     Column(
         "verification_error",

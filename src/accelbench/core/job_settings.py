@@ -20,6 +20,7 @@ class JobSettings:
     data: str | None = None  # a folder of real inputs; None: synthetic ones
     trust_remote_code: bool = False
     threads: int | None = None  # of the engine; None: its own default
+    energy: bool = False  # measure it too, in a pass of its own
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, by the fields' names."""

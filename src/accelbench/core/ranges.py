@@ -60,11 +60,12 @@ LOSS = Range(-3.5e38, 3.5e38)
 ERROR = Range(0, 1e84)
 #: All training of the largest models so far took 10^27.
 OPERATIONS = Range(0, 1e30)
-#: The largest computing centres draw 10^8 W. That of an idle device is subtracted, and differs
-#: by less than a kilowatt from one moment to the next.
-POWER_W = Range(-1e3, 1e9)
+#: The largest computing centres draw 10^8 W.
+POWER_W = Range(0, 1e9)
 #: That power for a year.
 ENERGY_J = Range(0, 3.2e16)
+#: That of an idle device is subtracted: it was more where something else ran beside it.
+ENERGY_ABOVE_IDLE_J = Range(-ENERGY_J.most, ENERGY_J.most)
 MONEY = Range(0, 1e15)
 
 #: What a column of a unit holds where it says nothing else.

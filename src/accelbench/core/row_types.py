@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from accelbench.core.columns import COLUMNS, Kind
+from accelbench.core.column import Kind
+from accelbench.core.columns import COLUMNS
 
 #: What Python holds of each kind of column, where it holds anything.
 _TYPES: dict[Kind, str] = {

@@ -130,7 +130,17 @@ class ResultRow(TypedDict, total=False):
     memory_source: str | None
     memory_estimate_mb: float | None
     energy_joules: float | None
+    energy_ci_low_joules: float | None
+    energy_ci_high_joules: float | None
+    energy_above_idle_joules: float | None
+    energy_per_item_joules: float | None
     power_watts: float | None
+    idle_power_watts: float | None
+    energy_source: str | None
+    energy_method: str | None
+    energy_updates: int | None
+    energy_steps: int | None
+    energy_window_ms: float | None
     cost_usd: float | None
     verification_error: float | None
     verification_tolerance: float | None

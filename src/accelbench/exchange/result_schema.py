@@ -9,7 +9,8 @@ import json
 import sys
 from typing import Any
 
-from accelbench.core.columns import COLUMNS, Column, Kind
+from accelbench.core.column import Column, Kind
+from accelbench.core.columns import COLUMNS
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"

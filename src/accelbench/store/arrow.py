@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from accelbench.core.columns import COLUMNS, Column, Kind
+from accelbench.core.column import Column, Kind
+from accelbench.core.columns import COLUMNS
 from accelbench.core.identity import canonical
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from accelbench.core.columns import BY_NAME, Kind
+from accelbench.core.column import Kind
+from accelbench.core.columns import BY_NAME
 from accelbench.core.plugins import own_runtimes
 from accelbench.core.possible import (
     DEVICE_TIME,

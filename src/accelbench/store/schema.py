@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench import __version__
-from accelbench.core.columns import COLUMNS, Column, Kind
+from accelbench.core.column import Column, Kind
+from accelbench.core.columns import COLUMNS
 
 APPLICATION = "accelbench"
 

@@ -157,6 +157,11 @@ def run(
         "--profile",
         help="Say afterwards where each case's time goes, by operator, in a session of its own.",
     ),
+    energy: bool = typer.Option(
+        False,
+        "--energy",
+        help="Energy and power too, by the device's own meter, in a pass of its own of some 9 s.",
+    ),
     no_fix: bool = typer.Option(
         False, "--no-fix", help="Try no workaround where a model does not go through."
     ),

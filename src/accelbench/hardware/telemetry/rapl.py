@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 
+from accelbench.core.energy import EnergyMethod, MeterError
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import meminfo
 from accelbench.hardware.frequency import NO_CPUFREQ, frequencies_mhz, scaling
@@ -12,6 +14,8 @@ from accelbench.hardware.machine import throttle_events
 from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
 
 _POWERCAP = "/sys/class/powercap"
+#: Where the kernel's powercap folder is, for containers that see it elsewhere.
+POWERCAP_VARIABLE = "ACCELBENCH_POWERCAP"
 
 NO_POWERCAP = NotAvailable(
     "there is no /sys/class/powercap: the kernel has no RAPL driver, or a hypervisor hides it"
@@ -44,22 +48,16 @@ class CpuTelemetry:
         return Clocks(sum(now.values()) / len(now), None, most)
 
     def energy_millijoules(self) -> float | NotAvailable:
-        packages = [
-            name
-            for name in self._files.names(_POWERCAP)
-            # "intel-rapl:0" is a package; "intel-rapl:0:1" a part of it, counted in it already.
-            if re.fullmatch(r"intel-rapl:\d+", name)
-            and (self._files.text(f"{_POWERCAP}/{name}/name") or "").startswith("package")
-        ]
+        packages = _packages(self._files)
         if not packages:
             return NO_POWERCAP
         total = 0
         for name in packages:
-            value = number(self._files.text(f"{_POWERCAP}/{name}/energy_uj"))
+            value = number(self._files.text(f"{name}/energy_uj"))
             if value is None:
                 return NOT_READABLE
             if value < self._last.get(name, 0):
-                turn = number(self._files.text(f"{_POWERCAP}/{name}/max_energy_range_uj"))
+                turn = number(self._files.text(f"{name}/max_energy_range_uj"))
                 if turn is None:
                     return NotAvailable("a RAPL counter started again and does not tell its range")
                 self._turned_uj += turn
@@ -95,6 +93,70 @@ class CpuTelemetry:
         self, own: Collection[int] = ()
     ) -> tuple[ForeignProcess, ...] | NotAvailable:
         return NotAvailable("every process is on the CPU; see the share that others used")
+
+    def close(self) -> None:
+        return None
+
+
+def _packages(files: Files) -> list[str]:
+    """Folders of the packages' counters."""
+    root = os.environ.get(POWERCAP_VARIABLE) or _POWERCAP
+    return [
+        f"{root}/{name}"
+        for name in files.names(root)
+        # "intel-rapl:0" is a package; "intel-rapl:0:1" a part of it, counted in it already.
+        if re.fullmatch(r"intel-rapl:\d+", name)
+        and (files.text(f"{root}/{name}/name") or "").startswith("package")
+    ]
+
+
+def _memories(files: Files, package: str) -> list[str]:
+    """Folders of a package's DRAM: servers count it, and it is no part of their package."""
+    root, _, own = package.rpartition("/")
+    return [
+        f"{root}/{name}"
+        for name in files.names(root)
+        if re.fullmatch(rf"{re.escape(own)}:\d+", name)
+        and files.text(f"{root}/{name}/name") == "dram"
+    ]
+
+
+def rapl_meter(files: Files | None = None) -> RaplMeter | NotAvailable:
+    """All packages of the host with their DRAM, or why they cannot be read."""
+    files = files or SystemFiles()
+    packages = _packages(files)
+    if not packages:
+        return NO_POWERCAP
+    memories = [memory for package in packages for memory in _memories(files, package)]
+    meter = RaplMeter(files, packages, memories)
+    try:
+        meter.read()
+    except MeterError:
+        return NOT_READABLE
+    return meter
+
+
+class RaplMeter:
+    """Counters of all packages and, where it is counted, of their DRAM."""
+
+    source = "RAPL"
+    method = EnergyMethod.COUNTER
+
+    def __init__(self, files: Files, packages: list[str], memories: list[str]) -> None:
+        self._files = files
+        self._folders = [*packages, *memories]
+        noun = "CPU package" if len(packages) == 1 else "CPU packages"
+        memory = " and their DRAM" if memories else "; DRAM is not included"
+        self.scope = f"{len(packages)} {noun}{memory}; other processes included"
+        limits = [number(files.text(f"{name}/max_energy_range_uj")) for name in self._folders]
+        self.ranges = tuple(None if limit is None else limit / 1e6 for limit in limits)
+
+    def read(self) -> tuple[float, ...]:
+        readings = [number(self._files.text(f"{name}/energy_uj")) for name in self._folders]
+        values = [reading / 1e6 for reading in readings if reading is not None]
+        if len(values) < len(readings):
+            raise MeterError("a RAPL counter cannot be read any more")
+        return tuple(values)
 
     def close(self) -> None:
         return None

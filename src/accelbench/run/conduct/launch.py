@@ -261,7 +261,8 @@ class GroupLaunch:
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         measurement = {**answer, "evidence": self._proof(planned, answer)}
-        return Outcome(Status.OK, measurement=measurement, opened=talk.opened)
+        reasons = answer.get("null_reasons", {})
+        return Outcome(Status.OK, measurement=measurement, opened=talk.opened, null_reasons=reasons)
 
     def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of where an answer's work ran; raises TroubleError where it is not where it was to."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.axes import AXES, Part, columns
-from accelbench.core.columns import COLUMNS, Column, metric_columns
+from accelbench.core.column import Column
+from accelbench.core.columns import COLUMNS, metric_columns
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.measure.energy import ENERGY_FIGURES
 
 _GENERATES = {
     *columns(Part.REQUEST), "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
@@ -48,8 +50,7 @@ _ALWAYS = {
     "memory_avg_mb": "no counter of this system tells it",
     "memory_source": "no counter of this system tells it",
     "memory_estimate_mb": "not counted for this model at these sizes",
-    "energy_joules": "energy was not asked for",
-    "power_watts": "energy was not asked for",
+    **dict.fromkeys(ENERGY_FIGURES, "energy was not asked for: --energy measures it"),
     "cost_usd": "no price of this device was given",
     "verification_error": "not verified against a reference",
     "verification_tolerance": "not verified against a reference",

@@ -31,11 +31,12 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import ArtifactFormat, Runtime, Session
+from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
 from accelbench.hardware.hostmemory import give_back_freed_memory
 from accelbench.measure.block_validation import refuse_bad_time
+from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
@@ -43,6 +44,7 @@ from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks
+from accelbench.run.worker.energy_pass import measured_energy
 from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
@@ -184,6 +186,7 @@ class CaseBench:
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
+        self._job: Job | None = None
         self._checks: CaseChecks | None = None
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
@@ -214,6 +217,7 @@ class CaseBench:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
         session = self._session = self._runtime.open(job)
+        self._job = job
         if settings.data and not isinstance(session, RealInputs):
             raise UnsupportedError(
                 "no_real_inputs",
@@ -265,13 +269,28 @@ class CaseBench:
         self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
         checked = checks.of(case, _said_ns(measured), alone)
+        energy = self._energy(session, case, _said_ns(measured))
+        metrics = {**plain(result.metrics), "steps_verified": checked.steps_verified}
+        warnings = [*result.warnings, *skipped(result), *noted(result), *checked.warnings]
         return {
             **plain(result),
-            "metrics": {**plain(result.metrics), "steps_verified": checked.steps_verified},
+            "metrics": {**metrics, **energy.columns},
+            "null_reasons": energy.reasons,
             "self_check": checked.self_check,
-            "warnings": [*result.warnings, *skipped(result), *noted(result), *checked.warnings],
+            "warnings": [*warnings, *energy.warnings],
             "samples": {name: list(values) for name, values in result.samples.items()},
         }
+
+    def _energy(self, session: Session, case: Case, step_ns: float) -> EnergyReport:
+        """Energy of the case, where it was asked for."""
+        job = self._job
+        if job is None or not job.settings.energy:
+            return EnergyReport()
+        if self._wall is None:
+            return no_energy("the time is a script's, and nothing runs in it")
+        if case.world_size > 1:
+            return no_energy("steps of several processes are not metered")
+        return measured_energy(session, case, job.device, step_ns, self._reporter.phase)
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()

@@ -1,0 +1,140 @@
+"""The energy meter of a device: which there is, or why there is none.
+
+A counter of energy goes before readings of power. What runs on the host's CPU, in whatever engine,
+is counted by the CPU's meter. Nothing is ever estimated from a table of chips.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError
+from accelbench.core.protocols import Device
+from accelbench.hardware.common import Files, NotAvailable
+from accelbench.hardware.telemetry import telemetry_for
+from accelbench.hardware.telemetry.apple import apple_meter
+from accelbench.hardware.telemetry.common import Telemetry
+from accelbench.hardware.telemetry.rapl import NOT_READABLE, rapl_meter
+from accelbench.hardware.telemetry.zeusd import zeusd_meter
+
+
+def energy_meter(
+    device: Device, files: Files | None = None, system: str = sys.platform
+) -> EnergyMeter | NotAvailable:
+    """The meter of one device; whoever gets it closes it.
+
+    Args:
+        device: where the work runs.
+        files: where counters of the CPU are read.
+        system: the operating system, as `sys.platform` names it.
+    """
+    if device.emulated:
+        return NotAvailable("software stands in for the device: the energy is not the device's")
+    if system == "darwin" and (_is_host(device) or device.hardware == "mps"):
+        return apple_meter("cpu" if _is_host(device) else "gpu")
+    if _is_host(device):
+        return _of_the_host(files, system)
+    if device.hardware in ("cuda", "rocm"):
+        return telemetry_meter(telemetry_for(device))
+    return NotAvailable(f"no meter of {_name(device)} is known to accelbench on this system")
+
+
+def _of_the_host(files: Files | None, system: str) -> EnergyMeter | NotAvailable:
+    if system != "linux":
+        return NotAvailable("on this system accelbench reads no energy counter of the CPU")
+    meter = rapl_meter(files)
+    if meter is NOT_READABLE:
+        daemon = zeusd_meter()  # reads as root what this process may not
+        return meter if daemon is None else daemon
+    return meter
+
+
+def energy_meter_of(
+    devices: Sequence[Device], files: Files | None = None
+) -> EnergyMeter | NotAvailable:
+    """One meter of all devices that a case runs on; none where one of them has none."""
+    meters: list[EnergyMeter] = []
+    hosts = 0
+    for device in devices:
+        hosts += _is_host(device)
+        if _is_host(device) and hosts > 1:
+            continue  # all processes on the CPU share its packages: they are counted once
+        meter = energy_meter(device, files)
+        if isinstance(meter, NotAvailable):
+            for opened in meters:
+                opened.close()
+            return NotAvailable(f"{device}: {meter.reason}") if len(devices) > 1 else meter
+        meters.append(meter)
+    if not meters:
+        return NotAvailable("no device was named")
+    if len({meter.method for meter in meters}) > 1:
+        for meter in meters:
+            meter.close()
+        return NotAvailable("one device counts energy, and another shows its power alone")
+    return meters[0] if len(meters) == 1 else MeterSum(meters)
+
+
+class MeterSum:
+    """Several devices' meters as one."""
+
+    def __init__(self, meters: Sequence[EnergyMeter]) -> None:
+        self._meters = meters
+        self.source = " + ".join(dict.fromkeys(meter.source for meter in meters))
+        self.scope = "; ".join(dict.fromkeys(meter.scope for meter in meters))
+        self.scope += f" (sum over {len(meters)} devices)"
+        self.method = meters[0].method
+        self.ranges = tuple(limit for meter in meters for limit in meter.ranges)
+
+    def read(self) -> tuple[float, ...]:
+        return tuple(value for meter in self._meters for value in meter.read())
+
+    def close(self) -> None:
+        for meter in self._meters:
+            meter.close()
+
+
+def telemetry_meter(telemetry: Telemetry) -> EnergyMeter | NotAvailable:
+    """An accelerator's telemetry as a meter: its counter, else its power, else why neither."""
+    energy = telemetry.energy_millijoules()
+    if not isinstance(energy, NotAvailable):
+        return TelemetryMeter(telemetry, EnergyMethod.COUNTER)
+    power = telemetry.power_watts()
+    if not isinstance(power, NotAvailable):
+        return TelemetryMeter(telemetry, EnergyMethod.INTEGRATED)
+    telemetry.close()
+    same = energy.reason == power.reason
+    return energy if same else NotAvailable(f"{energy.reason}; nor its power: {power.reason}")
+
+
+class TelemetryMeter:
+    """One GPU by its telemetry. Its counter is of 64 bits: it goes back only if it is reset."""
+
+    ranges = (None,)
+
+    def __init__(self, telemetry: Telemetry, method: EnergyMethod) -> None:
+        self._telemetry = telemetry
+        self.method = method
+        self.source = telemetry.source
+        self.scope = "the device's board, all that runs on it; the host is not included"
+
+    def read(self) -> tuple[float, ...]:
+        if self.method is EnergyMethod.COUNTER:
+            value, parts = self._telemetry.energy_millijoules(), 1000.0
+        else:
+            value, parts = self._telemetry.power_watts(), 1.0
+        if isinstance(value, NotAvailable):
+            raise MeterError(value.reason)
+        return (value / parts,)
+
+    def close(self) -> None:
+        self._telemetry.close()
+
+
+def _is_host(device: Device) -> bool:
+    """Whether the work of a device is the CPU's."""
+    return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
+
+
+def _name(device: Device) -> str:
+    return f"{device.hardware}:{device.unit}" if device.unit else device.hardware

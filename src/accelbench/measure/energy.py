@@ -1,0 +1,295 @@
+"""Energy of a step: a pass of its own, after times and memory.
+
+    settle │ idle: the model is loaded and does not step │ block│block│… │
+
+Energy is the mean power between two updates of the meter, times the time of a step in this pass.
+Both windows last until enough seconds and enough updates of the meter have passed, or the meter is
+given up: what cannot be had is said, and never replaced by an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from accelbench.core.energy import EnergyMethod, MeterError, MeterReading
+from accelbench.core.protocols import Session
+from accelbench.core.vocabulary import Timing
+from accelbench.measure.energy_window import (
+    CounterResetError,
+    EnergyPoint,
+    WindowEnergy,
+    updates_of,
+    window_energy,
+)
+
+_SECOND = 1_000_000_000
+#: Columns that this pass fills.
+ENERGY_FIGURES = (
+    "energy_joules",
+    "energy_ci_low_joules",
+    "energy_ci_high_joules",
+    "energy_above_idle_joules",
+    "energy_per_item_joules",
+    "power_watts",
+    "idle_power_watts",
+    "energy_source",
+    "energy_method",
+    "energy_updates",
+    "energy_steps",
+    "energy_window_ms",
+)
+
+
+@dataclass(frozen=True)
+class EnergyRules:
+    """How long the meter is watched.
+
+    Attributes:
+        settle_ns: rest before the idle window: meters average over up to a second.
+        idle_ns: the idle window at least.
+        load_ns: the window of steps at least.
+        updates: of the meter, in each window at least.
+        most_idle_ns: idling without enough updates ends here; the steps are measured all the same.
+        most_load_ns: the same of steps; the meter is then given up.
+        stuck_ns: a counter that has not moved in so long under load does not move at all.
+        block_ns: steps between two looks at the meter.
+        attempts: windows that are tried, where the counter is started anew in one.
+    """
+
+    settle_ns: int = 1 * _SECOND
+    idle_ns: int = 3 * _SECOND
+    load_ns: int = 5 * _SECOND
+    updates: int = 20
+    most_idle_ns: int = 15 * _SECOND
+    most_load_ns: int = 60 * _SECOND
+    stuck_ns: int = 10 * _SECOND
+    block_ns: int = 200_000_000
+    attempts: int = 2
+
+    @property
+    def seconds(self) -> float:
+        """What the pass takes where the meter is quick and steps are short."""
+        return (self.settle_ns + self.idle_ns + self.load_ns) / 1e9
+
+
+class MeterWatch(Protocol):
+    """A meter that is read again and again while something else goes on."""
+
+    def begin(self) -> None:
+        """Read from now on; what was read before is forgotten."""
+        ...
+
+    def rest(self, ns: int) -> None:
+        """Wait, and do nothing else."""
+        ...
+
+    def now_ns(self) -> int:
+        """The clock of the readings."""
+        ...
+
+    def readings(self) -> Sequence[MeterReading]:
+        """All so far.
+
+        Raises:
+            MeterError: the meter stopped answering.
+        """
+        ...
+
+    def end(self) -> None:
+        """Read no more."""
+        ...
+
+
+@dataclass(frozen=True)
+class MeterFacts:
+    """What is said of a meter beside its readings."""
+
+    source: str
+    scope: str
+    method: EnergyMethod
+    ranges: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class EnergyReport:
+    """What the pass came to: columns, and for what is missing the reason."""
+
+    columns: dict[str, Any] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+def no_energy(why: str) -> EnergyReport:
+    """A report of a figure that cannot be had, with the reason for each of its columns."""
+    return EnergyReport(reasons=dict.fromkeys(ENERGY_FIGURES, f"not available: {why}"))
+
+
+class _UnavailableError(Exception):
+    """Why there is no figure."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    window: WindowEnergy
+    steps: int
+    seconds: float  # of all of them, back to back
+
+    @property
+    def joules_a_step(self) -> float:
+        return self.window.watts * self.step_seconds
+
+    @property
+    def step_seconds(self) -> float:
+        return self.seconds / self.steps
+
+
+class EnergyPass:
+    """One case's energy, on a session that is open."""
+
+    def __init__(
+        self,
+        session: Session,
+        watch: MeterWatch,
+        meter: MeterFacts,
+        rules: EnergyRules | None = None,
+        phase: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._session = session
+        self._watch = watch
+        self._meter = meter
+        self._rules = rules or EnergyRules()
+        self._phase = phase
+        self._shown: set[tuple[float, ...]] = set()  # readings of all windows
+
+    def measure(self, inputs: Any, step_ns: float, items: float) -> EnergyReport:
+        """Energy and power of steps.
+
+        Args:
+            inputs: as the session prepared them; it has stepped with them already.
+            step_ns: what a step takes, about.
+            items: what a step completes.
+        """
+        try:
+            idle, no_idle = self._idle()
+            load = self._load(inputs, step_ns)
+        except _UnavailableError as why:
+            return no_energy(str(why))
+        except MeterError as error:
+            return no_energy(f"the meter stopped answering: {error}")
+        if self._meter.method is EnergyMethod.INTEGRATED and len(self._shown) == 1:
+            return no_energy(
+                "the reading of power never changed, idle or not: the sensor does not follow"
+            )
+        return self._report(idle, no_idle, load, items)
+
+    def _report(
+        self, idle: WindowEnergy | None, no_idle: str, load: _Load, items: float
+    ) -> EnergyReport:
+        window, meter = load.window, self._meter
+        columns: dict[str, Any] = {
+            "energy_joules": load.joules_a_step,
+            "energy_per_item_joules": load.joules_a_step / items,
+            "power_watts": window.watts,
+            "energy_source": f"{meter.source}: {meter.scope}",
+            "energy_method": meter.method.value,
+            "energy_updates": window.updates,
+            "energy_steps": load.steps,
+            "energy_window_ms": window.seconds * 1e3,
+        }
+        reasons: dict[str, str] = {}
+        if window.low is None or window.high is None:
+            why = f"too few updates of the meter for an interval: {window.updates}"
+            reasons |= {"energy_ci_low_joules": why, "energy_ci_high_joules": why}
+        else:
+            columns["energy_ci_low_joules"] = window.low * load.step_seconds
+            columns["energy_ci_high_joules"] = window.high * load.step_seconds
+        if idle is None:
+            why = f"not available: {no_idle}"
+            reasons |= {"idle_power_watts": why, "energy_above_idle_joules": why}
+            return EnergyReport(columns, reasons)
+        columns["idle_power_watts"] = idle.watts
+        above = (window.watts - idle.watts) * load.step_seconds
+        columns["energy_above_idle_joules"] = above
+        warnings = []
+        if above <= 0:
+            warnings.append(
+                f"Steps took {window.watts:.3g} W, and idling before them {idle.watts:.3g} W: what"
+                " they take above that cannot be told. Something else ran meanwhile."
+            )
+        return EnergyReport(columns, reasons, warnings)
+
+    # -- windows
+
+    def _idle(self) -> tuple[WindowEnergy | None, str]:
+        """Power while nothing steps, or why it is not known."""
+        rules, watch = self._rules, self._watch
+        self._phase("energy: idle")
+        watch.rest(rules.settle_ns)
+        for _ in range(rules.attempts):
+            watch.begin()
+            begin = watch.now_ns()
+            try:
+                while True:
+                    watch.rest(rules.block_ns)
+                    now = watch.now_ns()
+                    points = self._points()
+                    if now - begin >= rules.idle_ns and len(points) > rules.updates:
+                        break
+                    if now - begin >= rules.most_idle_ns:
+                        return None, self._too_few("while idle", points, now - begin)
+            except CounterResetError as error:
+                why = str(error)
+                continue
+            finally:
+                watch.end()
+            return window_energy(points, begin, now), self._too_few("while idle", points, 0)
+        return None, why
+
+    def _load(self, inputs: Any, step_ns: float) -> _Load:
+        """Steps back to back until the meter has been seen often enough."""
+        rules, watch = self._rules, self._watch
+        self._phase("energy")
+        for _ in range(rules.attempts):
+            watch.begin()
+            try:
+                return self._stepped(inputs, step_ns)
+            except CounterResetError as error:
+                why = f"{error}, in {rules.attempts} windows one after another"
+            finally:
+                watch.end()
+        raise _UnavailableError(why)
+
+    def _stepped(self, inputs: Any, step_ns: float) -> _Load:
+        rules, watch = self._rules, self._watch
+        begin, steps = watch.now_ns(), 0
+        while True:
+            block = max(1, int(rules.block_ns / max(step_ns, 1.0)))
+            self._session.sample(inputs, block, Timing.WHOLE if block > 1 else Timing.EACH)
+            steps += block
+            now = watch.now_ns()
+            took = now - begin
+            step_ns = took / steps
+            points = self._points()
+            if took >= rules.load_ns and len(points) > rules.updates:
+                window = window_energy(points, begin, now)
+                if window is not None:
+                    return _Load(window, steps, took / 1e9)
+            is_stuck = took >= rules.stuck_ns and not points
+            if is_stuck or took >= max(rules.most_load_ns, rules.load_ns + step_ns):
+                raise _UnavailableError(self._too_few("under load", points, took))
+
+    def _points(self) -> list[EnergyPoint]:
+        readings = self._watch.readings()
+        self._shown.update(reading.values for reading in readings)
+        return updates_of(readings, self._meter.method, self._meter.ranges)
+
+    def _too_few(self, when: str, points: Sequence[EnergyPoint], ns: int) -> str:
+        seconds = f"{ns / 1e9:.3g} s {when}"
+        if not points:
+            return f"its counter did not move in {seconds}"
+        return (
+            f"its counter moved {len(points)} times in {seconds}, and {self._rules.updates} are"
+            " the least"
+        )
