@@ -155,6 +155,12 @@ def _memory(row: Row) -> float | None:
     return None if value is None else float(value)
 
 
+def _energy(row: Row) -> float | None:
+    """Of a step: above zero, as a counter that moved says."""
+    value = number(row, "energy_joules")
+    return float(value) if value else None
+
+
 LATENCY = "latency"
 _STATISTICS = {Statistic.MEDIAN: "median", Statistic.MEAN: "mean"}
 #: Judged by medians, and by means where those are all that is known.
@@ -183,6 +189,14 @@ METRICS = (
         runs=PRIOR_OF_MEMORY,
         timed=False,
         columns=("memory_peak_mb",),
+    ),
+    # Power hardly differs between launches, and what a step takes differs as its time does.
+    Metric(
+        "energy",
+        "J",
+        _energy,
+        "nullif(energy_joules, 0)",
+        columns=("energy_joules",),
     ),
 )
 

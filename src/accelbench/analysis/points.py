@@ -154,6 +154,11 @@ class Point:
         return self.metric("memory_peak_mb")
 
     @cached_property
+    def energy_per_item(self) -> FigureInterval | None:
+        """Joules of an item, where a meter counted them."""
+        return self.metric("energy_per_item_joules")
+
+    @cached_property
     def cost(self) -> FigureInterval | None:
         """What a million items cost; None without a price."""
         return self.metric(PER_MILLION)

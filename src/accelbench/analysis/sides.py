@@ -125,6 +125,16 @@ class Side:
         return self._middle("memory_peak_mb")
 
     @property
+    def energy_per_item(self) -> float | None:
+        """Joules of an item in the middle of launches; None where no meter counted them."""
+        return self._middle("energy_per_item_joules")
+
+    @property
+    def power_watts(self) -> float | None:
+        """Power while stepping, likewise."""
+        return self._middle("power_watts")
+
+    @property
     def cost(self) -> float | None:
         """What a million items cost, in the middle of launches; None without a price."""
         return self._middle(PER_MILLION)

@@ -76,6 +76,8 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "throughput_unit": row.get("throughput_unit"),
         **_kind(line.side),
         "memory_mb": line.side.memory_mb,
+        "energy_per_item_joules": line.side.energy_per_item,
+        "power_watts": line.side.power_watts,
         "cost_per_million": line.side.cost,
         "cost_per_step": line.side.step_cost,
         "currency": currency if line.side.cost or line.side.step_cost else None,

@@ -58,7 +58,7 @@ _COLUMNS = (
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("verification", "verification_error"),
-    *("device_fingerprint", "cost_usd"),
+    *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
 #: Places that are named where a baseline is none of them.
 _NAMED = 20

@@ -77,6 +77,8 @@ def _table(
         (time_heading(lines), times(lines)),
         (_in_lines(unit := rate_unit(lines)), [rate(line, unit) for line in lines]),
         ("MB", [figure(line.side.memory_mb) for line in lines]),
+        ("J/item", [figure(line.side.energy_per_item) for line in lines]),
+        ("W", [figure(line.side.power_watts) for line in lines]),
         (f"{sign}/M", [money(line.side.cost) for line in lines]),
         (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
         ("times as fast", [speed(line, axis) for line in lines]),

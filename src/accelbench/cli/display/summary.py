@@ -55,6 +55,9 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     unit = unit_of_all(rows)
     for heading in ("batch", "size", "p50 ms", "", unit, "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
+    metered = any(row.get("energy_per_item_joules") for row in rows)
+    for heading in ("J/item", "W") if metered else ():
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     several = _several_launches(rows)
     if several:
@@ -73,10 +76,16 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             spread(row) if timed else "",
             f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip() if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
+            *(_energy(row) if metered else ()),
             _worth(row),
             *([str(row.get("launch"))] if several else []),
         )
     console(stream).print(table)
+
+
+def _energy(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What an item took, and the power meanwhile."""
+    return figure(row.get("energy_per_item_joules")), figure(row.get("power_watts"))
 
 
 def _several_launches(rows: Sequence[Mapping[str, Any]]) -> bool:

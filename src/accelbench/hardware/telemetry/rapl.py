@@ -146,7 +146,8 @@ class RaplMeter:
         self._files = files
         self._folders = [*packages, *memories]
         noun = "CPU package" if len(packages) == 1 else "CPU packages"
-        memory = " and their DRAM" if memories else "; DRAM is not included"
+        its = "its" if len(packages) == 1 else "their"
+        memory = f" and {its} DRAM" if memories else "; DRAM is not included"
         self.scope = f"{len(packages)} {noun}{memory}; other processes included"
         limits = [number(files.text(f"{name}/max_energy_range_uj")) for name in self._folders]
         self.ranges = tuple(None if limit is None else limit / 1e6 for limit in limits)

@@ -42,7 +42,8 @@ class ZeusdMeter:
         dram = sum(bool(known) for known in client.dram_available)
         self.ranges = (None,) * (len(self._ids) + dram)
         noun = "CPU package" if len(self._ids) == 1 else "CPU packages"
-        memory = " and their DRAM" if dram else "; DRAM is not included"
+        its = "its" if len(self._ids) == 1 else "their"
+        memory = f" and {its} DRAM" if dram else "; DRAM is not included"
         self.scope = f"{len(self._ids)} {noun}{memory}; other processes included"
 
     def read(self) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ from accelbench.report.charts.grouped_bars import (
     MODES,
     PRECISIONS,
 )
-from accelbench.report.charts.pareto import PARETO
+from accelbench.report.charts.pareto import ENERGY_LATENCY, PARETO
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
 
@@ -34,6 +34,6 @@ CHARTS: Mapping[str, Chart] = {
         *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
         *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
-        *(DISTRIBUTION, COLD_WARM, PARETO, ROOFLINE, TREND, COMPATIBILITY),
+        *(DISTRIBUTION, COLD_WARM, PARETO, ENERGY_LATENCY, ROOFLINE, TREND, COMPATIBILITY),
     )
 }

@@ -1,11 +1,14 @@
-"""Latency against throughput: which ways of running a model no other one beats in both. Pure."""
+"""Latency against throughput, and against energy: which ways of running a model no other one beats
+in both. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, log
 
-from accelbench.analysis.points import Point
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
 from accelbench.core.rates import kind_of_unit, unit_of
@@ -25,7 +28,7 @@ from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, Devices, told, varied
 
-_LATENCY, _THROUGHPUT = "mean latency of a batch, ms", "throughput, items/s"
+_LATENCY = "mean latency of a batch, ms"
 #: A front of more has its fastest named.
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.
@@ -37,10 +40,37 @@ _CLEAR = f"datum.front || datum.kind === 'simulated' || datum.kind === 'predicte
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
+@dataclass(frozen=True)
+class Tradeoff:
+    """What stands against latency.
+
+    Attributes:
+        figure: of a point.
+        title: of its axis, with the unit.
+        lower_is_better: what takes less is better; else what is more.
+        rate: it counts items, whose unit its axis tells.
+    """
+
+    figure: Callable[[Point], FigureInterval | None]
+    title: str
+    lower_is_better: bool = False
+    rate: bool = False
+
+    def draw(self, subject: Subject) -> ChartBody | None:
+        """A panel for each work that was run in three ways."""
+        return _drawn(subject, self)
+
+    def of(self, point: Point) -> FigureInterval:
+        """The figure of a point that has it."""
+        known = self.figure(point)
+        assert known is not None
+        return known
+
+
 def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     """Of each (latency, throughput) whether no other is as good in one and better in the other."""
     order = sorted(range(len(places)), key=lambda i: (places[i][0], -places[i][1]))
-    best, last = 0.0, -1.0
+    best, last = -inf, -1.0
     flags = [False] * len(places)
     for i in order:
         latency, rate = places[i]
@@ -50,8 +80,8 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     return flags
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
-    known = [point for point in subject.points if point.latency and point.throughput]
+def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
+    known = [point for point in subject.points if point.latency and tradeoff.figure(point)]
     timed = [point for point in known if point.timed]
     by_work: dict[Key, list[Point]] = {}
     for cell in timed:
@@ -60,9 +90,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
     if not several:
         return None
     shown = sorted(several, key=lambda panel: -len(panel))[:MOST_PANELS]
-    groups = [_records(panel) for panel in shown]
+    groups = [_records(panel, tradeoff) for panel in shown]
     across = shared(_LATENCY, [[datum["ms"] for datum in group] for group in groups])
-    up = shared(_THROUGHPUT, [[datum["value"] for datum in group] for group in groups])
+    up = shared(tradeoff.title, [[datum["value"] for datum in group] for group in groups])
     jobs = {_work(panel[0]) for panel in shown}
     titles = [safe(panel[0].row.get("model"), 36) for panel in shown]
     drawn = [point for panel in shown for point in panel]
@@ -95,17 +125,17 @@ def _work(point: Point) -> Key:
     return (point.machine, kind_of_unit(unit_of(point.row)), *values(point.row, ALIKE))
 
 
-def _records(points: Sequence[Point]) -> list[Record]:
+def _records(points: Sequence[Point], tradeoff: Tradeoff) -> list[Record]:
     """With the number of each that is on the front; what nobody measured, or nobody
     knows well enough, is on none."""
     records = []
     for point in points:
         assert point.latency is not None
-        assert point.throughput is not None
         more = {"ms": point.latency.value, "low": None, "high": None}
-        records.append(record(point, point.throughput, rate=True) | more)
+        records.append(record(point, tradeoff.of(point), rate=tradeoff.rate) | more)
     real = [i for i, point in enumerate(points) if point.kind in COMPARABLE and point.usable]
-    best = front([(records[i]["ms"], records[i]["value"]) for i in real])
+    sign = -1 if tradeoff.lower_is_better else 1
+    best = front([(records[i]["ms"], sign * records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]
     ranks = {i: n for n, i in enumerate(sorted(on_it, key=lambda i: records[i]["ms"]), 1)}
     return [
@@ -188,5 +218,14 @@ PARETO = Chart(
     "Latency against throughput",
     "which ways of running no other one beats",
     "a model run in three ways",
-    _drawn,
+    Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True).draw,
+)
+ENERGY_LATENCY = Chart(
+    "energy-latency",
+    "Latency against energy",
+    "which ways of running no other one beats in time and energy",
+    "a model run in three ways with --energy, where there is a meter",
+    Tradeoff(
+        lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
+    ).draw,
 )

@@ -17,6 +17,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
+from accelbench.hardware.telemetry.energy import energy_meter_of
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
 
@@ -103,7 +104,8 @@ def seconds(plan: Plan, settings: RunSettings) -> tuple[float, float]:
     if low:
         low += START_SECONDS
         high += START_SECONDS
-    low, high = low * settings.launches + profiled, high * settings.launches + profiled
+    metered = energy_seconds(groups, settings)
+    low, high = (end * settings.launches + profiled + metered for end in (low, high))
     if settings.budget is not None:
         low, high = min(low, settings.budget), min(high, settings.budget)
     return low, high
@@ -139,6 +141,26 @@ def seconds_to_build(weights: int) -> float:
 def profile_seconds(groups: Iterable[Iterable[Planned]]) -> float:
     """How long the profiles of cases take, each in a session of its own."""
     return sum(build_seconds(planned) + _PROFILE_SECONDS for group in groups for planned in group)
+
+
+def energy_seconds(groups: Iterable[Iterable[Planned]], settings: RunSettings) -> float:
+    """How long energy passes take, of all launches: none where a device has no meter."""
+    if not settings.job.energy or settings.verify == "only":
+        return 0.0
+    from accelbench.measure.energy import EnergyRules
+
+    devices = [planned.device for group in groups for planned in group if planned.device]
+    metered = {str(device): _has_meter(device) for device in devices}
+    cases = sum(metered[str(device)] for device in devices)
+    return cases * settings.launches * EnergyRules().seconds
+
+
+def _has_meter(device: Device) -> bool:
+    meter = energy_meter_of([device])
+    if isinstance(meter, NotAvailable):
+        return False
+    meter.close()
+    return True
 
 
 def case_seconds(planned: Planned, settings: RunSettings) -> tuple[float, float]:

@@ -163,6 +163,7 @@ def run_seconds(arms: Iterable[tuple[Plan, RunSettings]], forecast: PlanForecast
                     _add_predicted(total, planned, rules, known.step, beside, forecast.ends,
                                    first=number == 0)  # fmt: skip
         total.constant += estimates.profile_seconds(groups) if settings.profile else 0.0
+        total.constant += estimates.energy_seconds(groups, settings)
     budgets = [settings.budget for _, settings in plans if settings.budget is not None]
     taken = total.range()
     low, high = (min((end, *budgets)) for end in (taken.low, taken.high))
