@@ -298,7 +298,7 @@ class HardwareSelector:
 
         Args:
             limits: `Limits`, or the same as a mapping: memory_mb, max_latency_ms, min_throughput,
-                max_error, max_cost, max_power.
+                max_error, max_cost, max_power, max_energy.
             model_family: as `select_hardware` has it, and all that follows.
             model_name: the model.
             mode: inference or training.

@@ -91,7 +91,10 @@ def recommend(
         None, "--max-cost", help="At most so much for a million items; needs --prices."
     ),
     max_power: float | None = typer.Option(
-        None, "--max-power", help="At most so many watts, as measured."
+        None, "--max-power", help="At most so many watts, as measured by run --energy."
+    ),
+    max_energy: float | None = typer.Option(
+        None, "--max-energy", help="At most so many joules for an item, likewise."
     ),
     verify: bool = typer.Option(
         False,
@@ -148,7 +151,9 @@ def recommend(
 
     refuse_taken(output)
     named = [*words(models), *words(model_name)]
-    limits = _limits(memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power)
+    limits = _limits(
+        memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power, max_energy
+    )
     sizes = {"sequence_length": sequence_length, "image_size": image_size}
     for name, size in sizes.items():
         if size is not None and size < 1:

@@ -135,6 +135,7 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
         ("MB", "right", [_memory(option) for option in rows]),
         ("error", "right", [_figure(option, "error") for option in rows]),
         ("W", "right", [_figure(option, "power_watts") for option in rows]),
+        ("J/item", "right", [_figure(option, "energy_per_item_joules") for option in rows]),
         (
             f"{sign.strip()}\n/million",
             "right",

@@ -47,6 +47,7 @@ class VerificationCase:
         options: what was set on purpose.
         weights: random, hub, or a folder.
         data: a folder of real inputs.
+        energy: it is measured too.
     """
 
     model: str
@@ -62,6 +63,7 @@ class VerificationCase:
     options: Words = field(default_factory=dict)
     weights: str = "random"
     data: str | None = None
+    energy: bool = False
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
         """As plans are made of it.
@@ -96,7 +98,7 @@ class VerificationCase:
     def settings(self) -> RunSettings:
         """Of a run, whatever its id."""
         threads = self.options.get("threads")
-        job = JobSettings(weights=self.weights, data=self.data, threads=threads)
+        job = JobSettings(weights=self.weights, data=self.data, threads=threads, energy=self.energy)
         return RunSettings(job=job, launches=self.launches)
 
     def _place(self, inventory: Inventory) -> str:
@@ -153,6 +155,7 @@ def case_of(words: Words, sizes: Words) -> VerificationCase:
         **{name: words[name] for name in (*names, *more)},
         shapes={**sizes, **words["shapes"]},
         exact=True,
+        energy=words.get("energy", False),
     )
 
 

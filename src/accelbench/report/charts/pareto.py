@@ -33,6 +33,8 @@ _LATENCY = "mean latency of a batch, ms"
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.
 _NEAR = 11
+#: Where a number stands beside its mark.
+_SIDES = {"above": {"dy": -10}, "below": {"dy": 12}, "right": {"dx": 12}}
 #: What is said of each number, where not all marks of its panel have it in common.
 _WAYS = (PLACE, "runtime", "precision", "batch_size")
 #: A hatching or a hollow mark that is pale is none, and what was predicted is pale already.
@@ -105,7 +107,7 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
             title,
             _named(panel, records, drawn, subject.devices),
             records,
-            _layers(records, x, y),
+            _layers(records, x, y, falling=tradeoff.lower_is_better),
         )
         for title, panel, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
@@ -159,7 +161,9 @@ def _named(
     return [together, *lines[:_MOST_NAMED], *rest]
 
 
-def _layers(records: Sequence[Record], across: ChartAxis, up: ChartAxis) -> list[Spec]:
+def _layers(
+    records: Sequence[Record], across: ChartAxis, up: ChartAxis, *, falling: bool = False
+) -> list[Spec]:
     place = {"x": across.of("ms"), "y": up.of("value")}
     best = [{"filter": "datum.front"}]
     line: Spec = {
@@ -167,37 +171,46 @@ def _layers(records: Sequence[Record], across: ChartAxis, up: ChartAxis) -> list
         "mark": {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 1.2},
         "encoding": place,
     }
+    numbers = _numbers(records, place, across, up, falling=falling)
     told_of = [*tooltip(up.title, records), {"field": "ms", "title": _LATENCY}]
     marks = dots({**place, "tooltip": told_of}, 60)
     marks["encoding"]["opacity"] = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
-    return [line, marks, *_numbers(records, place, across, up)]
+    return [line, marks, *numbers]
 
 
 def _numbers(
-    records: Sequence[Record], place: Spec, across: ChartAxis, up: ChartAxis
+    records: Sequence[Record], place: Spec, across: ChartAxis, up: ChartAxis, *, falling: bool
 ) -> list[Spec]:
-    """Above their marks, and below where the one before would be in the way."""
+    """Above their marks, and below where the one before would be in the way.
+
+    The other way round on a line that falls: it comes to its marks from above.
+    """
     on_it = sorted(
         (datum for datum in records if datum["front"]), key=lambda datum: datum["number"]
     )
-    above: list[Record] = []
-    below: list[Record] = []
+    placed: dict[str, list[Record]] = {side: [] for side in _SIDES}
+    first, second = ("below", "above") if falling else ("above", "below")
     last = {"above": (-99.0, -99.0), "below": (-99.0, -99.0)}
     for label in on_it[:_MOST_NAMED]:
+        if falling and label is on_it[-1] and len(on_it) > 1:
+            placed["right"].append(
+                label
+            )  # below it the axis may be in the way, and no line goes on
+            continue
         at = (_pixel(label["ms"], across) * PANEL_WIDE, _pixel(label["value"], up) * PANEL_HIGH)
-        side = "above" if _apart(at, last["above"]) else "below"
+        side = first if _apart(at, last[first]) else second
         if not _apart(at, last[side]):
             continue
         last[side] = at
-        (above if side == "above" else below).append(label)
+        placed[side].append(label)
     mark: Spec = {"type": "text", "fontSize": 11.5, "fontWeight": 600, "color": INK}
     return [
         {
             "data": {"values": several},
-            "mark": {**mark, "dy": dy},
+            "mark": {**mark, **_SIDES[side]},
             "encoding": {**place, "text": {"field": "number"}},
         }
-        for several, dy in ((above, -10), (below, 12))
+        for side, several in placed.items()
         if several
     ]
 

@@ -15,8 +15,8 @@ from accelbench.core.rows import Json, text
 from accelbench.select.constraints.batch_search import searches, to_search
 from accelbench.select.constraints.case_words import Installed, Words, case, installed
 from accelbench.select.constraints.limits import (
+    OF_ITEMS,
     PRECISION,
-    UNFILLED,
     Limits,
     batches_named,
     kept,
@@ -28,6 +28,7 @@ from accelbench.select.constraints.measurement_candidates import (
     sizes_meant,
     worth_measuring,
 )
+from accelbench.select.constraints.metering import METERED, why_unmetered
 from accelbench.select.constraints.options import Option, options
 from accelbench.select.constraints.pareto import (
     Rate,
@@ -159,7 +160,10 @@ def under(
         # Of what was measured nothing fits, and nobody said at which batches to look further.
         perhaps = judged(options(query, own, candidates, BATCHES, prices))
     here = here or installed()
-    unfilled = [why for name, why in UNFILLED.items() if name in limits.given]
+    metered = [name for name in METERED if name in limits.given]
+    why = why_unmetered(candidate.name for candidate in candidates) if metered else ""
+    unfilled = [f"{name}: {why}" for name in metered if why]
+    here = replace(here, energy=bool(metered))
     # What nobody here can measure is as little known afterwards.
     to_verify = (
         [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
@@ -187,7 +191,7 @@ def under(
         "unfillable": unfilled,
         "measured_otherwise": [measurement.to_dict() for measurement in search.otherwise],
         "set_aside": list(search.aside),
-        "explanation": " ".join(_explained(search, to_verify)),
+        "explanation": " ".join(_explained(search, to_verify, unfilled)),
     }
 
 
@@ -205,7 +209,9 @@ def _by_memory(search: LimitSearch) -> list[str]:
     return ["memory_mb"] if compares_memory(search.fits) else []
 
 
-def _explained(search: LimitSearch, to_verify: Sequence[Words]) -> Iterator[str]:
+def _explained(
+    search: LimitSearch, to_verify: Sequence[Words], unfilled: Sequence[str]
+) -> Iterator[str]:
     """Sentences."""
     what = f" under {search.limits}" if search.limits.given else ""
     yield from sentences(search.otherwise, FEW)
@@ -221,9 +227,9 @@ def _explained(search: LimitSearch, to_verify: Sequence[Words]) -> Iterator[str]
     if search.limits.min_throughput is not None:
         yield from reaching(search.otherwise, search.limits.min_throughput)
     yield from _held_together(search)
-    for name, why in UNFILLED.items():
-        if name in search.limits.given:
-            yield f"{name} cannot be shown to be kept by measuring: {why}."
+    for unkept in unfilled:
+        name, _, why = unkept.partition(": ")
+        yield f"{name} cannot be shown to be kept by measuring here: {why}."
     if search.options and search.unmeasured:
         known = {measurement.hardware for measurement in search.otherwise}
         known |= {text(entry, "hardware") for entry in search.aside}
@@ -320,7 +326,7 @@ def _held_together(search: LimitSearch) -> Iterator[str]:
             f"Rates are of {' and of '.join(units)}, which do not compare: the order is by items of"
             " the batch that go through in a second."
         )
-        for name in ("min_throughput", "max_cost"):
+        for name in OF_ITEMS:
             if name in search.limits.given:
                 yield f"{name} is taken to be of {unit_in(search.options)}."
     machines: dict[str, list[str]] = {}

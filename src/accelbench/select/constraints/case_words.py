@@ -34,6 +34,7 @@ class Words(TypedDict):
         options: what is set on purpose.
         command: that asks for it; None where there is none.
         unmeasurable: why there is none.
+        energy: whether it is to be measured too.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Words(TypedDict):
     data: str | None
     command: NotRequired[str | None]
     unmeasurable: NotRequired[str]
+    energy: NotRequired[bool]
 
 
 _FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
@@ -67,12 +69,14 @@ class Installed:
         engines: by which.
         where: words of `run` that put its results where they are looked for.
         unwritable: why none can be put there; "" where one can.
+        energy: what is measured has its energy measured too, as a limit asks.
     """
 
     platforms: frozenset[str]
     engines: frozenset[str]
     where: Sequence[str] = ()
     unwritable: str = ""
+    energy: bool = False
 
 
 def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
@@ -159,8 +163,10 @@ def _unaskable(row: EvidenceRow, settings: Mapping[str, Setting]) -> str:
 def _with_command(query: Query, words: Words, refused: str, here: Installed) -> Words:
     """The same with the command, else with why there is none."""
     why = refused or _refused(query, words, here)
-    command = None if why else _command(query, words, here.where)
+    command = None if why else _command(query, words, here)
     answer: Words = {**words, "command": command}
+    if here.energy:
+        answer["energy"] = True
     if why:
         answer["unmeasurable"] = why
     return answer
@@ -182,7 +188,7 @@ def _refused(query: Query, words: Words, here: Installed) -> str:
     return here.unwritable
 
 
-def _command(query: Query, words: Words, where: Sequence[str]) -> str:
+def _command(query: Query, words: Words, here: Installed) -> str:
     platform, _, device = words["hardware"].partition(":")
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")
@@ -197,7 +203,8 @@ def _command(query: Query, words: Words, where: Sequence[str]) -> str:
         ("--framework", words["runtime"]) if words["runtime"] else (),
         size_words({n: size for n, size in words["shapes"].items() if usual.get(n) != size}),
         _settings(words),
-        where,
+        ("--energy",) if here.energy else (),
+        here.where,
     )
 
 

@@ -28,8 +28,8 @@ UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
 #: The limit that nobody sets: quantised outputs may not be off by more, unasked.
 PRECISION = "precision"
-#: Limits whose figures no run fills, whatever the machine: imported results alone may say them.
-UNFILLED = {"max_power": "no run measures power, only imported results may say it"}
+#: Limits that are of an item, whatever a result's rate counts.
+OF_ITEMS = ("min_throughput", "max_cost", "max_energy")
 #: Tensors are indexed by signed 32 or 64 bits.
 _LARGEST = 2**31 - 1
 #: What was given is repeated as far as one line has room for it.
@@ -46,6 +46,7 @@ class Limits:
     max_error: float | None = None
     max_cost: float | None = None
     max_power: float | None = None
+    max_energy: float | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -149,11 +150,13 @@ def _reasons(option: Option, limits: Limits, counts: str) -> Iterator[LimitReaso
     yield from _most("max_error", "error", "", limits.max_error, Bounds.exact(option.error))
     yield from _most("max_power", "power", "W", limits.max_power, Bounds.exact(option.power_watts))
     if counted(option.unit) == counts:
+        energy, joules = Bounds.exact(option.energy_per_item), "J per item"
+        yield from _most("max_energy", "energy", joules, limits.max_energy, energy)
         cost = limits.max_cost
         yield from _most("max_cost", "cost", "per million", cost, option.cost, option.measured)
         yield from _least(option, limits.min_throughput)
         return
-    for name in ("min_throughput", "max_cost"):
+    for name in OF_ITEMS:
         if name in limits.given:
             yield LimitReason(
                 name, f"it counts {option.unit}, and {name} is taken to be of {counts}"

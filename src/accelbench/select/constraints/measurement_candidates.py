@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.case_words import Installed, Words, case, unmeasured
 from accelbench.select.constraints.limits import Limits
+from accelbench.select.constraints.metering import METERED
 from accelbench.select.constraints.options import Option
 from accelbench.select.constraints.pareto import Rate, merit
 from accelbench.select.estimate.memory_estimate import counted_memory
@@ -84,16 +85,7 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
     """Estimates that may be better than the best; without one, what may fit, the most first."""
     least = rate(fits[0]) if fits else 0.0
     able = (option for option in options if option not in fits[:1] and _most(option, rate) > least)
-    unmetered = {option.hardware for option in options if _has_no_meter(option)}
-    may = [
-        option
-        for option in able
-        if all(why.open for why in option.why)
-        and _tells(option)
-        and not (
-            option.hardware in unmetered and any(why.limit == "max_power" for why in option.why)
-        )
-    ]
+    may = [option for option in able if all(why.open for why in option.why) and _tells(option)]
     may.sort(key=lambda option: (bool(option.why), merit(option, rate)))
     yield from may[:_MOST]
 
@@ -101,12 +93,6 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
 def _most(option: Option, rate: Rate) -> float:
     """What it may do, by the middle of what is known."""
     return rate(option) * option.time / option.latency.middle
-
-
-def _has_no_meter(option: Option) -> bool:
-    """Whether it was measured here, and no power with it: another batch would show none either."""
-    imported = option.row.get("provenance") == Provenance.IMPORTED
-    return option.measured and not imported and option.power_watts is None
 
 
 def _tells(option: Option) -> bool:
@@ -117,4 +103,6 @@ def _tells(option: Option) -> bool:
     imported = option.row.get("provenance") == Provenance.IMPORTED
     # Of a limit that lies within its interval more launches tell on which side it is.
     is_wide = any(why.limit in _NARROWED and why.open for why in option.why)
-    return not option.measured or (imported and bool(option.why)) or is_wide
+    # One without power may have been measured before anybody asked for it.
+    is_unmetered = any(why.limit in METERED and why.open for why in option.why)
+    return not option.measured or (imported and bool(option.why)) or is_wide or is_unmetered

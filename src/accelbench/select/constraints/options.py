@@ -76,6 +76,10 @@ class Option:
     def power_watts(self) -> float | None:
         return self.row.get("power_watts") if self.measured else None
 
+    @property
+    def energy_per_item(self) -> float | None:
+        return self.row.get("energy_per_item_joules") if self.measured else None
+
     @cached_property
     def settings(self) -> dict[str, Setting]:
         return settings_of(self.row)
@@ -137,6 +141,7 @@ class Option:
             "memory_basis": self.memory_basis,
             "error": self.error,
             "power_watts": self.power_watts,
+            "energy_per_item_joules": self.energy_per_item,
             "cost_per_million": self.cost and self.cost.middle,
             "measured_at": self.row.get("moment") if self.measured else None,
             "run_id": self.row.get("run_id") if self.measured else None,

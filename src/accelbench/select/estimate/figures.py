@@ -113,7 +113,8 @@ class Figure:
             "latency_high": self.high,
         }
         if self.measured:
-            more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts")
+            more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts",
+                    "energy_per_item_joules")  # fmt: skip
             entry |= {name: row[name] for name in more if row.get(name) is not None}
             if (error := error_of(row)) is not None:
                 entry["verification_error"] = error

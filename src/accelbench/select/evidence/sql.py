@@ -44,6 +44,7 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
+    "energy_per_item_joules",
     *("convergence", "parameters", *OF_AN_INTERVAL),
 )
 _SAID = (
