@@ -46,6 +46,7 @@ IMPOSSIBLE = [
     ({"memory_peak_mb": 1e15}, "memory_peak_mb", "more than there can be, 4.29497e+09"),
     ({"energy_joules": -1.0}, "energy_joules", "is below 0"),
     ({"power_watts": 1e12}, "power_watts", "more than there can be"),
+    ({"power_watts": -1.0}, "power_watts", "is below 0"),
     ({"steps_verified": "maybe"}, "steps_verified", "is none of ok, not_done"),
     ({"reason": "banana", "status": "failed", "runtime": "jax"}, "reason", "that this program"),
     ({"reason": "<script>", "status": "failed"}, "reason", "a word in small letters"),
@@ -84,7 +85,7 @@ POSSIBLE = [
     {"latency_p50_ms": None, "nulls": {"latency_mean_ms": "only verified, not measured"}},
     {"verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2},
     {"evidence": {"shares": {"cuda:0": 1.0}}, "loss_per_step": [-1.0]},
-    {"power_watts": -1.0},  # less that of the idle device, which differs
+    {"energy_above_idle_joules": -1.0},  # the idle device took more: something else ran
 ]  # fmt: skip
 
 each_impossible = pytest.mark.parametrize(
@@ -146,7 +147,7 @@ ALLOWED = {
     ("loss_last", -1): "the same",
     ("loss_per_step", -1): "the same",
     ("convergence", -1): "a loss may rise",
-    ("power_watts", -1): "that of the idle device is subtracted, which differs",
+    ("energy_above_idle_joules", -1): "the idle device took more: something else ran beside it",
     ("extra", -1): "nothing is known of a plugin's figures but that they are finite",
     ("extra", 1e300): "the same",
 }

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
+from accelbench.select.constraints import metering
 from accelbench.select.constraints.batch_search import (
     LARGEST,
     NARROW,
@@ -93,14 +94,19 @@ def test_what_does_not_grow_with_the_batch_is_not_searched(
     assert selector(tmp_path).best_under(limits, model_name="bert-tiny")["to_search"] == []
 
 
-def test_what_no_run_measures_is_said_at_once(tmp_path: Path) -> None:
+def test_what_no_meter_here_can_show_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metering, "host_unmetered", lambda: "there is no meter")
     found = selector(tmp_path, result()).best_under(
-        {"max_power": 50.0, "memory_mb": 512}, model_name="bert-tiny"
+        {"max_power": 50.0, "memory_mb": 512}, model_name="bert-tiny", available_hardware=["cpu"]
     )
     assert (found["best"], found["to_verify"], found["to_search"]) == (None, [], [])
-    assert "max_power cannot be shown to be kept by measuring" in found["explanation"]
+    why = "max_power cannot be shown to be kept by measuring here: there is no meter."
+    assert why in found["explanation"]
     watts = result(power_watts=40.0, provenance="imported")
     kept = selector(tmp_path, watts).best_under({"max_power": 50.0}, model_name="bert-tiny")
     assert kept["best"]["power_watts"] == 40.0
+    assert kept["does_not_fit"] == []
     with pytest.raises(UsageError):
         selector(tmp_path).best_under({"max_power": 0.0}, model_name="bert-tiny")

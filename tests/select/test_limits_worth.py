@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
+from accelbench.select.constraints import metering
+
 
 def under(chosen: Any, batches: tuple[int, ...] = (), /, **limits: float) -> dict[str, Any]:
     found = chosen.best_under(
@@ -144,9 +146,16 @@ def test_settings_tell_options_apart(tmp_path: Path) -> None:
     assert "compile=True" in answer["explanation"]
 
 
-def test_what_no_meter_told_once_is_not_asked_again(tmp_path: Path) -> None:
+def test_power_that_was_not_measured_is_measured_with_its_energy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metering, "host_unmetered", lambda: "")
     chosen = selector(tmp_path, result(), result(batch_size=8, latency_p50_ms=20.0))
     found = chosen.best_under(
         {"max_power": 50}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[2, 4]
     )
-    assert (found["best"], found["to_verify"]) == (None, [])
+    assert found["best"] is None
+    assert found["to_verify"]
+    for words in found["to_verify"]:
+        assert words["energy"]
+        assert "--energy" in words["command"].split()

@@ -80,6 +80,7 @@ def hardware(
     from accelbench.cli.arguments.run_arguments import use_browser
     from accelbench.cli.services.calibrating import known_calibrations
     from accelbench.hardware.detect import detect, detect_all
+    from accelbench.hardware.telemetry.energy import meters_of
 
     use_browser(browser)
 
@@ -90,13 +91,15 @@ def hardware(
     platforms = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
     calibrations = {entry.fingerprint: entry for entry in known_calibrations(db)}
+    found = [one for ones in platforms.values() for one in ones if isinstance(one, Device)]
+    meters = meters_of(found)
     if as_json:
-        whole = document(platforms, served, broken, calibrations)
+        whole = {**document(platforms, served, broken, calibrations), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
     from accelbench.cli.display.hardware import show
 
-    show(platforms, served, broken, verbose=verbose, calibrations=calibrations)
+    show(platforms, served, broken, verbose=verbose, calibrations=calibrations, meters=meters)
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, *, as_json: bool) -> None:

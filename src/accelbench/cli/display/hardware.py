@@ -31,6 +31,7 @@ def show(
     verbose: bool,
     console: Console | None = None,
     calibrations: Mapping[str, DeviceCalibration] | None = None,
+    meters: Mapping[str, str] | None = None,
 ) -> None:
     """The table, the CPU in full, and what is absent with what would bring it."""
     console = console or made_for()
@@ -51,6 +52,7 @@ def show(
         if device.fingerprint in measured
     ]
     _section(console, "Calibrated: measured peaks", peaks)
+    _section(console, "Energy, by run --energy", list((meters or {}).items()))
     missing = [entry for many in platforms.values() for entry in many if isinstance(entry, Absent)]
     rows = [(entry.hardware, in_lines(_sentence(entry.reason), entry.remedy)) for entry in missing]
     _section(console, "Absent, and what would bring it", rows)

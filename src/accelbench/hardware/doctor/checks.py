@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from accelbench.core.protocols import Absent
+from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import NAME_ANOTHER
 from accelbench.hardware.common import log
 from accelbench.hardware.doctor import machine, packages
 from accelbench.hardware.doctor.engines import engine_checks
 from accelbench.hardware.doctor.finding import ILL, DoctorCheck, Finding, Health
 from accelbench.hardware.doctor.world import World
+from accelbench.hardware.telemetry.energy import meters_of
 
 _CHROMIUM = "chromium"
 
@@ -22,7 +23,19 @@ _MOST_AT_ONCE = 4
 
 def platforms(world: World) -> list[Finding]:
     """Each platform's detector."""
-    return [_platform(name, ones[0], len(ones)) for name, ones in world.detect().items() if ones]
+    every = world.detect()
+    devices = [one for ones in every.values() for one in ones if isinstance(one, Device)]
+    findings = [_platform(name, ones[0], len(ones)) for name, ones in every.items() if ones]
+    return [*findings, *_energy(meters_of(devices, world.files))]
+
+
+def _energy(meters: Mapping[str, str]) -> list[Finding]:
+    """What counts energy, for `accelbench run --energy`."""
+    absent = [name for name, text in meters.items() if text.startswith("not available")]
+    health = Health.MISSING if absent else Health.OK
+    remedy = "--energy gives no figure there: docs/energy.md." if absent else ""
+    said = "; ".join(f"{name}: {text}" for name, text in meters.items())
+    return [Finding("energy", health, said, remedy)] if meters else []
 
 
 def _platform(name: str, first: object, count: int) -> Finding:

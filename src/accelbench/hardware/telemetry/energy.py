@@ -18,6 +18,9 @@ from accelbench.hardware.telemetry.common import Telemetry
 from accelbench.hardware.telemetry.rapl import NOT_READABLE, rapl_meter
 from accelbench.hardware.telemetry.zeusd import zeusd_meter
 
+#: Platforms with meters that accelbench can read.
+_METERED = ("cpu", "cuda", "rocm", "mps")
+
 
 def energy_meter(
     device: Device, files: Files | None = None, system: str = sys.platform
@@ -48,6 +51,25 @@ def _of_the_host(files: Files | None, system: str) -> EnergyMeter | NotAvailable
         daemon = zeusd_meter()  # reads as root what this process may not
         return meter if daemon is None else daemon
     return meter
+
+
+def meters_of(devices: Sequence[Device], files: Files | None = None) -> dict[str, str]:
+    """What counts each device's energy, or why nothing does, in words: of those that may have it.
+
+    Args:
+        devices: any; of platforms that no meter is known of nothing is said.
+        files: where counters of the CPU are read.
+    """
+    texts: dict[str, str] = {}
+    for device in devices:
+        if device.hardware in _METERED:
+            meter = energy_meter(device, files)
+            if isinstance(meter, NotAvailable):
+                texts[str(device)] = str(meter)
+                continue
+            texts[str(device)] = f"{meter.source}: {meter.scope}"
+            meter.close()
+    return texts
 
 
 def energy_meter_of(
