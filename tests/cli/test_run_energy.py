@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
+from accelbench.hardware.telemetry.rapl import POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES
 
 WATTS = {"intel-rapl:0": 40, "intel-rapl:0:0": 10}
@@ -60,7 +60,7 @@ def accelbench(words: str, folder: Path, **variables: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", "accelbench", *words.split()],
         cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True,
-        timeout=180, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -97,21 +97,10 @@ def test_what_reads_results_has_it(measured: tuple[Path, Any]) -> None:
     kept = accelbench(
         f"recommend resnet-tiny --hardware cpu --max-power {watts + 1} --json", folder
     )
-    (answer,) = json.loads(kept)["answers"] if "answers" in kept else [json.loads(kept)]
+    (answer,) = json.loads(kept)["recommendations"]
     assert answer["best"]["power_watts"] == watts
     assert answer["best"]["energy_per_item_joules"] == row["energy_per_item_joules"]
     accelbench("export --format csv --output r.csv", folder)
     header, line = (folder / "r.csv").read_text(encoding="utf-8").splitlines()[:2]
     assert "energy_per_item_joules" in header
     assert str(row["energy_per_item_joules"]) in line
-
-
-def test_without_a_meter_there_is_a_reason_and_no_figure(tmp_path: Path) -> None:
-    nothing = tmp_path / "no-powercap"
-    out = accelbench(f"{RUN} --benchmark-only --energy --json", tmp_path,
-                     **{POWERCAP_VARIABLE: str(nothing)})  # fmt: skip
-    (row,) = json.loads(out)["results"]
-    assert row["status"] == "ok"
-    for name in ENERGY_FIGURES:
-        assert row[name] is None
-        assert row["nulls"][name] == f"not available: {NO_POWERCAP.reason}"

@@ -1,0 +1,99 @@
+"""The worker's side of energy: a meter read by a thread, and what is asked of no meter."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.core.energy import EnergyMethod, MeterError
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.protocols import Device
+from accelbench.hardware.telemetry import energy
+from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
+from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
+from accelbench.run.plan import estimates
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.worker.energy_pass import MeterThread, measured_energy
+
+
+class SteppedMeter:
+    """Gives the next of its readings each time, and says when they are all read."""
+
+    source = scope = "made up"
+    ranges = (None,)
+
+    def __init__(self, *values: float | Exception, method: EnergyMethod) -> None:
+        self._values = iter(values)
+        self.method = method
+        self.exhausted = threading.Event()
+        self._last: float = 0.0
+
+    def read(self) -> tuple[float, ...]:
+        value = next(self._values, None)
+        if value is None:
+            self.exhausted.set()
+            return (self._last,)
+        if isinstance(value, Exception):
+            self.exhausted.set()
+            raise value
+        self._last = value
+        return (value,)
+
+    def close(self) -> None:
+        return None
+
+
+def watched(meter: SteppedMeter) -> MeterThread:
+    watch = MeterThread(meter, seconds=0.0)
+    watch.begin()
+    assert meter.exhausted.wait(30)
+    watch.end()
+    return watch
+
+
+def test_of_a_counter_the_updates_alone_are_kept() -> None:
+    watch = watched(SteppedMeter(1.0, 1.0, 2.0, 2.0, 3.0, method=EnergyMethod.COUNTER))
+    readings = watch.readings()
+    assert [reading.values for reading in readings] == [(1.0,), (2.0,), (3.0,)]
+    times = [reading.at_ns for reading in readings]
+    assert times == sorted(times)
+
+
+def test_of_power_every_reading_counts() -> None:
+    watch = watched(SteppedMeter(50.0, 50.0, 51.0, method=EnergyMethod.INTEGRATED))
+    assert [r.values for r in watch.readings()[:3]] == [(50.0,), (50.0,), (51.0,)]
+
+
+@pytest.mark.parametrize("error", [MeterError("GPU is lost"), OSError("no such device")])
+def test_a_meter_that_fails_in_the_thread_is_told_outside(error: Exception) -> None:
+    watch = watched(SteppedMeter(1.0, error, method=EnergyMethod.COUNTER))
+    with pytest.raises(MeterError, match=str(error)):
+        watch.readings()
+
+
+CPU = Device("cpu", "A processor")
+
+
+def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(POWERCAP_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(energy, "energy_meter", lambda *_: NO_POWERCAP)
+    nothing: Any = None
+    report = measured_energy(nothing, nothing, CPU, 1e6, lambda phase: None)
+    assert not report.columns
+    assert set(report.reasons) == set(ENERGY_FIGURES)
+    assert set(report.reasons.values()) == {f"not available: {NO_POWERCAP.reason}"}
+
+
+def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:
+    group: Any = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
+    settings = RunSettings("", JobSettings(energy=True), launches=3)
+    monkeypatch.setattr(estimates, "_has_meter", lambda device: True)
+    assert estimates.energy_seconds([group], settings) == 6 * EnergyRules().seconds
+    assert estimates.energy_seconds([group], settings.with_job(energy=False)) == 0
+    monkeypatch.setattr(estimates, "_has_meter", lambda device: False)
+    assert estimates.energy_seconds([group], settings) == 0
