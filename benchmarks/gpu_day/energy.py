@@ -1,7 +1,8 @@
 """Energy: what the device's own counter says over a load and over idling, and how often it moves.
 
-`accelbench run` leaves its energy columns empty so far. The counter is read here, through the
-meters of `accelbench.hardware.telemetry`: of NVML it is nvmlDeviceGetTotalEnergyConsumption.
+What `accelbench run --energy` says of a device can be held against it. The counter is read here
+through the meters of `accelbench.hardware.telemetry`: of NVML it is
+nvmlDeviceGetTotalEnergyConsumption.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gpu_day.bare_loop import BareLoop, allow_tf32
 from gpu_day.part import NotHereError, Recorder
 from gpu_day.telemetry import device_of
 
-NOTE = "read from the device's counter; energy columns of accelbench run are empty so far"
+NOTE = "read from the device's counter, without the energy pass of accelbench run"
 #: Readings of power are averages over up to a second: both begin after so long of the same.
 SETTLE, PAUSE = 1.5, 0.1
 #: How far the counter may be from the average of power readings over the same seconds.
