@@ -100,7 +100,7 @@ def test_what_reads_results_has_it(measured: tuple[Path, Any]) -> None:
     (answer,) = json.loads(kept)["recommendations"]
     assert answer["best"]["power_watts"] == watts
     assert answer["best"]["energy_per_item_joules"] == row["energy_per_item_joules"]
-    accelbench("export --format csv --output r.csv", folder)
+    accelbench("db export r.csv", folder)
     header, line = (folder / "r.csv").read_text(encoding="utf-8").splitlines()[:2]
     assert "energy_per_item_joules" in header
     assert str(row["energy_per_item_joules"]) in line
