@@ -33,6 +33,11 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
         )
+    if "energy" in given and "verify_only" in given:
+        raise UsageError(
+            "--energy and --verify-only contradict each other: what does not step takes no energy.",
+            "Leave one out.",
+        )
     if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
         word = given[min(beside)]
         raise UsageError(
