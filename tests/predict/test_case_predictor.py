@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
-from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.bases import Basis
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.measurement_plan import MeasurementCosts, plan
 from accelbench.predict.own_evaluation import own_cases, own_scores

@@ -11,7 +11,8 @@ from made_up_cases import HERE, THERE, made_case
 
 from accelbench.core.case import Shapes
 from accelbench.predict.answers import answer
-from accelbench.predict.case_predictor import Basis, CaseFeatures, CasePredictions, CasePredictor
+from accelbench.predict.bases import Basis
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictions, CasePredictor
 from accelbench.predict.cases import PredictedCase
 from accelbench.predict.monotone import BatchSeries, isotonic
 from accelbench.predict.traces import Traces

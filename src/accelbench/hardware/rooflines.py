@@ -47,6 +47,11 @@ class Roofline:
         return int(self.memory_gib * 2**30)
 
 
+def documented_devices() -> tuple[Roofline, ...]:
+    """Every documented device."""
+    return _TABLE
+
+
 def rooflines_of(platform: str) -> tuple[Roofline, ...]:
     """Every documented device of a platform."""
     return tuple(device for device in _TABLE if platform in device.platforms)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import TypedDict
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypedDict
 
 from accelbench.analysis.comparison import KNEE_SHARE
-from accelbench.catalog.find import find
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
-from accelbench.predict.case_predictor import (
-    Basis,
-    CaseFeatures,
-    CasePredictions,
-    CasePredictor,
+from accelbench.predict.bases import Basis
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import (
+    SIZES_WITHOUT_BATCH,
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+    sizes_of,
 )
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import BatchSeries
+from accelbench.predict.operator_counts import PassCounts
 from accelbench.predict.request_parts import RequestParts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
@@ -88,12 +89,16 @@ class PredictionAnswer:
         knees: of questions with several batches.
         notes: what is to be said.
         learned_from: how many measured cases the figures rest on.
+        files: of models that are files, what those are.
+        operators: what the passes of each model take, by operator class.
     """
 
     figures: list[PredictedFigures]
     knees: list[Knee] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     learned_from: int = 0
+    files: list[dict[str, object]] = field(default_factory=list)
+    operators: list[PassCounts] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON holds it."""
@@ -103,6 +108,8 @@ class PredictionAnswer:
             "predictions": self.figures,
             "knees": self.knees,
             "notes": self.notes,
+            **({"files": self.files} if self.files else {}),
+            **({"operators": self.operators} if self.operators else {}),
         }
 
 
@@ -132,9 +139,26 @@ def answer(
     )
     known = {entry.case: entry for entry in measured}
     parts = request_parts(traced, predictors[LATENCY], known, calibrated)
+    models = {entry.case.model for entry in measured}
+    specs = {model: traces.spec(model) for model in {case.model for case in known_cases}}
+    columns = zip(
+        *(values.tolist() for values in (latency.value, latency.low, latency.high)),
+        *(values.tolist() for values in (memory.value, memory.low, memory.high)),
+        strict=True,
+    )
+    units: dict[tuple[object, ...], _Unit] = {}
     figures = [
-        _figures(entry.case, latency, memory, place, known.get(entry.case), parts[place])
-        for place, entry in enumerate(traced)
+        _figures(
+            case,
+            _unit_of(case, specs[case.model], units),
+            row,
+            basis,
+            known.get(case) if case.model in models else None,
+            of_request,
+        )
+        for case, row, basis, of_request in zip(
+            known_cases, columns, latency.basis, parts, strict=True
+        )
     ]
     for entry, figure in zip(traced, figures, strict=True):
         if figure["basis"] == Basis.PEAKS:
@@ -165,18 +189,38 @@ def _say_whose_peaks(
                 figure[high] = figure[value] * _MIDDLE_FACTOR  # type: ignore[literal-required]
 
 
+class _Unit(NamedTuple):
+    """What cases that differ in their batch and place alone have in common."""
+
+    sizes: dict[str, int]
+    items: int  # of a batch of one
+    throughput: str
+
+
+def _unit_of(case: PredictedCase, spec: ModelSpec, units: dict[tuple[object, ...], _Unit]) -> _Unit:
+    mode, shapes = case.configuration.mode, case.shapes
+    key = (case.model, mode, SIZES_WITHOUT_BATCH(shapes))
+    if key not in units:
+        single = replace(shapes, batch=1)
+        units[key] = _Unit(
+            sizes_of(shapes),
+            items_per_step(spec, single, mode),
+            throughput_unit(spec, shapes, mode),
+        )
+    return units[key]
+
+
 def _figures(
     case: PredictedCase,
-    latency: CasePredictions,
-    memory: CasePredictions,
-    place: int,
+    unit: _Unit,
+    row: tuple[float, ...],
+    basis: Basis,
     known: MeasuredCase | None,
     parts: RequestParts,
 ) -> PredictedFigures:
-    configuration, shapes = case.configuration, case.shapes
-    spec = _spec(case.model)
-    items = 1e3 * items_per_step(spec, shapes, configuration.mode)
-    ms, low, high = (float(values[place]) for values in (latency.value, latency.low, latency.high))
+    configuration, batch = case.configuration, case.shapes.batch
+    items = 1e3 * batch * unit.items
+    ms, low, high, memory, memory_low, memory_high = row
     return {
         "provenance": "predicted",
         "model": case.model,
@@ -188,28 +232,23 @@ def _figures(
         "mode": configuration.mode,
         "compiled": configuration.compiled,
         "threads": configuration.threads,
-        "batch_size": shapes.batch,
-        "sizes": sizes_of(shapes),
-        "basis": str(latency.basis[place]),
+        "batch_size": batch,
+        "sizes": unit.sizes,
+        "basis": basis.value,
         "latency_ms": ms,
         "latency_low_ms": low,
         "latency_high_ms": high,
         "throughput": items / ms,
         "throughput_low": items / high,
         "throughput_high": items / low,
-        "throughput_unit": throughput_unit(spec, shapes, configuration.mode),
-        "memory_mb": float(memory.value[place]),
-        "memory_low_mb": float(memory.low[place]),
-        "memory_high_mb": float(memory.high[place]),
+        "throughput_unit": unit.throughput,
+        "memory_mb": memory,
+        "memory_low_mb": memory_low,
+        "memory_high_mb": memory_high,
         "measured_latency_ms": known.latency_ms if known else None,
         "measured_memory_mb": known.memory_mb if known else None,
         **parts,
     }
-
-
-@cache
-def _spec(model: str) -> ModelSpec:
-    return find(model)
 
 
 def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import numpy as np
 
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+from accelbench.predict.bases import Basis, bases_of
+from accelbench.predict.cases import (
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+)
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL
 from accelbench.predict.measurements import LATENCY, MEMORY
@@ -37,18 +41,6 @@ from accelbench.predict.terms import (
     usual_memory,
     usual_time,
 )
-
-
-class Basis(StrEnum):
-    """What a prediction rests on, from the nearest to the farthest."""
-
-    MEASURED = "this case, measured"
-    OTHER_SIZES = "the model here, at other sizes"
-    ELSEWHERE = "the model in another configuration"
-    OTHER_MODELS = "other models in this configuration"
-    OTHER_CONFIGURATIONS = "other configurations"
-    PEAKS = "vendor peaks alone"
-
 
 #: Half of an interval of 90 % as standard deviations, before errors were counted.
 _USUAL_WIDTH = 1.645
@@ -219,7 +211,7 @@ class CasePredictor:
 
     def bases(self, cases: Sequence[PredictedCase]) -> list[Basis]:
         """What predictions of cases rest on."""
-        return _bases(cases, self.known.cases)
+        return bases_of(cases, self.known.cases)
 
     def _fitted_rooflines(self) -> ConfigurationSums:
         """The sum of all configurations; of memory also that of each, near the one of all.
@@ -366,26 +358,6 @@ def predictor_of(
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
     return CasePredictor(target, features, logs)
-
-
-def _bases(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> list[Basis]:
-    measured = set(known)
-    pairs = {(case.model, case.configuration) for case in known}
-    models = {case.model for case in known}
-    configurations = {case.configuration for case in known}
-    hardware = {case.configuration.hardware for case in known}
-
-    def basis(case: PredictedCase) -> Basis:
-        if case in measured:
-            return Basis.MEASURED
-        if (case.model, case.configuration) in pairs:
-            return Basis.OTHER_SIZES
-        if case.configuration in configurations:
-            return Basis.ELSEWHERE if case.model in models else Basis.OTHER_MODELS
-        alike = case.configuration.hardware in hardware
-        return Basis.OTHER_CONFIGURATIONS if alike else Basis.PEAKS
-
-    return [basis(case) for case in cases]
 
 
 def _whole(case: PredictedCase) -> object:

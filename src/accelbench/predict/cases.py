@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
@@ -14,6 +15,13 @@ PREFILL, DECODE = "prefill", "decode"
 
 #: Platforms whose engines compute on the CPU.
 ON_CPUS = ("cpu", "openvino", "wasm")
+#: The set of models that a file describes, of which no family is known.
+FROM_FILE = "file"
+UNKNOWN_FAMILY = "unknown"
+
+
+#: The sizes of a case's shapes without the batch, in the order of the axes.
+SIZES_WITHOUT_BATCH = attrgetter(*(axis.field for axis in AXES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,24 @@ class MeasuredCase:
     case: PredictedCase
     latency_ms: float | None
     memory_mb: float | None
+
+
+def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:
+    """The number of each case's configuration, equal ones alike.
+
+    A matrix has a hundred thousand cases in a few configurations, and hashing one of those takes
+    as long as predicting it: each object is hashed once.
+    """
+    numbers: dict[CaseConfiguration, int] = {}
+    of_object: dict[int, int] = {}
+    places = []
+    for case in cases:
+        place = case.configuration
+        number = of_object.get(id(place))
+        if number is None:
+            number = of_object[id(place)] = numbers.setdefault(place, len(numbers))
+        places.append(number)
+    return places
 
 
 def sizes_of(shapes: Shapes) -> dict[str, int]:

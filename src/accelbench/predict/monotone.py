@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accelbench.core.axes import AXES
 from accelbench.predict.case_predictor import CasePredictions
-from accelbench.predict.cases import PredictedCase
+from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats, Ints
 
 
@@ -51,13 +50,8 @@ class BatchSeries:
         """The series of cases in any order."""
         numbers: dict[tuple[object, ...], int] = {}
         keys = (
-            (
-                case.model,
-                case.part,
-                case.configuration,
-                *(getattr(case.shapes, axis.field) for axis in AXES),
-            )
-            for case in cases
+            (case.model, case.part, place, SIZES_WITHOUT_BATCH(case.shapes))
+            for case, place in zip(cases, numbers_of_places(cases), strict=True)
         )
         series = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
         batches = np.array([case.shapes.batch for case in cases], dtype=np.int64)

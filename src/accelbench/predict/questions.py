@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from accelbench.catalog.inputs import settle
+from accelbench.core.axes import AXES
 from accelbench.core.cards import cards, title_of
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
@@ -14,9 +15,17 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+from accelbench.predict.cases import (
+    FROM_FILE,
+    UNKNOWN_FAMILY,
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+)
 from accelbench.predict.device_facts import facts_of
+from accelbench.predict.device_names import hardware_of
 from accelbench.predict.predictable import why_not
+from accelbench.run.plan.ignored_options import sizes_taken
 
 #: What names the first device of a platform, or a platform's own unit.
 _FIRST = ("0", "cpu")
@@ -32,11 +41,12 @@ class PredictionQuestion:
         models: the models.
         batches: items in one step.
         sizes: further sizes, each of which is asked of every model.
-        hardware: platforms, or PLATFORM:NAME with a part of a device's name; those that were
-            measured where none is named.
+        hardware: platforms, PLATFORM:NAME with a part of a device's name, or the name of a
+            documented device; those that were measured where none is named.
         runtimes: engines; those that were measured there where none is named.
         precisions: those that were measured there where none is named.
         mode: inference or training.
+        fixed_batches: of models whose graph takes so many items at once, and no other number.
     """
 
     models: tuple[ModelSpec, ...]
@@ -46,6 +56,7 @@ class PredictionQuestion:
     runtimes: tuple[str, ...] = ()
     precisions: tuple[str, ...] = ()
     mode: str = Mode.INFERENCE
+    fixed_batches: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,8 +100,24 @@ def cases_of(
                 if why:
                     cases.notes.append(f"{place.hardware} in {place.precision} is left out: {why}")
                 else:
-                    cases.cases.append(PredictedCase(spec.id, spec.family, shapes, place))
+                    family = UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
+                    cases.cases.append(PredictedCase(spec.id, family, shapes, place))
+    cases.notes += _unused(question, cases.cases)
     return cases
+
+
+def _unused(question: PredictionQuestion, cases: Sequence[PredictedCase]) -> list[str]:
+    """A sentence for each size that no case took up, as of a run's."""
+    notes = []
+    of_files = any(FROM_FILE in spec.sets for spec in question.models)
+    for axis in AXES:
+        asked = {getattr(sizes, axis.field) for sizes in question.sizes} - {None, 0}
+        if cases and asked and not any(asked & sizes_taken(axis, case.shapes) for case in cases):
+            fixed = ", or leaves that size open" if of_files else ""
+            notes.append(
+                f"{axis.option} changes nothing: no model that is asked about {axis.idle}{fixed}"
+            )
+    return notes
 
 
 def _makes_requests(
@@ -125,7 +152,11 @@ def _settled(
         except UnsupportedError as error:
             notes.append(error.message)
         else:
-            settled |= {replace(shapes, batch=batch): None for batch in question.batches}
+            fixed = question.fixed_batches.get(spec.id)
+            if fixed is not None and fixed not in question.batches:
+                notes.append(f"{spec.id} takes {fixed:,} items at once, and no other number")
+            batches = [b for b in question.batches if fixed is None or b == fixed]
+            settled |= {replace(shapes, batch=batch): None for batch in batches}
     return list(settled)
 
 
@@ -145,7 +176,9 @@ def configurations(
         places = list(usual) or _never_measured("cpu", question, device_here, notes)
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
-    for word in question.hardware:
+    for typed in question.hardware:
+        known = any(_matches(entry.case.configuration, typed) for entry in measured)
+        word = typed if known else hardware_of(typed)
         matching = [place for place in _usual(counts) if _matches(place, word)]
         some = matching or _never_measured(word, question, device_here, notes)
         places += _by_runtimes(some, question, notes)

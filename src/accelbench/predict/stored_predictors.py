@@ -21,8 +21,8 @@ from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
+from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictor import (
-    Basis,
     CaseFeatures,
     CasePredictions,
     CasePredictor,

@@ -23,6 +23,7 @@ from accelbench.predict.cases import (
     PREFILL,
     CaseConfiguration,
     PredictedCase,
+    numbers_of_places,
 )
 from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
@@ -185,12 +186,11 @@ def time_terms(traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBR
 
 def _alike(traced: Sequence[TracedCase]) -> list[list[int]]:
     groups: dict[tuple[object, ...], list[int]] = {}
-    for place, entry in enumerate(traced):
+    configurations = numbers_of_places([entry.case for entry in traced])
+    for place, (entry, configuration) in enumerate(zip(traced, configurations, strict=True)):
         shapes = entry.case.shapes
-        key = (
-            id(entry.passes), entry.case.part, shapes.steps, shapes.new_tokens,
-            entry.case.configuration,
-        )  # fmt: skip
+        part = entry.case.part
+        key = (id(entry.passes), part, shapes.steps, shapes.new_tokens, configuration)
         groups.setdefault(key, []).append(place)
     return list(groups.values())
 

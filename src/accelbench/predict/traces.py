@@ -8,24 +8,27 @@ trace is kept, the analytic cost stands in: operations and bytes, not told apart
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accelbench.catalog.cost import cost, parts
 from accelbench.catalog.find import find
-from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
-from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import OperatorSignature, PassTrace, UntracedError
 from accelbench.predict.terms import TracedCase
 from accelbench.store.folders import default_folder
+
+if TYPE_CHECKING:
+    from accelbench.predict.graph_files.models import FileModel
 
 #: Raised whenever what a trace notes changes: kept ones are taken anew.
 TRACE_VERSION = 1
@@ -39,16 +42,27 @@ class Traces:
     Args:
         folder: where they are kept; this user's cache by default.
         trace: take those that are not kept, which imports torch.
+        own: models of files, by their names.
+        hear: told what takes seconds, before it does.
 
     Attributes:
         coarse: models whose analytic cost stands in, as torch is not installed.
         left_out: those whose analytic cost stands in, as nothing is to be traced.
     """
 
-    def __init__(self, folder: Path | None = None, *, trace: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        trace: bool = True,
+        own: Mapping[str, FileModel] | None = None,
+        hear: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._folder = folder or default_folder() / "traces"
         self._known: dict[tuple[object, ...], dict[str, PassTrace]] = {}
         self._trace = trace
+        self.own = dict(own or {})
+        self._hear = hear
         self.coarse: set[str] = set()
         self.left_out: set[str] = set()
 
@@ -62,10 +76,20 @@ class Traces:
         Raises:
             UntracedError: the model's operators are not known at these sizes.
         """
-        key = (model, *(getattr(shapes, axis.field) for axis in AXES))
+        key = (model, SIZES_WITHOUT_BATCH(shapes))
         if key not in self._known:
-            self._known[key] = self._read_or_take(find(model), replace(shapes, batch=1))
+            entry = self.own.get(model)
+            single = replace(shapes, batch=1)
+            self._known[key] = (
+                entry.at(single) if entry is not None and entry.passes is not None
+                else self._read_or_take(self.spec(model), single)
+            )  # fmt: skip
         return self._known[key]
+
+    def spec(self, model: str) -> ModelSpec:
+        """A model of a file, or of the catalogue, by its name."""
+        entry = self.own.get(model)
+        return entry.spec if entry is not None else find(model)
 
     def of_cases(
         self, cases: Sequence[PredictedCase]
@@ -73,11 +97,18 @@ class Traces:
         """Those cases whose operators are known, and by model why others' are not."""
         traced: list[TracedCase] = []
         failures: dict[str, UntracedError] = {}
+        known: dict[tuple[object, ...], dict[str, PassTrace] | None] = {}
         for case in cases:
-            try:
-                traced.append(TracedCase(case, self.of(case.model, case.shapes)))
-            except UntracedError as error:
-                failures[case.model] = error
+            key = (case.model, SIZES_WITHOUT_BATCH(case.shapes))
+            if key not in known:
+                try:
+                    known[key] = self.of(case.model, case.shapes)
+                except UntracedError as error:
+                    failures[case.model] = error
+                    known[key] = None
+            passes = known[key]
+            if passes is not None:
+                traced.append(TracedCase(case, passes))
         return traced, failures
 
     def _read_or_take(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
@@ -91,6 +122,8 @@ class Traces:
         if not self._trace or not torch_is_here():
             (self.coarse if self._trace else self.left_out).add(spec.id)
             return _coarse(spec, shapes)
+        sizes = " ".join(f"{name} {size}" for name, size in sizes_of(shapes).items())
+        self._hear(f"Tracing the operators of {spec.id} at {sizes or 'its size'} …")
         taken = _taken(spec, shapes)
         _keep(path, taken)
         return taken

@@ -21,22 +21,8 @@ from accelbench.catalog.op_costs import FREE, PRODUCTS, Args
 from accelbench.catalog.passes import Passes
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
+from accelbench.predict.operator_classes import COPIES, class_of
 from accelbench.predict.signatures import OperatorSignature, PassTrace
-
-_ACTIVATIONS = {
-    "relu", "gelu", "silu", "hardswish", "sigmoid", "hardtanh", "hardsigmoid", "tanh",
-    "leaky_relu", "mish", "clamp", "softplus", "elu", "threshold", "erf", "clamp_min",
-}  # fmt: skip
-_REDUCTIONS = {"mean", "var", "var_mean", "sum", "amax", "max", "linalg_vector_norm", "cumsum"}
-#: Operations that calculate nothing but do move values; what else is free gives only sizes,
-#: constants, or what the next operation reads in passing.
-_COPIES = {
-    "clone", "_to_copy", "copy_", "copy", "cat", "stack", "gather", "index", "index_select",
-    "embedding", "where", "masked_fill", "masked_fill_", "constant_pad_nd", "repeat", "roll",
-    "flip", "im2col", "col2im", "upsample_nearest2d", "scatter", "scatter_", "masked_scatter",
-    "_reshape_copy", "split_with_sizes_copy", "reflection_pad1d", "select_scatter",
-    "slice_scatter", "sort", "topk", "argsort", "max_pool2d_with_indices",
-}  # fmt: skip
 
 
 @dataclass
@@ -72,7 +58,7 @@ class SignatureCounter(Counter):
         super()._add_flops(func, name, args, result)
         if name in PRODUCTS:
             self.count.signatures[_product(name, args, result)] += 1
-        elif name not in FREE or name in _COPIES:
+        elif name not in FREE or name in COPIES:
             self._add_other(name, args, result)
 
     def _add_other(self, name: str, args: Args, result: Any) -> None:
@@ -85,7 +71,7 @@ class SignatureCounter(Counter):
         read = made if name == "embedding" else sum(t.numel() for t in _operands(args))
         width = int(first.shape[-1]) if first.dim() else 1
         self.count.signatures[OperatorSignature(
-            _class_of(name), 0, read, 0, made, width, 0, 0, 1, 1, 1
+            class_of(name), 0, read, 0, made, width, 0, 0, 1, 1, 1
         )] += 1  # fmt: skip
 
 
@@ -125,21 +111,6 @@ def _operands(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from _operands(value)
-
-
-def _class_of(name: str) -> str:
-    bare = name.removesuffix("_")
-    if "batch_norm" in name:
-        return "bn"
-    if "norm" in name and name != "linalg_vector_norm":
-        return "ln"
-    if bare in _ACTIVATIONS:
-        return "act"
-    if "pool" in name or bare in _REDUCTIONS:
-        return "pool"
-    if "softmax" in name:
-        return "softmax"
-    return "copy" if name in _COPIES or "upsample" in name else "elt"
 
 
 def _product(name: str, args: Args, result: Any) -> OperatorSignature:

@@ -13,6 +13,7 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
+from accelbench.cli.display.progress_line import ProgressLine
 from accelbench.cli.display.tables import print_json
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.text_output import deliver
@@ -35,13 +36,18 @@ _OWN_ABOUT = "Each model of the database, predicted from the others."
 @with_size_options
 def predict(
     models: list[str] = typer.Argument(
-        None, metavar="MODEL", help="Names, aliases or hub ids.", show_default=False
+        None,
+        metavar="MODEL|FILE",
+        help="Names, aliases or hub ids; or files: .onnx, OpenVINO's .xml, .pt2, or a folder with"
+        " a config.json.",
+        show_default=False,
     ),
     # -- the question
     hardware: list[str] = typer.Option(
         [],
         "--hardware",
-        help="Platforms, or cuda:NAME; those that were measured by default.",
+        help="Platforms, cuda:NAME, or a device that is documented, such as H100; those that were"
+        " measured by default.",
     ),
     framework: list[str] = typer.Option(
         [], "--framework", "--runtime", help="Runtimes; those that were measured by default."
@@ -134,7 +140,7 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
-    from accelbench.cli.services.predicting import MATRIX_BATCHES, batches_of, question_of
+    from accelbench.cli.services.predicting import MATRIX_BATCHES, batches_of, files_of, question_of
     from accelbench.cli.services.predicting import Predicting as Service
 
     named = [*words(models), *words(model_name)]
@@ -145,15 +151,28 @@ def predict(
             "--plot draws predictions, or how good they are.",
             "Name a model, or take --matrix or --evaluate.",
         )
-    batches = batches_of(batch_sizes, MATRIX_BATCHES if matrix else (1,))
-    question = question_of(named, batches, sizes_of(sizes), hardware, framework, precision, mode)
-    predicting = Service(db, train=retrain, hear=lambda line: print_line(line, sys.stderr))
+    progress = ProgressLine(sys.stderr)
+    with progress:
+        asked_sizes = sizes_of(sizes)
+        files = files_of(named, asked_sizes, progress.say)
+        if files and suggest_anchors:
+            raise UsageError(
+                "What to measure first is suggested of models that `accelbench run` measures.",
+                "Leave the files out.",
+            )
+        fixed = [entry.batch for entry in files.values() if entry.batch is not None]
+        usual = MATRIX_BATCHES if matrix else tuple(dict.fromkeys(fixed)) or (1,)
+        question = question_of(
+            named, batches_of(batch_sizes, usual), asked_sizes, hardware, framework, precision,
+            mode, files,
+        )  # fmt: skip
+        predicting = Service(db, train=retrain, hear=progress.say, files=list(files.values()))
     if evaluate:
-        _evaluate_own(predicting, shown)
+        _evaluate_own(predicting, shown, progress)
     elif suggest_anchors:
-        _suggest(predicting, question, suggest_anchors, as_json=as_json)
+        _suggest(predicting, question, suggest_anchors, progress, as_json=as_json)
     elif named or matrix:
-        _predict(predicting, question, shown, matrix=matrix)
+        _predict(predicting, question, shown, progress, matrix=matrix)
     else:
         count = len(predicting.predictors.stored.cases)
         print_line(f"Learned from {count:,} measured cases.")
@@ -198,12 +217,18 @@ def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | N
 
 
 def _predict(
-    predicting: Predicting, question: PredictionQuestion, shown: _Shown, *, matrix: bool
+    predicting: Predicting,
+    question: PredictionQuestion,
+    shown: _Shown,
+    progress: ProgressLine,
+    *,
+    matrix: bool,
 ) -> None:
     from accelbench.cli.display.predictions import show_answer
     from accelbench.report.charts.predicted import prediction_picture
 
-    answer = predicting.answer(question)
+    with progress:
+        answer = predicting.answer(question, counts=not matrix)
     if not answer.figures:
         raise UsageError("Nothing of that is predicted.", " ".join(f"{n}." for n in answer.notes))
     shown.picture(lambda: prediction_picture(answer))
@@ -216,11 +241,17 @@ def _predict(
 
 
 def _suggest(
-    predicting: Predicting, question: PredictionQuestion, number: int, *, as_json: bool
+    predicting: Predicting,
+    question: PredictionQuestion,
+    number: int,
+    progress: ProgressLine,
+    *,
+    as_json: bool,
 ) -> None:
     from accelbench.cli.display.predictions import show_plan
 
-    plan = predicting.plan(question, number)
+    with progress:
+        plan = predicting.plan(question, number)
     if as_json:
         commands = [
             {"command": entry.command, "deviation_after": entry.deviation,
@@ -241,12 +272,13 @@ def _suggest(
         show_plan(plan)
 
 
-def _evaluate_own(predicting: Predicting, shown: _Shown) -> None:
+def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine) -> None:
     from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.own_evaluation import own_cases, own_scores
     from accelbench.report.charts.predicted_measured import evaluation_picture
 
-    cases = own_cases(predicting.predictors.of)
+    with progress:
+        cases = own_cases(predicting.predictors.of)
     scores = own_scores(cases)
     shown.picture(lambda: evaluation_picture([*cases.values()], _OWN_ABOUT))
     if shown.document(scores):

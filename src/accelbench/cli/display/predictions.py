@@ -52,8 +52,18 @@ def show_answer(answer: PredictionAnswer) -> None:
     console().print(table)
     for knee in answer.knees:
         print_line(_knee(knee, alike, several=several))
+    for about in answer.files:
+        print_line(_file(about))
     print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
     show_notes(answer.notes)
+
+
+def _file(entry: Mapping[str, Any]) -> str:
+    """What a file is."""
+    return (
+        f"{visible(entry['model'])}: {entry['format']}, {entry['parameters']:,} parameters, sha256"
+        f" {entry['sha256'][:12]}"
+    )
 
 
 def show_notes(notes: Iterable[str]) -> None:

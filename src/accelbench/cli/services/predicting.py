@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from accelbench.catalog.find import every_model, find
@@ -22,6 +23,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
+    from accelbench.predict.graph_files.models import FileModel
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.terms import TracedCase
@@ -39,22 +41,35 @@ class Predicting:
         path: the database or lake; the usual one where none is named.
         train: fit anew, whatever is kept.
         hear: told what takes a while.
+        files: models of files that are asked about.
     """
 
     def __init__(
-        self, path: Path | None, *, train: bool = False, hear: Callable[[str], None] | None = None
+        self,
+        path: Path | None,
+        *,
+        train: bool = False,
+        hear: Callable[[str], None] | None = None,
+        files: Sequence[FileModel] = (),
     ) -> None:
         from accelbench.predict.stored_predictors import predictors_of
         from accelbench.predict.traces import Traces
 
-        self.traces = Traces()
+        hear = hear or (lambda _: None)
+        self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(
-            _database(path), self.traces, train=train, hear=hear or (lambda _: None)
+            _database(path), self.traces, train=train, hear=hear
         )
 
-    def answer(self, question: PredictionQuestion) -> PredictionAnswer:
-        """The predictions of a question."""
+    def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
+        """The predictions of a question.
+
+        Args:
+            question: what is asked.
+            counts: say also what the operators of each model take.
+        """
         from accelbench.predict.answers import answer
+        from accelbench.predict.operator_counts import operator_counts
 
         cases = cases_of(
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated
@@ -63,8 +78,13 @@ class Predicting:
         result = answer(
             cases.cases, known.of, known.stored.learnable, self.traces, known.calibrated
         )
+        if counts:
+            traced, _ = self.traces.of_cases(cases.cases)
+            result.operators = operator_counts(traced)
+        result.files = [entry.to_dict() for entry in self.traces.own.values()]
         result.notes = [
-            *self.notes, *dict.fromkeys(cases.notes), *result.notes, *_too_large(result)
+            *self._of_files(), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
+            *_too_large(result),
         ]  # fmt: skip
         return result
 
@@ -95,7 +115,7 @@ class Predicting:
                 _memory_of(entry.case.configuration.hardware, entry.case.configuration.device)
                 for entry in traced
             ],
-            [find(entry.case.model).parameters for entry in traced],
+            [self.traces.spec(entry.case.model).parameters for entry in traced],
         )
 
     def _device(self, platform: str) -> str | None:
@@ -104,6 +124,22 @@ class Predicting:
             (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
             None,
         )
+
+    def _of_files(self) -> list[str]:
+        """What figures of files do not say."""
+        graphs = [entry for entry in self.traces.own.values() if entry.passes is not None]
+        notes = [
+            f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
+            " operators in the precision that is named"
+            for entry in graphs
+            if entry.precision != "float"
+        ]
+        if graphs:
+            notes.append(
+                "the operators of a file are read from its graph: whether an engine takes the file"
+                " is not tried"
+            )
+        return notes
 
     @property
     def notes(self) -> list[str]:
@@ -194,26 +230,62 @@ def question_of(
     runtimes: Sequence[str],
     precisions: Sequence[str],
     mode: str,
+    files: Mapping[str, FileModel] = MappingProxyType({}),
 ) -> PredictionQuestion:
     """The question of a command line's words.
 
+    Args:
+        models: names; every model of the catalogue, where none is named.
+        batches: items in one step.
+        sizes: that are named, by the fields of a request.
+        hardware: platforms, devices of them, or names of devices that are documented.
+        runtimes: that are named.
+        precisions: that are named.
+        mode: that is named.
+        files: the models of names that are files.
+
     Raises:
-        UsageError: a model, a precision or a mode is not known.
+        UsageError: a model, a device, a precision or a mode is not known.
     """
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
 
-    named = dict.fromkeys(find(name).id for name in models)
-    specs = tuple(map(find, named)) if models else every_model()
+    named = dict.fromkeys(name if name in files else find(name).id for name in models)
+    specs = tuple(files[name].spec if name in files else find(name) for name in named)
     return PredictionQuestion(
-        models=specs,
+        models=specs if models else every_model(),
         batches=tuple(batches),
         sizes=_size_grid(sizes),
         hardware=hardware_words(hardware),
         runtimes=tuple(word.lower() for word in words(runtimes)),
         precisions=tuple(parse_precision(word) for word in words(precisions)),
         mode=parse_mode(mode),
+        fixed_batches={
+            name: entry.batch for name, entry in files.items() if entry.batch is not None
+        },
     )
+
+
+def files_of(
+    models: Sequence[str], sizes: dict[str, tuple[int, ...]], hear: Callable[[str], None]
+) -> dict[str, FileModel]:
+    """The models of those names that are files, by name; a model's name goes before a file's.
+
+    Raises:
+        UsageError: nothing is known of a file's operators.
+    """
+    from accelbench.predict.graph_files.models import file_model, names_a_file
+
+    files: dict[str, FileModel] = {}
+    for name in dict.fromkeys(models):
+        try:
+            find(name)
+        except UsageError:
+            if not names_a_file(name):
+                raise
+            hear(f"Reading the operators of {name} …")
+            files[name] = file_model(name, _size_grid(sizes))
+    return files
 
 
 def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:

@@ -19,7 +19,7 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     notes = []
     for axis in AXES:
         sizes = set(getattr(request, axis.asked)) - {0}
-        if sizes and not any(sizes.intersection(_made_of(axis, case.shapes)) for case in cases):
+        if sizes and not any(sizes.intersection(sizes_taken(axis, case.shapes)) for case in cases):
             notes.append(f"{axis.option} changes nothing: no model of this run {axis.idle}.")
     if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
         notes.append(
@@ -34,7 +34,7 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     return notes
 
 
-def _made_of(axis: Axis, shapes: Shapes) -> set[int | None]:
+def sizes_taken(axis: Axis, shapes: Shapes) -> set[int | None]:
     """What a case made of a size; a length of text becomes a prompt where a model writes."""
     read = {shapes.prompt_tokens} if axis.field == "sequence" else set()
     return {getattr(shapes, axis.field), *read}

@@ -1,0 +1,46 @@
+"""What predictions of cases rest on: the nearest of what was measured. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
+
+
+class Basis(StrEnum):
+    """What a prediction rests on, from the nearest to the farthest."""
+
+    MEASURED = "this case, measured"
+    OTHER_SIZES = "the model here, at other sizes"
+    ELSEWHERE = "the model in another configuration"
+    OTHER_MODELS = "other models in this configuration"
+    OTHER_CONFIGURATIONS = "other configurations"
+    PEAKS = "vendor peaks alone"
+
+
+def bases_of(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> list[Basis]:
+    """What predictions of cases rest on, by the cases that are known."""
+    measured = set(known)
+    pairs = {(case.model, case.configuration) for case in known}
+    models = {case.model for case in known}
+    configurations = {case.configuration for case in known}
+    hardware = {case.configuration.hardware for case in known}
+
+    def basis(model: str, place: CaseConfiguration) -> Basis:
+        if (model, place) in pairs:
+            return Basis.OTHER_SIZES
+        if place in configurations:
+            return Basis.ELSEWHERE if model in models else Basis.OTHER_MODELS
+        return Basis.OTHER_CONFIGURATIONS if place.hardware in hardware else Basis.PEAKS
+
+    bases: dict[tuple[str, int], Basis] = {}
+    found = []
+    for case, number in zip(cases, numbers_of_places(cases), strict=True):
+        key = (case.model, number)
+        if key not in bases:
+            bases[key] = basis(case.model, case.configuration)
+        kind = bases[key]
+        is_measured = kind is Basis.OTHER_SIZES and case in measured
+        found.append(Basis.MEASURED if is_measured else kind)
+    return found

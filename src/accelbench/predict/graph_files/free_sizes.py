@@ -1,0 +1,115 @@
+"""Free dimensions of a file's inputs: which size each stands for, by its name or by its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from accelbench.predict.signatures import UntracedError
+
+BATCH, SEQUENCE, IMAGE = "batch", "sequence", "image"
+#: The options that bind each.
+OPTIONS = {BATCH: "--batch-sizes", SEQUENCE: "--sequence-lengths", IMAGE: "--image-sizes"}
+#: What a name holds, in the order in which they are looked for: "past_sequence_length" is none.
+_NAMES = (
+    ("", re.compile(r"past|total|cache|audio|samples")),
+    (BATCH, re.compile(r"batch|^n$|^b$|^bs$")),
+    (SEQUENCE, re.compile(r"seq|token|length|^s$|^l$|^t$")),
+    (IMAGE, re.compile(r"height|width|image|^h$|^w$")),
+)
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """An input of a graph.
+
+    Attributes:
+        name: as its graph calls it.
+        shape: a number, or the name of a free dimension; "" of one without a name.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class BoundInputs:
+    """Inputs with all dimensions bound.
+
+    Attributes:
+        shapes: by input.
+        dimensions: by the name of a free dimension.
+        axes: which sizes the graph leaves open.
+        batch: items that it takes at once: where the batch is free, one.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dimensions: Mapping[str, int]
+    axes: frozenset[str]
+    batch: int
+
+
+def meaning(dimension: str, place: int, rank: int) -> str:
+    """The size that a free dimension stands for; "" where none does."""
+    for size, pattern in _NAMES:
+        if pattern.search(dimension.lower()):
+            return size
+    if place == 0:
+        return BATCH
+    if rank in {2, 3} and place == 1:
+        return SEQUENCE
+    return IMAGE if rank == 4 and place in {2, 3} else ""
+
+
+def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> BoundInputs:
+    """Inputs at some sizes, a batch of one where the batch is free.
+
+    Args:
+        inputs: of a graph.
+        sizes: by `SEQUENCE` and `IMAGE`.
+
+    Raises:
+        UntracedError: a dimension remains free.
+    """
+    known: dict[str, int | None] = {BATCH: 1, **sizes}
+    shapes: dict[str, tuple[int, ...]] = {}
+    dimensions: dict[str, int] = {}
+    axes: set[str] = set()
+    for entry in inputs:
+        shape = []
+        for place, size in enumerate(entry.shape):
+            if isinstance(size, str):
+                wanted = meaning(size, place, len(entry.shape))
+                value = known.get(wanted) if wanted else None
+                if value is None:
+                    raise UntracedError(*_remains(entry, place, size, wanted))
+                axes.add(wanted)
+                if size:
+                    value = dimensions.setdefault(size, value)
+                shape.append(value)
+            else:
+                shape.append(size)
+        shapes[entry.name] = tuple(shape)
+    fixed = {shape[0] for shape in shapes.values() if len(shape) > 1}
+    batch = 1 if BATCH in axes or len(fixed) != 1 else max(fixed.pop(), 1)
+    return BoundInputs(shapes, dimensions, frozenset(axes), batch)
+
+
+def axes_of(inputs: Iterable[FileInput]) -> frozenset[str]:
+    """Which sizes a graph leaves open."""
+    return frozenset(
+        meaning(size, place, len(entry.shape))
+        for entry in inputs
+        for place, size in enumerate(entry.shape)
+        if isinstance(size, str)
+    )
+
+
+def _remains(entry: FileInput, place: int, name: str, wanted: str) -> tuple[str, str]:
+    called = f"{name!r}" if name else f"{place}"
+    return (
+        f"Dimension {called} of its input {entry.name} is free.",
+        f"Name its size: {OPTIONS[wanted]} 128." if wanted else
+        "No option binds it: export the model with a fixed size there.",
+    )  # fmt: skip

@@ -1,0 +1,227 @@
+"""Models of files, as a question of a prediction names them: a graph, or a folder with a config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.own import OwnModels, describe, refusal
+from accelbench.core import processes
+from accelbench.core.case import Shapes
+from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError
+from accelbench.core.jsonc import read as read_json
+from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Architecture, Family
+from accelbench.predict.cases import FROM_FILE
+from accelbench.predict.graph_files.free_sizes import IMAGE, SEQUENCE
+from accelbench.predict.graph_files.reading import (
+    EXPORT_IT,
+    FORMATS,
+    digest_of,
+    format_of,
+    refuse_missing,
+)
+from accelbench.predict.signatures import PassTrace, UntracedError
+
+CONFIG, _CONFIG_FILE = "config", "config.json"
+#: A graph of four thousand operators takes ten seconds on a busy machine.
+_PATIENCE_SECONDS = 300.0
+_LARGEST_CONFIG = 2**24
+#: What a class of transformers is for, by how its name ends.
+_FAMILIES = {
+    ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"): Family.TEXT_GENERATION,
+    ("ForImageClassification",): Family.VISION,
+    ("ForCTC", "ForAudioClassification"): Family.AUDIO,
+}
+_FP32 = "float"
+
+
+@dataclass(frozen=True)
+class FileModel:
+    """A model of a file.
+
+    Attributes:
+        spec: as a question takes it; its name is the path that was typed.
+        path: of the file, or of a folder's config.
+        format: of its graph; `CONFIG` of a config, which torch traces.
+        digest: SHA-256 of that file.
+        batch: items that its graph takes at once, where that is fixed.
+        precision: what most of its weights are stored in.
+        passes: of a graph, by sequence length and image size.
+        failures: why a graph has none at other sizes.
+    """
+
+    spec: ModelSpec
+    path: Path
+    format: str
+    digest: str
+    batch: int | None = None
+    precision: str = _FP32
+    passes: Mapping[tuple[int | None, int | None], PassTrace] | None = None
+    failures: Mapping[tuple[int | None, int | None], UntracedError] | None = None
+
+    def at(self, shapes: Shapes) -> dict[str, PassTrace]:
+        """The passes of a graph at some sizes.
+
+        Raises:
+            UntracedError: its shapes do not follow at these sizes.
+        """
+        key = (shapes.sequence, shapes.image)
+        assert self.passes is not None
+        assert self.failures is not None
+        if key not in self.passes:
+            raise self.failures[key]
+        return {"forward": self.passes[key]}
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON holds it."""
+        return {
+            "model": self.spec.id,
+            "file": str(self.path),
+            "format": self.format,
+            "sha256": self.digest,
+            "parameters": self.spec.parameters,
+            "weights_stored_in": self.precision if self.passes is not None else None,
+            "batch_size": self.batch,
+        }
+
+
+def names_a_file(name: str) -> bool:
+    """Whether a word that is no model's name is that of a file or folder."""
+    path = Path(name)
+    return path.suffix.lower() in FORMATS or path.exists()
+
+
+def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
+    """The model of a file or folder.
+
+    Args:
+        name: its path, as typed.
+        sizes: at which it is asked about.
+
+    Raises:
+        UsageError: nothing is known of its operators: one sentence with the reason.
+        MissingExtraError: what reads it is not installed.
+    """
+    path = Path(name)
+    try:
+        return _of_config(name, path) if path.is_dir() else _of_graph(name, path, sizes)
+    except UntracedError as error:
+        raise refused(name, error) from error
+
+
+def refused(name: str, error: UntracedError) -> UsageError:
+    """What is said of a file of which nothing is known."""
+    first = error.message.split(" ", 1)[0]
+    plain = first[:1] + first[1:].lower() == first  # no name such as OpenVINO
+    message = error.message[:1].lower() + error.message[1:] if plain else error.message
+    return UsageError(f"{in_quotes(name)} is not predicted: {message}", error.advice)
+
+
+# -- graphs
+
+
+def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
+    kind = format_of(path)
+    refuse_missing(kind)
+    keys = list(dict.fromkeys((shapes.sequence, shapes.image) for shapes in sizes))
+    answer = _answer(path, keys)
+    axes = set(answer["axes"])
+    # Sizes that the graph has fixed are none of its own: settled cases do not have them.
+    kept = [(s if SEQUENCE in axes else None, i if IMAGE in axes else None) for s, i in keys]
+    passes: dict[tuple[int | None, int | None], PassTrace] = {}
+    failures: dict[tuple[int | None, int | None], UntracedError] = {}
+    batch = None
+    for key, entry in zip(kept, answer["passes"], strict=True):
+        if "pass" in entry:
+            passes[key] = PassTrace.from_dict(entry["pass"])
+            batch = entry["batch"]
+        else:
+            failures[key] = UntracedError(entry["error"], entry["advice"])
+    if not passes:
+        raise next(iter(failures.values()))
+    first = next(iter(passes))
+    digest = digest_of(path)
+    spec = _spec(name, {"format": kind, "sha256": digest}, int(answer["weights"]), first)
+    return FileModel(spec, path, kind, digest, batch, answer["precision"], passes, failures)
+
+
+def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[str, Any]:
+    grid = json.dumps([{SEQUENCE: sequence, IMAGE: image} for sequence, image in keys])
+    try:
+        done = processes.run_python(
+            "accelbench.predict.graph_files.reading", [str(path), grid], timeout=_PATIENCE_SECONDS
+        )
+    except processes.TimeoutExpired as error:
+        raise UntracedError(
+            f"Reading it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
+        ) from error
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or not lines:
+        raise UntracedError(f"Its reader failed: {done.last_line or 'no message'}", EXPORT_IT)
+    answer: dict[str, Any] = json.loads(lines[-1])
+    if "error" in answer:
+        raise UntracedError(answer["error"], answer["advice"])
+    return answer
+
+
+def _spec(
+    name: str, about: Mapping[str, str], weights: int, sizes: tuple[int | None, int | None]
+) -> ModelSpec:
+    """What a question needs of a model; its family is not known, and says so in each case."""
+    sequence, image = sizes
+    return ModelSpec(
+        id=name,
+        family=Family.EMBEDDING,
+        architecture=Architecture.ENCODER_ONLY,
+        modalities=(),
+        task="",
+        size="",
+        builder=f"file:{about['format']}",
+        config=about,
+        inputs=(),
+        parameters=weights,
+        sequence=sequence,
+        image=image,
+        sets=(FROM_FILE,),
+    )
+
+
+# -- configs
+
+
+def _of_config(name: str, folder: Path) -> FileModel:
+    path = folder / _CONFIG_FILE
+    try:
+        if path.is_file() and path.stat().st_size > _LARGEST_CONFIG:
+            raise UntracedError("Its config.json is larger than any config.")
+        config = read_json(path, infinite=True)
+    except OSError as error:
+        graphs = sorted(entry.name for entry in folder.glob("*.onnx"))[:1]
+        raise UntracedError(
+            f"Its {_CONFIG_FILE} cannot be read: {error.strerror}.",
+            f"Name the file itself: {folder / graphs[0]}" if graphs else
+            "Name a folder with a model's config.json, or a file.",
+        ) from error  # fmt: skip
+    except (JsonError, UnicodeDecodeError) as error:
+        raise UntracedError(f"Its {_CONFIG_FILE} is no JSON: {error}.") from error
+    if not isinstance(config, dict):
+        raise UntracedError(f"Its {_CONFIG_FILE} is no object.")
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    if not isinstance(first, str):
+        raise UntracedError(f"Its {_CONFIG_FILE} names no architecture.")
+    if (why := refusal(config)) is not None:
+        raise UntracedError(f"{why[:1].upper()}{why[1:]}.")
+    family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
+    own = OwnModels(name, first, json.loads(json.dumps(config)), family, "", ())
+    (spec,) = describe([own])
+    if isinstance(spec, str):
+        raise UntracedError(f"{spec.rstrip('.')}.")
+    marked = replace(spec, sets=(*spec.sets, FROM_FILE))
+    return FileModel(marked, path, CONFIG, digest_of(path))

@@ -1,0 +1,251 @@
+"""Steps of an ONNX graph: shapes inferred node by node, weights never read.
+
+Each node's results are inferred from its operands' shapes, and from the values of those small ones
+that are known: sizes that a graph calculates (Shape, Gather, Concat, Reshape) are calculated here.
+Weights beside the graph stay where they are; of those inside it sizes alone are looked at.
+
+Imports onnx: import this module only where a file is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx.external_data_helper import uses_external_data
+from onnx.reference import ReferenceEvaluator
+
+from accelbench.predict.graph_files.free_sizes import BoundInputs, FileInput
+from accelbench.predict.graph_files.onnx_operators import is_countable, onnx_step
+from accelbench.predict.graph_files.steps import GraphStep, GraphValue
+from accelbench.predict.signatures import UntracedError
+
+#: Operators of sizes, which are calculated where their operands are known.
+_OF_SIZES = {
+    "Abs", "Add", "And", "Cast", "Ceil", "Concat", "Constant", "ConstantOfShape", "Div", "Equal",
+    "Expand", "Flatten", "Floor", "Gather", "Greater", "GreaterOrEqual", "Identity", "Less",
+    "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range", "ReduceMax",
+    "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "ScatterND", "Shape", "Size", "Slice",
+    "Split", "Sqrt", "Squeeze", "Sub", "Transpose", "Trilu", "Unsqueeze", "Where",
+}  # fmt: skip
+#: Larger values are no sizes.
+_MOST_ELEMENTS = 4096
+_FLOATS = {
+    TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE,
+}  # fmt: skip
+#: What quantised weights are stored in.
+_NARROW = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4}
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class OnnxGraph:
+    """An ONNX graph without its weights.
+
+    Attributes:
+        inputs: what it is fed.
+        weights: elements of its weights.
+        precision: what most of its weights are stored in.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            model = onnx.load(str(path), load_external_data=False)
+        except Exception as error:  # protobuf's own, by version
+            raise UntracedError("It is no ONNX graph, or a part of one.") from error
+        if not model.graph.node:
+            raise UntracedError("There is no operator in it.")
+        if len(model.functions):
+            from onnx import inliner
+
+            model = inliner.inline_local_functions(model)
+        self._model = model
+        self._opsets = {entry.domain: int(entry.version) for entry in model.opset_import}
+        given = {tensor.name for tensor in model.graph.initializer}
+        self.inputs = tuple(
+            FileInput(entry.name, tuple(_dimension(d) for d in _dimensions(entry)))
+            for entry in model.graph.input
+            if entry.name not in given
+        )
+        tensors = [*model.graph.initializer, *_constants(model)]
+        weighty = [t for t in tensors if t.data_type in _FLOATS | _NARROW]
+        self.weights = sum(math.prod(t.dims) for t in weighty)
+        by_type: dict[int, int] = {}
+        for tensor in weighty:
+            by_type[tensor.data_type] = by_type.get(tensor.data_type, 0) + math.prod(tensor.dims)
+        most = max(by_type, key=lambda kind: by_type[kind], default=int(TensorProto.FLOAT))
+        self.precision = TensorProto.DataType.Name(most).lower()
+        _refuse_unknown(model)
+
+    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+        """Its steps at some sizes, and the names of what it gives.
+
+        Raises:
+            UntracedError: a shape does not follow from its operands'.
+        """
+        walk = _Walk(self._model, self._opsets, sizes.shapes)
+        steps = [entry for node in self._model.graph.node if (entry := walk.step(node))]
+        return steps, {value.name for value in self._model.graph.output}
+
+
+class _Walk:
+    """One way through a graph: types, small values and constants as they become known."""
+
+    def __init__(
+        self, model: Any, opsets: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        self._opsets = opsets
+        self._imports = list(model.opset_import)
+        self._types: dict[str, Any] = {}
+        self._known: dict[str, Array] = {}
+        self._constants: set[str] = set()
+        for entry in model.graph.input:
+            if entry.name in shapes:
+                kind = entry.type.tensor_type.elem_type
+                self._types[entry.name] = helper.make_tensor_type_proto(kind, shapes[entry.name])
+        for tensor in model.graph.initializer:
+            self._keep(tensor.name, tensor)
+
+    def _keep(self, name: str, tensor: Any) -> None:
+        self._constants.add(name)
+        self._types[name] = helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
+        if math.prod(tensor.dims) <= _MOST_ELEMENTS and not uses_external_data(tensor):
+            self._known[name] = numpy_helper.to_array(tensor)
+
+    def step(self, node: Any) -> GraphStep | None:
+        """The step of a node; None of what is a constant."""
+        read = [name for name in node.input if name]
+        if node.op_type == "Constant":
+            self._constant(node)
+            return None
+        if all(name in self._constants for name in read):
+            self._constants.update(node.output)
+        types = self._inferred(node, read)
+        for name in node.output:
+            if name:
+                self._types[name] = types[name]
+        self._calculate(node, read)
+        if all(name in self._constants for name in node.output if name):
+            return None
+        inputs = [self._value(name) for name in node.input]
+        outputs = [self._value(name) for name in node.output if name]
+        return onnx_step(node, inputs, outputs, self._kinds(node))
+
+    def _constant(self, node: Any) -> None:
+        for attribute in node.attribute:
+            if attribute.name == "value":
+                self._keep(node.output[0], attribute.t)
+                return
+        value = np.asarray(ReferenceEvaluator(node, opsets=dict(self._opsets)).run(None, {})[0])
+        self._keep(node.output[0], numpy_helper.from_array(value))
+
+    def _inferred(self, node: Any, read: Iterable[str]) -> dict[str, Any]:
+        schema = onnx.defs.get_schema(node.op_type, self._opsets.get(node.domain, 1), node.domain)
+        data = {name: numpy_helper.from_array(self._known[name], name)
+                for name in read if name in self._known}  # fmt: skip
+        types = {name: self._types[name] for name in read}
+        try:
+            made = shape_inference.infer_node_outputs(
+                schema, node, types, data, opset_imports=self._imports
+            )
+        except Exception as error:
+            words = " ".join(str(error).split())
+            raise UntracedError(
+                f"The shapes at its operator {_called(node)} do not fit: {words[:200]}"
+            ) from error
+        for name in node.output:
+            if name and not _is_settled(made.get(name)):
+                raise UntracedError(
+                    f"The shape of what its operator {_called(node)} gives does not follow from"
+                    " shapes: it depends on values."
+                )
+        return {name: made[name] for name in node.output if name}
+
+    def _calculate(self, node: Any, read: list[str]) -> None:
+        """The value of a small result, where those of its operands are known."""
+        results = [name for name in node.output if name]
+        if node.op_type not in _OF_SIZES or any(_size(self._types[n]) > _MOST_ELEMENTS
+                                                for n in results):  # fmt: skip
+            return
+        if node.op_type in {"Shape", "Size"}:
+            shape = self._value(node.input[0]).shape
+            begin, end = (_number(node, name, None) for name in ("start", "end"))
+            value = np.array(
+                shape[begin:end] if node.op_type == "Shape" else math.prod(shape), dtype=np.int64
+            )
+            self._known[results[0]] = value
+            self._constants.update(results)
+        elif all(name in self._known for name in read):
+            evaluator = ReferenceEvaluator(node, opsets=dict(self._opsets))
+            values = evaluator.run(None, {name: self._known[name] for name in read})
+            for name, value in zip(results, values, strict=True):
+                self._known[name] = np.asarray(value)
+            self._constants.update(results)
+
+    def _value(self, name: str) -> GraphValue:
+        if not name:
+            return GraphValue("", (), constant=True)
+        shape = tuple(int(d.dim_value) for d in self._types[name].tensor_type.shape.dim)
+        return GraphValue(name, shape, name in self._constants)
+
+    def _kinds(self, node: Any) -> list[int]:
+        """Element types of operands and results."""
+        return [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
+
+
+def _number(node: Any, name: str, usual: int | None) -> int | None:
+    return next((int(a.i) for a in node.attribute if a.name == name), usual)
+
+
+def _called(node: Any) -> str:
+    return f"{node.op_type} {node.name!r}" if node.name else str(node.op_type)
+
+
+def _dimensions(entry: Any) -> Iterable[Any]:
+    kind = entry.type.tensor_type
+    if not entry.type.HasField("tensor_type") or not kind.HasField("shape"):
+        raise UntracedError(f"Its input {entry.name} is no tensor with a known number of axes.")
+    dimensions: Iterable[Any] = kind.shape.dim
+    return dimensions
+
+
+def _dimension(dimension: Any) -> int | str:
+    if dimension.HasField("dim_value") and dimension.dim_value > 0:
+        return int(dimension.dim_value)
+    return str(dimension.dim_param)
+
+
+def _constants(model: Any) -> list[Any]:
+    return [a.t for node in model.graph.node if node.op_type == "Constant"
+            for a in node.attribute if a.HasField("t")]  # fmt: skip
+
+
+def _is_settled(kind: Any) -> bool:
+    if kind is None or not kind.HasField("tensor_type"):
+        return False
+    tensor = kind.tensor_type
+    return tensor.HasField("shape") and all(
+        d.HasField("dim_value") and d.dim_value >= 0 for d in tensor.shape.dim
+    )
+
+
+def _size(kind: Any) -> int:
+    return math.prod(int(d.dim_value) for d in kind.tensor_type.shape.dim)
+
+
+def _refuse_unknown(model: Any) -> None:
+    """Refuse operators that no rule counts, by their names."""
+    unknown = {
+        f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        for node in model.graph.node
+        if not is_countable(node)
+    }
+    if unknown:
+        names = sorted(unknown)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        raise UntracedError(f"No rule counts its operators {', '.join(names[:5])}{more}.")

@@ -1,0 +1,206 @@
+"""Reading a model's file: what it is, and what its passes take, in a process that ends afterwards.
+
+`python -m accelbench.predict.graph_files.reading FILE SIZES` prints one line of JSON. Files come
+from anywhere: what their readers in C++ make of a hostile one ends that process, and not the
+command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench.core.errors import MissingExtraError
+from accelbench.predict.graph_files.free_sizes import (
+    IMAGE,
+    SEQUENCE,
+    BoundInputs,
+    FileInput,
+    axes_of,
+    bound,
+)
+from accelbench.predict.graph_files.fusing import fused
+from accelbench.predict.graph_files.steps import GraphStep, pass_of
+from accelbench.predict.signatures import UntracedError
+
+ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
+FORMATS = {".onnx": ONNX, ".xml": OPENVINO, ".pt2": TORCH_EXPORT}
+#: Files of models that no operators are read from, and why.
+_OTHERS = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".pkl", ".ckpt"),
+        "it is pickled: whoever reads that runs what is in it",
+    ),
+    **dict.fromkeys((".safetensors", ".bin", ".npz", ".data"), "it holds weights and no graph"),
+    ".gguf": "it holds weights, and a config whose graph each engine builds for itself",
+    ".tflite": "graphs of TensorFlow Lite are not read",
+    ".pb": "graphs of TensorFlow are not read",
+    ".h5": "models of Keras are not read",
+    ".keras": "models of Keras are not read",
+    ".engine": "it holds compiled code, and no graph",
+    ".plan": "it holds compiled code, and no graph",
+    ".mlmodel": "models of Core ML are not read",
+    ".mlpackage": "models of Core ML are not read",
+}
+EXPORT_IT = "Give an ONNX graph (.onnx), OpenVINO's .xml or a .pt2 of torch.export."
+#: Packages that a format is read with, and the extra that brings them.
+_NEEDS = {ONNX: ("onnx", "onnx"), OPENVINO: ("openvino", "openvino")}
+#: What protobuf can hold; a graph as XML has none of its weights in it.
+_LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40}
+#: Larger values and weights are of no machine: a slip, or a file that means harm.
+_MOST_ELEMENTS = 2**48
+_MOST_MACS = 2**62
+_POINTER = b"version https://git-lfs"
+
+Sizes = Mapping[str, int | None]
+
+
+class FileGraph(Protocol):
+    """A graph of any format."""
+
+    inputs: tuple[FileInput, ...]
+    weights: int
+    precision: str
+
+    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+        """Its steps at some sizes, and the names of what it gives."""
+
+
+def format_of(path: Path) -> str:
+    """The format of a file, by its name and how it begins.
+
+    Raises:
+        UntracedError: no operators are read from such a file.
+    """
+    if path.suffix.lower() in _OTHERS:
+        raise UntracedError(f"No operators are read from it: {_OTHERS[path.suffix.lower()]}.",
+                            EXPORT_IT)  # fmt: skip
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise UntracedError(f"A file called {path.suffix or path.name} is no model's.", EXPORT_IT)
+    if not path.exists():
+        raise UntracedError("There is no such file.", "Check its path.")
+    if not path.is_file():
+        raise UntracedError("It is no file.", EXPORT_IT)
+    _refuse_content(path, kind)
+    return kind
+
+
+def _refuse_content(path: Path, kind: str) -> None:
+    """Refuse a file that begins as no file of its kind does, or is larger than any."""
+    try:
+        with path.open("rb") as file:
+            begins, size = file.read(64), path.stat().st_size
+    except OSError as error:
+        raise UntracedError(f"It cannot be read: {error.strerror}.") from error
+    if not size:
+        raise UntracedError("It is empty.")
+    if begins.startswith(_POINTER):
+        raise UntracedError("It is a pointer of Git LFS, not the file itself.", "Fetch that first.")
+    if size > _LARGEST[kind]:
+        raise UntracedError(
+            f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no graph in {kind} is.",
+            "Weights of that size lie beside it." if kind == ONNX else "",
+        )
+    if begins[:1] == b"\x80" and begins[1:2] in b"\x02\x03\x04\x05" and kind != ONNX:
+        raise UntracedError("It is pickled: whoever reads that runs what is in it.", EXPORT_IT)
+    if kind == ONNX and begins.startswith((b"PK", b"\x80", b"<")):
+        raise UntracedError("It is no ONNX graph, whatever its name says.", EXPORT_IT)
+    if kind == OPENVINO and not begins.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
+        raise UntracedError("It is no OpenVINO graph, whatever its name says.", EXPORT_IT)
+
+
+def refuse_missing(kind: str) -> None:
+    """Raise MissingExtraError where what reads a format is not installed."""
+    package, extra = _NEEDS.get(kind, ("", ""))
+    if package and find_spec(package) is None:
+        raise MissingExtraError(package, extra, f"Reading a graph in {kind}")
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
+    """What a file says of itself, and its passes at each of some sizes.
+
+    Args:
+        path: a file of a format that is read.
+        grid: sizes, by `SEQUENCE` and `IMAGE`.
+
+    Raises:
+        UntracedError: its operators are not known; of single sizes the answer says it.
+    """
+    graph = _opened(path)
+    if graph.weights > _MOST_ELEMENTS:
+        raise UntracedError(f"It claims {graph.weights:,} weights, which no machine holds.")
+    axes = axes_of(graph.inputs)
+    passes: list[dict[str, Any]] = []
+    for sizes in grid:
+        try:
+            passes.append(_passed(graph, {name: sizes.get(name) for name in (SEQUENCE, IMAGE)}))
+        except UntracedError as error:
+            passes.append({"error": error.message, "advice": error.advice})
+    return {
+        "axes": sorted(axes - {""}),
+        "weights": graph.weights,
+        "precision": graph.precision,
+        "passes": passes,
+    }
+
+
+def _passed(graph: FileGraph, sizes: Sizes) -> dict[str, Any]:
+    inputs = bound(graph.inputs, sizes)
+    steps, results = graph.steps(inputs)
+    if any(value.elements > _MOST_ELEMENTS for entry in steps for value in entry.makes):
+        raise UntracedError("It makes values that no machine holds.")
+    joined = fused(steps, results)
+    taken = pass_of(joined, results, graph.weights, inputs.batch)
+    if sum(signature.macs * number for signature, number in taken.signatures) > _MOST_MACS:
+        raise UntracedError("It multiplies more than any machine ever will.")
+    if not taken.signatures:
+        raise UntracedError("Nothing in it depends on its inputs.")
+    free = "batch" in inputs.axes
+    return {
+        "pass": taken.to_dict(),
+        "batch": None if free else inputs.batch,
+        "operators": sum(number for _, number in taken.signatures),
+    }
+
+
+def _opened(path: Path) -> FileGraph:
+    kind = format_of(path)
+    if kind == ONNX:
+        from accelbench.predict.graph_files.onnx_graph import OnnxGraph
+
+        return OnnxGraph(path)
+    if kind == OPENVINO:
+        from accelbench.predict.graph_files.openvino_graph import OpenvinoGraph
+
+        return OpenvinoGraph(path)
+    from accelbench.predict.graph_files.torch_export_graph import TorchExportGraph
+
+    return TorchExportGraph(path)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print what a file says, or why nothing is known of it."""
+    path, grid = Path(arguments[0]), json.loads(arguments[1])
+    try:
+        answer = read(path, grid)
+    except UntracedError as error:
+        answer = {"error": error.message, "advice": error.advice}
+    except (RecursionError, MemoryError) as error:
+        answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
