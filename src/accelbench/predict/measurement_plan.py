@@ -14,6 +14,7 @@ from accelbench.core.cards import cards
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.predict.memory_fit import is_too_large
 from accelbench.query.run_words import (
     batch_words,
     mode_words,
@@ -100,7 +101,7 @@ class MeasurementCosts:
     def too_large(self) -> Mask:
         """Which need more memory than there is."""
         sizes = zip(self.memory_bytes, self.room_bytes, strict=True)
-        return np.array([room is not None and need > room for need, room in sizes], dtype=bool)
+        return np.array([is_too_large(need, room) for need, room in sizes], dtype=bool)
 
 
 def plan(

@@ -14,6 +14,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.execute import here
+from accelbench.run.plan.estimates import tried_groups
 from accelbench.run.plan.request import Planned, Request
 from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
 
@@ -57,11 +58,22 @@ def show_plan(
     times = f" × {launches} launches" if launches > 1 else ""
     times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
-    print_line(
-        f"{len(planned.plan.cases)} {noun}{times}; between {duration(seconds.low)} and"
-        f" {duration(seconds.high)}, {expected.rests_on}.",
-        stream,
+    how_long = (
+        f"between {duration(seconds.low)} and {duration(seconds.high)}, {expected.rests_on}"
+        if any(tried_groups(plan) for _, plan, _ in planned.arms)
+        else _why_none(planned.plan.cases)
     )
+    print_line(f"{len(planned.plan.cases)} {noun}{times}; {how_long}.", stream)
+
+
+def _why_none(cases: Sequence[Planned]) -> str:
+    """Why nothing of a plan takes any time."""
+    refused = sum(entry.refusal is not None for entry in cases)
+    simulated = sum(entry.refusal is None and entry.roofline is not None for entry in cases)
+    large = len(cases) - refused - simulated
+    counts = {"refused": refused, "larger than memory": large, "simulated": simulated}
+    words = [f"{count:,} {name}" for name, count in counts.items() if count]
+    return f"nothing would be measured: {', '.join(words)}"
 
 
 def _case_entry(planned: Planned, forecast: PlanForecast) -> dict[str, Any]:

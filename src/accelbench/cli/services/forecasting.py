@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.cli.display.words import duration
 from accelbench.core.errors import AccelbenchError
+from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.run.plan.run_forecast import (
     LONG_STEP,
     CaseForecast,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _MIB = 2.0**20
-_GIB = 2.0**30
 _MOST_NAMED = 5
 #: Before a run no more is learned from: of 300 cases it takes about a second, and the time grows
 #: with their cube.
@@ -217,13 +217,13 @@ def _remarks(spec: RunSpec, forecast: PlanForecast) -> Iterable[str]:
         if known is None or planned.device is None:
             continue
         room, need = planned.device.memory_bytes, known.memory_bytes
-        too_large = need is not None and room is not None and need > room
+        too_large = is_too_large(need, room)
         if not too_large and known.step.middle < LONG_STEP:
             continue
         case = planned.case
         parts = [f"{duration(known.step.middle)} a step"] * (known.step.middle >= LONG_STEP)
         if too_large and need is not None and room is not None:
-            parts.append(f"{need / _GIB:.3g} GiB of {room / _GIB:.3g} GiB")
+            parts.append(memory_words(need, room))
         batch = f", batch {case.shapes.batch}" if case.shapes.batch > 1 else ""
         text = f"{case.model.id} on {case.target.hardware}{batch}: predicted {', '.join(parts)}"
         key = (case.model.id, case.target.hardware)

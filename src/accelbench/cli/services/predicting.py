@@ -17,6 +17,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
 from accelbench.core.word_lists import numbers, words
+from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.run.plan.run_forecast import SecondsRange
 
@@ -172,13 +173,13 @@ def _too_large(answer: PredictionAnswer) -> list[str]:
     for figure in answer.figures:
         room = _memory_of(figure["hardware"], figure["device"])
         needed = figure["memory_mb"] * 2**20
-        if room is not None and needed > room:
+        if room is not None and is_too_large(needed, room):
             key = (figure["model"], figure["device"])
             notes.setdefault(
                 key,
                 f"{figure['model']} does not fit {figure['device']} from batch"
                 f" {figure['batch_size']:,} on in {figure['precision']}: predicted"
-                f" {needed / 2**30:,.1f} GiB of {room / 2**30:,.1f} GiB",
+                f" {memory_words(needed, room)}",
             )
     several = list(notes.values())
     more = len(several) - _MOST_NAMED

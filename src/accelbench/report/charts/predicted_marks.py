@@ -126,8 +126,13 @@ def by_work(figures: Iterable[PredictedFigures]) -> dict[WorkKey, list[Predicted
     return works
 
 
-def way_names(figures: Sequence[PredictedFigures]) -> dict[WayKey, str]:
-    """A name for each way of running: engine and place, and what else they differ in."""
+def way_names(figures: Sequence[PredictedFigures], *, longest: int = _LONGEST) -> dict[WayKey, str]:
+    """A name for each way of running: engine and place, and what else they differ in.
+
+    Args:
+        figures: of all ways.
+        longest: so many letters of a name are kept.
+    """
     entries = {way_key(entry): entry for entry in figures}
     devices: dict[str, set[str]] = {}
     for hardware, device, *_ in entries:
@@ -147,7 +152,7 @@ def way_names(figures: Sequence[PredictedFigures]) -> dict[WayKey, str]:
             yield "compiled"
 
     return {
-        key: safe(" · ".join(dict.fromkeys(words(entry))), _LONGEST)
+        key: safe(" · ".join(dict.fromkeys(words(entry))), longest)
         for key, entry in entries.items()
     }
 

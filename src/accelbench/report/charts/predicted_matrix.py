@@ -30,6 +30,9 @@ PREDICTED_MATRIX = ChartLabel(
 _ADVICE = "the JSON of --matrix has all"
 _MOST_MODELS, _MOST_COLUMNS = 60, 24
 _CELL_WIDE, _CELL_HIGH = 40, 17
+_LONGEST_HEAD, _BETWEEN = 90, " · "
+#: Of a letter of a head, in pixels; no line of one is kept shorter than a word has letters.
+_HEAD_LETTER, _SHORTEST_LINE = 6.4, 12
 #: Of the names of models, alike in all families so that their columns stand above each other.
 _NAMES_WIDE = 150
 #: The end of an interval is further than this factor from its figure: it is said with a tilde.
@@ -52,7 +55,7 @@ def predicted_matrix(
         return None
     works = by_work(figures)
     shown = list(works)[:_MOST_MODELS]
-    names = way_names(figures)
+    names = way_names(figures, longest=_LONGEST_HEAD)
     batches = sorted({entry["batch_size"] for entry in figures})
     ways = list(names)[: max(1, _MOST_COLUMNS // len(batches))]
     kept = batches[:_MOST_COLUMNS]
@@ -156,15 +159,35 @@ def _two(value: float) -> str:
 def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
     """The heat maps of a family: one a way of running, whose models are named once."""
     models = list(dict.fromkeys(record["model"] for record in records))
+    heads = _heads(ways, len({record["batch"] for record in records}))
     views = [
-        _view([r for r in records if r["way"] == way], way, models, first=not place)
-        for place, way in enumerate(ways)
+        _view([r for r in records if r["way"] == way], head, models, first=not place)
+        for place, (way, head) in enumerate(zip(ways, heads, strict=True))
     ]
     title = {**PANEL_TITLE, "text": safe(name.replace("_", " ")), "frame": "bounds"}
     return {"title": title, "hconcat": views, "spacing": 8}
 
 
-def _view(records: Sequence[Record], way: str, models: Sequence[str], *, first: bool) -> Spec:
+def _heads(ways: Sequence[str], batches: int) -> list[list[str]]:
+    """Each way of running in lines that its field has room for."""
+    room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)
+    return [_wrapped(way, room) for way in ways]
+
+
+def _wrapped(way: str, room: int) -> list[str]:
+    lines = [""]
+    for word in way.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{word}" if lines[-1] else word
+        if lines[-1] and len(longer) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _view(
+    records: Sequence[Record], head: Sequence[str], models: Sequence[str], *, first: bool
+) -> Spec:
     rows: Spec = {
         "field": "model",
         "type": "nominal",
@@ -217,8 +240,8 @@ def _view(records: Sequence[Record], way: str, models: Sequence[str], *, first: 
     framed = [frame] if any(record["measured"] for record in records) else []
     return {
         "data": {"values": list(records)},
-        "title": {"text": way, "fontSize": 11.5, "fontWeight": 500, "anchor": "middle",
-                  "offset": 4, "limit": 4 * _CELL_WIDE},
+        "title": {"text": list(head), "fontSize": 11.5, "fontWeight": 500, "anchor": "middle",
+                  "offset": 4},
         "width": {"step": _CELL_WIDE},
         "height": {"step": _CELL_HIGH},
         "encoding": {"x": columns, "y": rows},
