@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from artifact_makers import by_engine, by_torch, case_of, inputs_of, made, shared_cache
 
 from accelbench.artifacts import exporting
 from accelbench.artifacts.exporting import GRAPH, WEIGHTS
@@ -13,6 +12,7 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
+from artifact_makers import by_engine, by_torch, case_of, inputs_of, made, shared_cache
 
 MODELS = ["bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny"]
 

@@ -6,7 +6,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from artifact_makers import by_engine, by_torch, case_of, made, shared_cache
 from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.artifacts.make import make
@@ -14,6 +13,7 @@ from accelbench.artifacts.names import once, renamed, tidy
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs
 from accelbench.core.protocols import ArtifactFormat
+from artifact_makers import by_engine, by_torch, case_of, made, shared_cache
 
 
 def graph_of(nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray]) -> onnx.ModelProto:

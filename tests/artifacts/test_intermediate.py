@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from artifact_makers import case_of, shared_cache
 
 from accelbench.artifacts import intermediate
 from accelbench.artifacts.cache import Cache
@@ -17,6 +16,7 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
+from artifact_makers import case_of, shared_cache
 
 openvino = pytest.importorskip("openvino")
 nncf = pytest.importorskip("nncf")

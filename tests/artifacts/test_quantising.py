@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from artifact_makers import by_engine, case_of, inputs_of, made, shared_cache
 from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.artifacts import external, graphs, quantising
@@ -17,6 +16,7 @@ from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, se
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
+from artifact_makers import by_engine, case_of, inputs_of, made, shared_cache
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import onnx
 import onnxruntime
 import pytest
-from artifact_makers import case_of, shared_cache
 
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.protocols import ArtifactFormat
+from artifact_makers import case_of, shared_cache
 
 
 @pytest.mark.parametrize("model", ["resnet-tiny", "distilbert-tiny"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from shells import Command
@@ -223,3 +225,53 @@ def test_a_calibrated_device_is_what_its_platform_stands_for(
     assert (there["device"], there["basis"]) == ("A card of 2031", "measured peaks alone")
     assert elsewhere["basis"] == "vendor peaks alone"
     assert not [note for note in found["notes"] if note.startswith("no peaks")]
+
+
+def test_a_file_is_predicted_by_its_graph_and_named_with_its_digest(predict: Command) -> None:
+    onnx = pytest.importorskip("onnx")
+    tensor = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [tensor("x", onnx.TensorProto.FLOAT, ["batch", "seq", 64])],
+        [tensor("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(np.zeros((64, 32), np.float32), "w")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    onnx.save(model, "m.onnx")
+    measured("bert-tiny", "distilbert-tiny")
+    found = predict.json("m.onnx", "bert-tiny", "--sequence-lengths", "8", "--batch-sizes", "2")
+    (about,) = found["files"]
+    assert about["sha256"] == hashlib.sha256(Path("m.onnx").read_bytes()).hexdigest()
+    assert (about["format"], about["parameters"]) == ("onnx", 64 * 32)
+    entry = next(e for e in found["predictions"] if e["model"] == "m.onnx")
+    assert entry["family"] == "unknown"
+    assert entry["basis"] == "other models in this configuration"
+    assert (entry["batch_size"], entry["sizes"]) == (2, {"sequence_length": 8})
+    (counts,) = (e for e in found["operators"] if e["model"] == "m.onnx")
+    product = counts["classes"]["lin"]
+    assert product["macs"] == 8 * 64 * 32
+    assert product["bytes"] == 4 * (8 * 64 + 64 * 32 + 8 * 32)
+    assert product["intensity"] == pytest.approx(2 * product["macs"] / product["bytes"])
+    code, _, err = predict("m.onnx")
+    assert code == 2
+    assert "'seq' of its input x is free" in err
+
+
+def test_a_documented_device_is_enough_of_a_name(predict: Command) -> None:
+    for word, device in (("rtx 4090", "RTX 4090"), ("RTX4090", "RTX 4090"),
+                         ("Core i9-10940X", "Core i9-10940X")):  # fmt: skip
+        (entry,) = predict.json("bert-tiny", "--hardware", word)["predictions"]
+        assert device in entry["device"]
+    code, _, err = predict("bert-tiny", "--hardware", "a100")
+    assert code == 2
+    assert "cuda:A100-SXM4-80GB" in err
+    code, _, err = predict("bert-tiny", "--hardware", "no-such-device")
+    assert code == 2
+    assert "no documented device" in err
+
+
+def test_a_size_that_no_model_has_is_said(predict: Command) -> None:
+    notes = predict.json("bert-tiny", "--image-sizes", "64", "--sequence-lengths", "128")["notes"]
+    assert [n for n in notes if "changes nothing" in n] == [
+        "--image-sizes changes nothing: no model that is asked about takes images"
+    ]

@@ -110,3 +110,11 @@ def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:
     assert f"1 measurement, roughly {low} to {high}" in done.stdout
     document = json.loads(shell(*words, "--json", "--quiet").stdout)
     assert document["status"] == "finished"
+
+
+def test_a_run_that_measures_nothing_says_why_in_place_of_its_minutes(run: Command) -> None:
+    words = ("bert-tiny", "--framework", "pytorch", "--dry-run")
+    last = run(*words, "--hardware", "cpu", "--batch-sizes", str(10**8))[1].splitlines()[-1]
+    assert last == "1 case; nothing would be measured: 1 larger than memory."
+    last = run(*words, "--hardware", "cuda", "--batch-sizes", "1", "2")[1].splitlines()[-1]
+    assert last == "2 cases; nothing would be measured: 2 refused."

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
+from accelbench.predict import residual_process
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
@@ -255,3 +256,27 @@ def test_attention_scores_and_tables_of_embeddings_are_terms_of_memory() -> None
     assert (multiplied, other) == (12.0, 8.0)
     assert alive == pytest.approx(8.0)
     assert scores == pytest.approx(2 * 4 * 6 * 1500 * 1500 / 2**20)
+
+
+def test_many_cases_at_once_are_predicted_as_each_part_alone(fitted: CasePredictor) -> None:
+    """The covariance that is put together in one pass is the sum of the kernel's parts."""
+    elsewhere = CaseConfiguration("cuda", "a card", "pytorch", "fp16", "inference")
+    cases = [
+        made_case(number, place, batch)
+        for number in (0, 5, 30) for place in (HERE, THERE, elsewhere) for batch in (1, 8)
+    ]  # fmt: skip
+    process = fitted.process
+    assert process is not None
+    inputs = fitted._inputs(CaseFeatures.of(cases, "latency"), learn=False)
+    unlike = replace(process.inputs, unlike=np.linspace(1, 3, len(process.inputs)))
+    parts = residual_process._covariance(residual_process._parts(inputs, unlike), process.variances)
+    across = residual_process._across(inputs, unlike, process.variances)
+    assert across == pytest.approx(parts, rel=1e-12)
+    mean, variance = process(inputs)
+    plain = residual_process._covariance(
+        residual_process._parts(inputs, process.inputs), process.variances
+    )
+    explained = np.sum(np.linalg.solve(process.lower, plain.T) ** 2, axis=0)
+    assert mean == pytest.approx(plain @ process.solved, rel=1e-9)
+    wanted = process._prior(inputs) - explained + process.variances[-1]
+    assert variance == pytest.approx(wanted, rel=1e-6)

@@ -1,0 +1,18 @@
+"""Heads of the matrix of predictions: whole, in lines that their fields have room for."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.report.charts.predicted_matrix import _heads
+
+WAYS = ["pytorch · cuda · RTX 4090 · amp-bf16", "onnxruntime · cpu · fp32"]
+
+
+@pytest.mark.parametrize("batches", [1, 2, 4, 12])
+def test_no_head_is_cut_off(batches: int) -> None:
+    heads = _heads(WAYS, batches)
+    for way, lines in zip(WAYS, heads, strict=True):
+        assert " · ".join(lines) == way
+        room = max(batches * 40 / 6.4, 12)
+        assert all(len(line) <= room or " · " not in line for line in lines)
