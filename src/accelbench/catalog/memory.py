@@ -26,8 +26,12 @@ _KEPT_SHARE, _KEPT_MOST = 1.4, 256 * MIB
 
 def engine_bytes(spec: ModelSpec, results: int) -> int:
     """What engine, its code and the allocator hold beside so many bytes of results."""
-    code = _CODE_BYTES.get(spec.builder.partition(":")[0], 0)
-    return _ENGINE_BYTES + code + int(min(_KEPT_SHARE * results, _KEPT_MOST))
+    return _ENGINE_BYTES + code_bytes(spec) + int(min(_KEPT_SHARE * results, _KEPT_MOST))
+
+
+def code_bytes(spec: ModelSpec) -> int:
+    """What the code of a model takes that a worker imports for it alone."""
+    return _CODE_BYTES.get(spec.builder.partition(":")[0], 0)
 
 
 def memory_estimate_bytes(
@@ -85,7 +89,7 @@ def _training(
     moments = 1 if options.get("optimizer") == "sgd" else 2
     results = cost_point.read(cost_point.of("fp32"))["peak_activation_bytes"]
     if options.get("gradient_checkpointing"):
-        results = _checkpointed(spec, cost_point, results)
+        results = checkpointed(spec, cost_point, results)
     stepping = 4 * trained + 4 * counted["largest"] * (2 if moments == 2 else 0)
     total = counted["fp32"]["weight_bytes"] + 4 * moments * trained + max(results, stepping)
     total = total // 2 if pure else total
@@ -94,7 +98,8 @@ def _training(
     return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(spec, results)
 
 
-def _checkpointed(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
+def checkpointed(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
+    """What is left of results where a block keeps its inputs alone and computes them anew."""
     default = point(spec, settle(spec, Shapes(cost_point.batch)), "training")
     if default is None or "checkpointed" not in cost_point.counted:
         return results

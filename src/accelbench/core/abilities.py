@@ -77,6 +77,15 @@ class OutOfProcess(Protocol):
 
 
 @runtime_checkable
+class RankExchange(Protocol):
+    """A session whose step several processes make together, and that tells what that costs."""
+
+    def exchanged(self, case: Case) -> Mapping[str, Any]:
+        """Columns about the collectives of a few profiled steps; each rank's under "ranks"."""
+        ...
+
+
+@runtime_checkable
 class ContinuousBlocks(Protocol):
     """A session that is asked from afar, and does better without a pause between its blocks."""
 

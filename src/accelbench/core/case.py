@@ -131,6 +131,8 @@ class Case:
         if self.generates:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
         parts += self._sizes(Part.PASSES)
+        if self.world_size > 1:
+            parts.append(f"{self.world_size} processes")
         if self.compiled:
             parts.append("compiled")
         parts += [f"{k}={v}" for k, v in sorted(runtimes_own(self.options).items())]

@@ -7,6 +7,7 @@ these declarations: a new metric is one line here and the code that computes it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from accelbench.core import ranges
 from accelbench.core.axes import AS_ASKED, AXES, columns
@@ -36,6 +37,17 @@ def _whole(role: Role, name: str, doc: str, within: Range, header: str = "") -> 
 
 def _ms(name: str, doc: str, header: str = "", within: Range | None = None) -> Column:
     return Column(name, "float", "metric", doc, "ms", header, "lower", within)
+
+
+def _figure(
+    name: str,
+    doc: str,
+    within: Range,
+    better: Literal["lower", "higher", ""] = "",
+    header: str = "",
+) -> Column:
+    """A figure without a unit."""
+    return Column(name, "float", "metric", doc, "", header, better, within)
 
 
 def _step_ms(name: str, doc: str, header: str) -> Column:
@@ -179,31 +191,17 @@ COLUMNS: tuple[Column, ...] = (
         "short for the clock are timed in blocks",
     ),
     _whole("metric", "sample_count", "samples kept, outliers included", ranges.COUNT, "n"),
-    Column(
-        "effective_sample_count",
-        "float",
-        "metric",
-        "samples after autocorrelation",
-        within=ranges.COUNT,
-    ),
+    _figure("effective_sample_count", "samples after autocorrelation", ranges.COUNT),
     _whole("metric", "outlier_count", "samples beyond Tukey's 3-IQR fences; kept", ranges.COUNT),
-    Column(
-        "lag1_autocorrelation",
-        "float",
-        "metric",
-        "correlation of neighbouring samples",
-        within=ranges.CORRELATION,
-    ),
+    _figure("lag1_autocorrelation", "correlation of neighbouring samples", ranges.CORRELATION),
     _whole("metric", "warmup_steps", "steps run before the steady state", ranges.STEPS),
     Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
     Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
-    Column(
+    _figure(
         "unexplained_share",
-        "float",
-        "metric",
         "of the time between questions for steps and their answers, by a clock that the runtime "
         "does not own, what is in no sample",
-        within=ranges.SHARE,
+        ranges.SHARE,
     ),
     Column(
         "throughput",
@@ -251,8 +249,8 @@ COLUMNS: tuple[Column, ...] = (
     _ms("loss_ms", "loss, from a pass of its own", "loss ms"),
     _ms("backward_ms", "backward pass, from a pass of its own", "bwd ms"),
     _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
-    Column("loss_first", "float", "metric", "loss of the first training step", within=ranges.LOSS),
-    Column("loss_last", "float", "metric", "loss of the last training step", within=ranges.LOSS),
+    _figure("loss_first", "loss of the first training step", ranges.LOSS),
+    _figure("loss_last", "loss of the last training step", ranges.LOSS),
     Column(
         "loss_per_step",
         "floats",
@@ -260,17 +258,14 @@ COLUMNS: tuple[Column, ...] = (
         "loss of every training step, from the first",
         within=ranges.LOSS,
     ),
-    Column(
+    _figure(
         "convergence",
-        "float",
-        "metric",
         "how far the loss falls in the first seeded steps, relative to the same steps in fp32 on "
         "the CPU with pytorch, both untimed and without dropout: 1 means as far, and is by "
         "definition what that case itself has",
-        "",
-        "converge",
+        ranges.LOSS,
         "higher",
-        within=ranges.LOSS,
+        "converge",
     ),
     _whole("metric", "convergence_steps", "how many steps convergence compares", ranges.STEPS),
     _mb(
@@ -294,16 +289,39 @@ COLUMNS: tuple[Column, ...] = (
         "MB (2^20 bytes)",
         within=ranges.ESTIMATE_MB,
     ),
+    _figure(
+        "scaling_efficiency",
+        "time of the same step in one process ÷ (processes × time in all of them), both measured "
+        "in this run; 1 is perfect",
+        ranges.SCALING,
+        "higher",
+        "scaling",
+    ),
+    _ms(
+        "communication_ms",
+        "of a profiled step, in which a collective was under way: the mean of all ranks",
+        "comm ms",
+    ),
+    _figure("communication_share", "of that step's time, the same", ranges.SHARE, "lower"),
+    _ms(
+        "exposed_communication_ms",
+        "of that time, in which the rank computed nothing meanwhile",
+        "exposed ms",
+    ),
+    _figure(
+        "straggler_ratio",
+        "of a profiled step what is not exposed communication: the slowest rank's ÷ the median's",
+        ranges.RATIO,
+        "lower",
+    ),
     *ENERGY_COLUMNS,
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
-    Column(
+    _figure(
         "verification_error",
-        "float",
-        "metric",
         "how far the worst output is from the reference's, in parts of what other inputs change; "
         "in training, the worst loss, in parts of how far the reference's falls",
-        better="lower",
-        within=ranges.ERROR,
+        ranges.ERROR,
+        "lower",
     ),
     Column(
         "verification_tolerance",

@@ -11,6 +11,9 @@ from accelbench.core.rows import Row, number, text
 #: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
 _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
 
+#: A platform whose device several processes use at once.
+_SHARED = "cpu"
+
 Named = TypeVar("Named", bound=Row)
 
 
@@ -38,7 +41,12 @@ def devices_beside(row: Row, name: str) -> str:
     """
     count = devices_of(row)
     mention = re.search(rf"(?<!\w){count}\s*x\s", name, re.IGNORECASE)
-    return "" if count == 1 or mention else f"{count} devices"
+    return "" if count == 1 or mention else f"{count} {sharing(row)}"
+
+
+def sharing(row: Row) -> str:
+    """What several share a step as: devices, and on a CPU, which they share too, processes."""
+    return "processes" if row.get("hardware") == _SHARED else "devices"
 
 
 def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]:

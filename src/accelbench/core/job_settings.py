@@ -21,6 +21,8 @@ class JobSettings:
     trust_remote_code: bool = False
     threads: int | None = None  # of the engine; None: its own default
     energy: bool = False  # measure it too, in a pass of its own
+    nodes: int = 1  # machines whose processes make a step together
+    rendezvous: str | None = None  # host:port where they meet, at the first of them
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, by the fields' names."""

@@ -200,6 +200,19 @@ def pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, initializer=_join_pool, initargs=(os.getpid(), BY_KERNEL))
 
 
+def out_of_memory_kills() -> int | None:
+    """How many processes the kernel has killed for memory since boot; None where unknown."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if name == "oom_kill":
+            return int(value)
+    return None
+
+
 def kill_family(process: Process) -> None:
     """Kill a process that leads its group, with that group, and wait for it only briefly."""
     with contextlib.suppress(ProcessLookupError):

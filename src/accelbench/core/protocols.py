@@ -284,6 +284,7 @@ class RuntimeInfo:
     options: tuple[RuntimeOption, ...] = ()  # of its own, beside --threads and --compile
     generates: bool = True  # token by token; else a forward pass is what is measured by default
     reopens: bool = False  # what is dear to start serves one model after another in a worker
+    distributes: bool = False  # a step of training may be of several processes
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
     # What other rooms say of it; read through core/cards.py, so that none of them lists runtimes.
     title: str = ""  # as people write it: "ONNX Runtime"; the name unless given

@@ -51,6 +51,10 @@ WEIGHTS = Range(0, 1e15)
 #: A million items in a nanosecond.
 RATE = Range(0, 1e15, above=True)
 SHARE = Range(0, 1)
+#: Of processes that are perfect together 1; more where parts fit caches that the whole did not.
+SCALING = Range(0, 1e3, above=True)
+#: The largest of several over their middle.
+RATIO = Range(1, 1e9)
 CORRELATION = Range(-1, 1)
 #: A whole number of 64 bits, with a sign or without: it means nothing.
 SEED = Range(-(2.0**63), 2.0**64)

@@ -28,15 +28,17 @@ _OF: Mapping[Belongs, str] = {
         device_absent device_lost disk_full
         engine_sees_no_device hardware_absent killed no_artefact no_runtime not_isolated not_set_up
         package_missing
-        profile_failed runtime_broken surroundings weights_unavailable
-        worker_did_not_start
+        profile_failed rank_lost ranks_did_not_start ranks_ended runtime_broken surroundings
+        weights_unavailable worker_did_not_start
     """,
     Belongs.QUESTION: """
-        audio_length budget data_mismatch data_unreadable dropout fixed_batch
-        generation_compiled gradient_checkpointing image_size no_generation no_profiler
+        audio_length batch_split batch_statistics budget data_mismatch data_unreadable
+        distributed dropout fixed_batch generation_compiled gradient_checkpointing
+        image_size no_generation no_profiler
         no_real_inputs no_training not_counted not_verified option prompt_too_short
         remote_code sequence_too_long sequence_too_short timeout
-        tokenizer_mismatch tokenizer_unreadable too_many_classes too_many_steps unsafe_weights
+        tensor_parallel tokenizer_mismatch tokenizer_unreadable too_many_classes
+        too_many_steps unsafe_weights
         vocabulary_too_small weights_incomplete weights_mismatch weights_unreadable
     """,
 }

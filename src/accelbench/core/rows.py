@@ -129,6 +129,11 @@ class ResultRow(TypedDict, total=False):
     device_memory_reserved_mb: float | None
     memory_source: str | None
     memory_estimate_mb: float | None
+    scaling_efficiency: float | None
+    communication_ms: float | None
+    communication_share: float | None
+    exposed_communication_ms: float | None
+    straggler_ratio: float | None
     energy_joules: float | None
     energy_ci_low_joules: float | None
     energy_ci_high_joules: float | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.axes import AS_TOLD, axes_of
+from accelbench.core.devices import sharing
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
@@ -31,7 +32,7 @@ def title(row: Mapping[str, Any]) -> str:
     if row.get("scenario") not in (None, SINGLE_STREAM):
         words.append(str(row["scenario"]))
     if (row.get("world_size") or 1) > 1:
-        words.append(f"{row['world_size']} devices")
+        words.append(f"{row['world_size']} {sharing(row)}")
     options = row.get("options") or {}
     words += [f"{name}={options[name]}" for name in sorted(options)]
     return visible(" ".join(word for word in words if word))

@@ -158,6 +158,17 @@ def compare(
     )
 
 
+def usable_cpus() -> int:
+    """CPUs' worth of threads that this process can keep busy."""
+    now = snapshot()
+    return max(1, int(now.limits.effective_cpus(now.cpus)))
+
+
+def threads_of_each(total: int | None, processes: int) -> int:
+    """The share of each process: of so many threads, or of all that can be kept busy here."""
+    return max(1, (total or usable_cpus()) // processes)
+
+
 def busy_warning(now: MachineSnapshot) -> str | None:
     """Before anything is measured: whether the machine is at work for others; None if quiet."""
     if now.load is None or now.load[0] <= BUSY_LOAD * now.cpus:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments.distributed_options import distributed_run
 from accelbench.cli.arguments.size_options import sizes_of
 from accelbench.core.axes import AXES
 from accelbench.core.job_settings import JobSettings
@@ -58,19 +59,23 @@ def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
     """
     precisions = words(typed["precision"])
     run_arguments.refuse_pure_autocast(typed["pure"], precisions)
+    named = words(typed["hardware"])
+    modes = run_arguments.modes(words(typed["mode"]), training=False)
+    together = distributed_run(typed, modes, bool(named))
     return Request(
         models=models,
-        hardware=run_arguments.platforms(words(typed["hardware"])),
+        hardware=run_arguments.platforms(named or together.hardware),
         runtimes=runtimes_named(words(typed["framework"])),
         batch_sizes=numbers(typed["batch_sizes"], "--batch-sizes"),
         **sizes_of({axis.asked: typed[axis.asked] for axis in AXES}),
         precisions=run_arguments.precisions(precisions),
-        modes=run_arguments.modes(words(typed["mode"]), training=False),
+        modes=modes,
         options=run_arguments.options(typed["compiled"], typed["threads"]),
         runtime_options=run_arguments.runtime_options(typed["runtime_options"]),
         training_options=run_arguments.training_options(
             typed["optimizer"], typed["checkpointing"], typed["pure"]
         ),
+        distribution=together.how,
         simulate=typed["simulate"],
     )
 

@@ -10,6 +10,11 @@ from pathlib import Path
 import typer
 
 from accelbench.cli.arguments.command_options import options_of
+from accelbench.cli.arguments.distributed_options import (
+    DISTRIBUTED,
+    DistributedWords,
+    with_distributed_options,
+)
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, with_size_options
 from accelbench.cli.display.terminal import complain
@@ -30,6 +35,7 @@ def _print_plan_schema(flag: bool) -> None:
 
 @app.command(cls=SpacedLists)
 @with_size_options
+@with_distributed_options
 def run(
     ctx: typer.Context,
     models: list[str] | None = typer.Argument(
@@ -97,6 +103,7 @@ def run(
     pure: bool = typer.Option(
         False, "--pure", help="For training in fp16 or bf16: half-precision weights, no autocast."
     ),
+    distributed: DistributedWords = DISTRIBUTED,
     compiled: bool = typer.Option(
         False, "--compile", help="Compile with the runtime's own compiler; timed apart."
     ),
@@ -241,7 +248,7 @@ def run(
     or precision that was named gave no result, or nothing was measured at all.
     """
     typed = dict(locals())
-    typed |= typed.pop("sizes")
+    typed |= {**typed.pop("sizes"), **typed.pop("distributed")}
     from accelbench.cli.arguments import run_arguments
     from accelbench.cli.arguments.run_words import settings_of
     from accelbench.cli.arguments.thresholds import refuse_threshold
@@ -268,6 +275,11 @@ def run(
         if asked is None:
             ended = running.resume_run(str(resume), places, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
+        if asked.typed["node_rank"]:
+            from accelbench.cli.services.taking_part import take_part
+
+            code = take_part(asked.requests[0], settings_of(asked.typed), asked.typed, stream)
+            raise typer.Exit(code)
         how = running.RunOptions(
             settings_of(asked.typed),
             against=against_of(against),

@@ -9,6 +9,7 @@ from accelbench.analysis.questions import ComparisonAxis, physical, plain
 from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
 from accelbench.core.axes import AXES
+from accelbench.core.devices import sharing
 from accelbench.core.rows import Row, number, record
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 
@@ -109,7 +110,7 @@ def _usual(row: Row, axis: ComparisonAxis) -> str:
         shapes(common),
         "training" if common.get("mode") == "training" else "",
         str(scenario) if scenario not in (None, SINGLE_STREAM) else "",
-        f"{world} devices" if world > 1 else "",
+        f"{world} {sharing(row)}" if world > 1 else "",
         *(f"{name}={options[name]}" for name in sorted(options)),
         "/".join(str(common[name]) for name in ("runtime", "hardware") if common.get(name)),
         str(physical(row)) if "hardware" in axis.along else "",

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
+from accelbench.core.devices import sharing
 from accelbench.core.provenance import THIS_ARM, simulation_of
 from accelbench.core.visible import visible
 from accelbench.core.worth import interval_text
@@ -98,6 +99,8 @@ def marks(row: Mapping[str, Any]) -> str:
     words += [] if arm == THIS_ARM else [f" {visible(str(arm))}"]  # of the two, the other
     words += [" emulated"] if row.get("emulated") else []  # its times are no device's
     words += [" train"] if row.get("mode") == "training" else []
+    together = int(row.get("world_size") or 1)
+    words += [f" {together} {sharing(row)}"] if together > 1 else []
     words += [" compiled"] if options.get("compile") else []
     words += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
     return "".join(words)
@@ -113,13 +116,24 @@ def parts(row: Mapping[str, Any]) -> list[str]:
     names: tuple[str, ...] = ()
     if row.get("mode") == "training":
         names = ("forward", "loss", "backward", "optimizer")
-    elif row.get("new_tokens"):
+        return _times(row, names) + _together(row)
+    if row.get("new_tokens"):
         times = [f"first token {figure(row.get('ttft_ms'))} ms"]
         if row.get("tpot_ms") is not None:
             times.append(f"each further {figure(row['tpot_ms'])} ms")
         names = ("embed", "retrieve", "generate")
         return times + _times(row, names)
     return _times(row, names)
+
+
+def _together(row: Mapping[str, Any]) -> list[str]:
+    """What several processes gain, and what they spend on each other."""
+    known = []
+    if (efficiency := row.get("scaling_efficiency")) is not None:
+        known.append(f"scaling {efficiency:.0%}")
+    if (share := row.get("communication_share")) is not None:
+        known.append(f"communication {share:.0%} ({figure(row['communication_ms'])} ms)")
+    return known
 
 
 def _times(row: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:

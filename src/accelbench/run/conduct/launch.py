@@ -190,6 +190,7 @@ class GroupLaunch:
             compiles=runtime is not None and runtime.info.compiles,
         )
         context.repeats.look(body)
+        context.one_process.look(body, planned, self._settings.job.nodes)
         phase_sums.look(body)
         with process_control.undisturbed():
             context.append(Fact(RESULT, body["result_id"], body))

@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.facts import Fact
 from accelbench.run.conduct.artifacts import ArtifactExports
+from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.simulated_cases import Simulate
 from accelbench.run.process.worker_context import WorkerContext
@@ -42,6 +43,7 @@ class LaunchContext(WorkerContext):
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
     tally: LaunchTally = field(default_factory=LaunchTally)
     repeats: Repeats = field(default_factory=Repeats)
+    one_process: OneProcessTimes = field(default_factory=OneProcessTimes)
     curves: Curves = field(default_factory=Curves)
     artefacts: ArtifactExports = field(default_factory=ArtifactExports)
     verifications: Verifications = field(default_factory=Verifications)

@@ -33,6 +33,7 @@ from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally
 from accelbench.run.conduct.profiling import Keep, profile_all
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
+from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.arms import OtherArm
@@ -307,6 +308,7 @@ def _go(
         cost=lambda planned: estimates.cost(planned.case),
         conditions=estimates.conditions(environment),
         tally=tally,
+        one_process=OneProcessTimes.of(before),
         simulate=journey.simulate,
     )
     sides = _sides(journey, context, environment, arm)
@@ -348,6 +350,7 @@ def _sides(
         worker_pool=WorkerPool(arm.interpreter),
         conditions={**estimates.conditions(arm.environment), **theirs},
         repeats=Repeats(),
+        one_process=OneProcessTimes(),
         curves=Curves(),
         artefacts=ArtifactExports(),
         verifications=Verifications(),

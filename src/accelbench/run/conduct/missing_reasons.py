@@ -19,6 +19,10 @@ _PARTS = {"forward_ms", "loss_ms", "backward_ms", "optimizer_ms"}
 TRAINS = _PARTS | {
     "optimizer", "loss_first", "loss_last", "loss_per_step", "convergence", "convergence_steps",
 }  # fmt: skip
+_OF_RANKS = {
+    "scaling_efficiency", "communication_ms", "communication_share", "exposed_communication_ms",
+    "straggler_ratio",
+}  # fmt: skip
 RETRIEVES = {"embed_ms", "retrieve_ms", "generate_ms"}
 #: Percentiles, by the beginning of their columns' names: per cent, the samples from which on they
 #: are given, and the independent ones from which on their interval has an upper end.
@@ -117,6 +121,9 @@ def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
     trains = body.get("mode") == Mode.TRAINING
     if name in TRAINS:
         return _of_training(name, body) if trains else "nothing is trained"
+    if name in _OF_RANKS:
+        alone = (body.get("world_size") or 1) == 1
+        return "a step is one process's" if alone else "the runtime does not tell it"
     generates = body.get("new_tokens")
     if name in RETRIEVES and body.get("architecture") != "rag":
         return "nothing is retrieved"

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
 from accelbench.catalog.cost import cost as analytic_cost
 from accelbench.catalog.memory import memory_estimate_bytes
+from accelbench.catalog.rank_memory import rank_memory_bytes
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
@@ -32,7 +33,12 @@ _PROFILE_SECONDS = 1.5  # beside building it once more; seen of small models
 
 
 def memory(case: Case) -> int | None:
-    """Estimated bytes of a case; of one that is not counted, what its weights alone take."""
+    """Estimated bytes of a case; of one that is not counted, what its weights alone take.
+
+    Of one that several processes share, what the largest of them takes.
+    """
+    if case.world_size > 1:
+        return memory_of_rank(case)
     try:
         counted = memory_estimate_bytes(
             case.model, case.shapes, case.precision, case.mode, case.options
@@ -40,6 +46,20 @@ def memory(case: Case) -> int | None:
     except AccelbenchError:
         counted = None
     return weights_alone(case) if counted is None else counted
+
+
+def memory_of_rank(case: Case) -> int:
+    """The same of each process of a case that several share."""
+    try:
+        counted = rank_memory_bytes(
+            case.model, case.shapes, case.precision, case.options, case.world_size
+        )
+    except AccelbenchError:
+        counted = None
+    if counted is not None:
+        return counted
+    parts = case.world_size if case.options.get("strategy") == "fsdp2" else 1
+    return weights_alone(case) // parts
 
 
 def weights_alone(case: Case) -> int:

@@ -14,6 +14,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.hardware.machine import threads_of_each
 from accelbench.run.plan.ignored_options import unused
 from accelbench.run.plan.request import (
     DEFAULT_BATCH_SIZES,
@@ -26,6 +27,7 @@ from accelbench.run.plan.request import (
     grouped,
     united,
 )
+from accelbench.run.plan.sharing import one_process, shared_out
 from accelbench.run.plan.simulated_cases import refusal_of
 from accelbench.run.plan.sizes import shapes_of
 from accelbench.run.plan.targets import TargetDevice, places
@@ -73,6 +75,15 @@ def expand_all(
             what = settled if _is_here(place) else imagined
             for group in _asked_of(model, place, precision, mode, what, own):
                 kept = group
+                if request.distribution is not None:
+                    room = _room(place, free)
+                    shared, told = _together(
+                        group, place, request, inventory, runtimes, estimate, room
+                    )
+                    notes |= dict.fromkeys(told)
+                    for planned in shared:
+                        cases.setdefault(planned.key, planned)
+                    continue
                 if not request.batch_sizes:
                     kept, shortened = _shorten(group, _room(place, free), estimate)
                     notes |= dict.fromkeys(shortened)
@@ -158,6 +169,72 @@ def _asked_of(
         ]
 
 
+def _together(
+    group: Sequence[Case],
+    place: TargetDevice,
+    request: Request,
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
+    estimate: Estimate,
+    free: int | None,
+) -> tuple[list[Planned], list[str]]:
+    """A group of cases in one process and in several."""
+    how = request.distribution
+    assert how is not None
+    here = how.processes // how.nodes
+    room = how.memory_bytes
+    if room is None and free is not None:
+        room = free // here if place.target.hardware == "cpu" else free
+    if not request.batch_sizes:
+        even = [case for case in group if case.shapes.batch % how.processes == 0]
+        group = even or [replace(group[0], shapes=replace(group[0].shapes, batch=how.processes))]
+    threads = threads_of_each(_threads(request), here)
+    runtime = runtimes.get(place.target.runtime)
+    alone: list[Planned] = []
+    together: list[Planned] = []
+    notes: list[str] = []
+    for case in group:
+        shared = shared_out(
+            case, how, room, estimate, lambda c: place.device is None or _takes(runtime, c, place)
+        )
+        notes += shared.notes
+        planned = _judge(shared.case, place, runtimes)
+        absent = _too_few(place, inventory, here)
+        planned = replace(planned, refusal=planned.refusal or absent or shared.refusal)
+        together.append(planned)
+        if how.baseline and planned.refusal is None:
+            alone.append(_judge(one_process(shared.case, threads), place, runtimes))
+    return [*alone, *together], notes
+
+
+def _threads(request: Request) -> int | None:
+    threads = request.options.get("threads")
+    return None if threads is None else int(threads)
+
+
+def _takes(runtime: Runtime | None, case: Case, place: TargetDevice) -> bool:
+    if runtime is None or place.device is None or not runtime.info.distributes:
+        return False
+    return _asked(runtime, case, place.device) is None
+
+
+def _too_few(place: TargetDevice, inventory: Inventory, wanted: int) -> Refusal | None:
+    """Of a platform of devices each process has one of its own; on a CPU they share it."""
+    hardware = place.target.hardware
+    if hardware == "cpu" or place.device is None:
+        return None
+    count = sum(isinstance(entry, Device) for entry in inventory.get(hardware, ()))
+    if count >= wanted:
+        return None
+    devices = f"{count} device{'s' if count != 1 else ''}"
+    return Refusal(
+        Status.UNSUPPORTED,
+        "device_absent",
+        f"{hardware} has {devices} here, and {wanted} processes need one each",
+        f"Use --gpu-count {count}, or --hardware cpu." if count > 1 else "Use --hardware cpu.",
+    )
+
+
 def _room(place: TargetDevice, free: Free) -> int | None:
     """Bytes that a place has for a model, None where nobody knows."""
     if place.roofline is not None:
@@ -226,6 +303,13 @@ def _unfit(case: Case) -> Refusal | None:
 
 def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
+    if case.world_size > 1 and not runtime.info.distributes:
+        return Refusal(
+            Status.UNSUPPORTED,
+            "distributed",
+            f"the {runtime.info.name} runtime trains in one process",
+            "Use --framework pytorch.",
+        )
     try:
         support = runtime.supports(case, device)
     except Exception as error:

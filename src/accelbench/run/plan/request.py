@@ -14,6 +14,10 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.rooflines import Roofline
 
+#: How a step may be shared out; auto takes the first that fits.
+AUTO_STRATEGY = "auto"
+STRATEGIES = ("ddp", "fsdp2", "tp")
+
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
 #: In place of a platform's name: a selector names one, for each question of the request.
 AUTO = "auto"
@@ -23,6 +27,18 @@ Estimate = Callable[[Case], int | None]
 
 #: Bytes free for a model on a device, None where nobody knows.
 Free = Callable[[Device], int | None]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """That several processes train together, and what was said of how."""
+
+    processes: int
+    strategy: str = AUTO_STRATEGY
+    accumulate: int | None = None  # micro-batches a step; None: as many as memory needs
+    memory_bytes: int | None = None  # of each process; None: what is free
+    baseline: bool = True  # measure one process as well
+    nodes: int = 1  # machines that have as many of them each
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,7 @@ class Request:
     options: Mapping[str, Option] = field(default_factory=dict)
     training_options: Mapping[str, Option] = field(default_factory=dict)  # where it is trained
     runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
+    distribution: Distribution | None = None  # None: each step is one process's
     simulate: bool = False  # what was named and is not here gets figures from its document
 
 

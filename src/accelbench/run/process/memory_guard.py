@@ -28,6 +28,9 @@ class MemoryGuard:
         """See what is free, while nothing is loaded: the estimate counts the weights as well."""
         if planned.device is not None:
             self._free = self._context.free(planned.device)
+            if self._free is not None and planned.device.hardware == "cpu":
+                # Processes of one host share its memory, and the estimate is of one of them.
+                self._free //= max(1, planned.case.world_size // self._context.settings.job.nodes)
         elif planned.roofline is not None:  # not here: all of it is free
             self._free = planned.roofline.memory_bytes
 

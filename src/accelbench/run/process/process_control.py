@@ -51,19 +51,6 @@ def own_process_group() -> None:
         os.setpgid(0, 0)
 
 
-def out_of_memory_kills() -> int | None:
-    """How many processes the kernel has killed for memory since boot; None where unknown."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition(" ")
-        if name == "oom_kill":
-            return int(value)
-    return None
-
-
 class InterruptHold:
     """A hold on one process, immune to its number being used again.
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
 from accelbench.run.plan.request import Planned
-from accelbench.run.process import process_control
 from accelbench.run.process.device_meters import DeviceWatch
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.open_request import open_request
@@ -86,7 +86,7 @@ class WorkerClient:
         """One request and its answer; every other ending raises TroubleError."""
         worker = self._worker
         assert worker is not None
-        kills_before = process_control.out_of_memory_kills()
+        kills_before = processes.out_of_memory_kills()
         left = self._context.budget.left()
         patience = self._settings.timeout if left is None else min(self._settings.timeout, left)
         deadline = time.monotonic() + patience
@@ -119,7 +119,7 @@ class WorkerClient:
     def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
         """What a worker died of that hung up by itself."""
         status = worker.fate()
-        kills = process_control.out_of_memory_kills()
+        kills = processes.out_of_memory_kills()
         if status == -9 and kills_before is not None and (kills or 0) > kills_before:
             return Outcome(
                 Status.OUT_OF_MEMORY,

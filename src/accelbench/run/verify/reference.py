@@ -54,6 +54,7 @@ def reference_of(case: Case) -> Case:
         case,
         target=Target(_RUNTIME, "cpu"),
         precision="fp32",
+        world_size=1,
         options={name: value for name, value in case.options.items() if name in _OPTIONS},
     )
 

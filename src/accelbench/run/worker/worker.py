@@ -24,6 +24,7 @@ from accelbench.core.abilities import (
     DropoutSwitchable,
     OutOfProcess,
     PageVisits,
+    RankExchange,
     RealInputs,
     Reusable,
 )
@@ -122,6 +123,21 @@ def with_visits(session: Session, case: Case, measurement: Measurement) -> Measu
         return measurement
     columns = session.visits(case, measurement.metrics["first_inference_ms"])
     return replace(measurement, metrics={**measurement.metrics, **columns})
+
+
+def with_ranks(session: Session, case: Case, measurement: Measurement) -> Measurement:
+    """Add what several processes spend on each other, each one's own in the evidence."""
+    if not isinstance(session, RankExchange):
+        return measurement
+    columns = dict(session.exchanged(case))
+    ranks, evidence = columns.pop("ranks"), measurement.evidence
+    together = {**evidence.details.get("distributed", {}), "communication": ranks}
+    details = {**evidence.details, "distributed": together}
+    return replace(
+        measurement,
+        metrics={**measurement.metrics, **columns},
+        evidence=replace(evidence, details=details),
+    )
 
 
 def skipped(measurement: Measurement) -> list[str]:
@@ -266,6 +282,8 @@ class CaseBench:
             checks.steady_state_over,
         )
         result = with_visits(session, case, with_inputs(session, measured))
+        self._reporter.phase("communication")
+        result = with_ranks(session, case, result)
         self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
         checked = checks.of(case, _said_ns(measured), alone)

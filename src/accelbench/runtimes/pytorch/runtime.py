@@ -56,6 +56,7 @@ class PytorchRuntime:
             **MODULES_QUIET,
         },
         spills=True,
+        distributes=True,
         title="PyTorch",
         aliases=("torch",),
         engine_packages=("torch",),
@@ -81,8 +82,9 @@ class PytorchRuntime:
             missing(name, ("torch",), "torch")
             or not_listed(name, case, self.info.precisions)
             or (_quantises(case) if case.precision == "int8" else None)
-            or not_an_option(name, case, MODULE_OPTIONS[case.mode])
+            or not_an_option(name, case, MODULE_OPTIONS[case.mode] | _of_ranks(case))
             or (not_trained(name, case) if trains else _generates(case))
+            or (_shared_out(case, device) if case.world_size > 1 else None)
             or SUPPORTED
         )
 
@@ -90,9 +92,59 @@ class PytorchRuntime:
         return MonotonicClock()
 
     def open(self, job: Job) -> Session:
+        if job.case.world_size > 1:
+            from accelbench.runtimes.pytorch.distributed.session import DistributedSession
+
+            return DistributedSession(job)
         from accelbench.runtimes.pytorch.session import PytorchSession
 
         return PytorchSession(job, self.clock())
+
+
+#: What may be asked where several processes train.
+_OF_RANKS = frozenset({"strategy", "accumulate"})
+#: Losses of a whole batch: parts of it have others, whose mean is not the batch's.
+_WHOLE_BATCH = frozenset({"contrastive"})
+
+
+def _of_ranks(case: Case) -> frozenset[str]:
+    return _OF_RANKS if case.world_size > 1 else frozenset()
+
+
+def _shared_out(case: Case, device: Device) -> Support | None:
+    """What several processes cannot train together, of what one can."""
+    strategy = case.options.get("strategy", "ddp")
+    if case.mode is not Mode.TRAINING:
+        return no("distributed", "only training is shared out", "Use --mode training.")
+    if device.hardware not in ("cpu", "cuda", "rocm"):
+        return no(
+            "distributed",
+            f"torch's collectives have no backend on {device.hardware}",
+            "Use --hardware cpu, cuda or rocm.",
+        )
+    if case.compiled:
+        return no(
+            "option",
+            "a compiled step of several processes is not measured",
+            "Leave out --compile.",
+        )
+    if case.precision == "fp16" or case.options.get("pure"):
+        return no(
+            "precision",
+            "each process would find a loss scale of its own, and half-precision weights are not"
+            " shared out",
+            "Use --precision fp32 or bf16, without --pure.",
+        )
+    loss = case.model.training.loss if case.model.training else ""
+    parted = strategy != "tp" or int(case.options.get("accumulate", 1)) > 1
+    if parted and loss in _WHOLE_BATCH:
+        return no(
+            "distributed",
+            f"the {loss} loss of {case.model.id} is of the whole batch, which parts of it do not"
+            " give",
+            "Use --strategy tp without --accumulate, or one process.",
+        )
+    return None
 
 
 def _quantises(case: Case) -> Support | None:

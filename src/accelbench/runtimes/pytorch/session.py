@@ -21,6 +21,7 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
+from accelbench.runtimes.pytorch.compiling import allow_many_graphs, compile_totals
 from accelbench.runtimes.pytorch.doubling import doubled
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
@@ -94,27 +95,6 @@ def first_line(error: BaseException) -> str:
     return lines[0][:300] if lines else type(error).__name__
 
 
-def _allow_many_graphs() -> None:
-    """One a batch size, and in training another without dropout.
-
-    After eight of one module Dynamo would go on without compiling, and not say so.
-    """
-    import torch._dynamo.config as dynamo
-
-    dynamo.cache_size_limit = max(dynamo.cache_size_limit, 64)
-
-
-def _compile_totals() -> tuple[int, int]:
-    """How many graphs Dynamo has compiled in this process, and the nanoseconds spent."""
-    from torch._dynamo import utils
-
-    graphs = int(utils.counters["stats"]["unique_graphs"])
-    # What the backward pass needs is compiled when it is first called, and timed apart.
-    parts = ("_compile.compile_inner", "backward._backward_impl")
-    seconds = sum(sum(utils.compilation_time_metrics.get(part, ())) for part in parts)
-    return graphs, round(seconds * 1e9)
-
-
 class PytorchSession:
     """One model on one device in one precision; shapes may change between measurements."""
 
@@ -138,18 +118,29 @@ class PytorchSession:
             self.weights_digest = made.digest
             self._module = self._timed(clock, "load", partial(self._load, made.module))
             del made
-        self._run: Callable[..., Any] = self._module
-        if case.compiled:
-            # Static shapes: with dynamic ones, the second batch size of a worker would
-            # silently run other code than the first.
-            self._run = torch.compile(self._module, dynamic=False)
-            _allow_many_graphs()
+        self._run: Callable[..., Any] = self._runnable(self._module)
         self._opened = Opened(
             job, self._module, self._run, self._place, clock, self._autocast, self._initial
         )
-        self._use(make(case, self._opened))
+        self._use(self._procedure_of(case))
         self._output_facts: dict[str, Any] = {}
         self._inputs = Inputs(job, clock)
+
+    def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
+        """What a step calls: the module, or what is made of it."""
+        run: Callable[..., Any] = module
+        if self._job.case.compiled:
+            # Static shapes: with dynamic ones, the second batch size of a worker would
+            # silently run other code than the first.
+            allow_many_graphs()
+            run = torch.compile(module, dynamic=False)
+        return run
+
+    def _procedure_of(self, case: Case) -> Procedure:
+        return make(case, self._opened)
+
+    def _arrays(self, case: Case, seed: int | None) -> Mapping[str, Any]:
+        return self._inputs.arrays(case, seed)
 
     def _use(self, procedure: Procedure) -> None:
         self._procedure = procedure
@@ -161,7 +152,7 @@ class PytorchSession:
             split=procedure.split,
             timer=self._place.timer,
             around=self._around,
-            compiled=_compile_totals if self._job.case.compiled else lambda: (0, 0),
+            compiled=compile_totals if self._job.case.compiled else lambda: (0, 0),
             drain=procedure.drain,
         )
 
@@ -217,20 +208,20 @@ class PytorchSession:
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
-            self._use(make(case, self._opened))
-            arrays = self._inputs.arrays(case, seed)
-            floats = {
-                i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"
-            }
-            inputs = {
-                name: torch.from_numpy(array).to(
-                    device=self._place.device, dtype=self._dtype if name in floats else None
-                )
-                for name, array in arrays.items()
-            }
+            self._use(self._procedure_of(case))
+            inputs = self._placed(case, self._arrays(case, seed))
             if isinstance(self._procedure, Settling):
                 self._procedure.settle(inputs)
             return inputs
+
+    def _placed(self, case: Case, arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        floats = {i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"}
+        return {
+            name: torch.from_numpy(array).to(
+                device=self._place.device, dtype=self._dtype if name in floats else None
+            )
+            for name, array in arrays.items()
+        }
 
     def loaded(self) -> Mapping[str, Any]:
         return self._inputs.columns()
@@ -311,7 +302,10 @@ class PytorchSession:
         return {name: t.cpu().numpy() for name, t in outputs.items()}
 
     def other_weights(self) -> AbstractContextManager[None]:
-        return doubled([p for p in int8.plain(self._module.parameters()) if p.is_floating_point()])
+        return doubled(self._doubling())
+
+    def _doubling(self) -> list[torch.Tensor]:
+        return [p for p in int8.plain(self._module.parameters()) if p.is_floating_point()]
 
     @contextmanager
     def same_draws(self) -> Iterator[None]:

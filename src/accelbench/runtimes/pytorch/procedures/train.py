@@ -64,18 +64,29 @@ class Train:
         self._labels = frozenset(label.name for label in how.labels)
         self._losses: list[torch.Tensor] = []
         if self._module in _trained:
-            self._module.load_state_dict(opened.rebuild())
+            self._restore(opened.rebuild())
             _trained.discard(self._module)
         self._checkpointed = _checkpoint(case, self._module)
         self._module.train()
         self._weights = [p for p in self._module.parameters() if p.requires_grad]
-        self._optimizer = _optimizer(case, how.loss, self._weights)
+        self._optimizer = _optimizer(case, how.loss, self._groups())
         self._optimizer.zero_grad(set_to_none=True)  # of a step that did not come to its end
         # What narrows its gradients to fp16 loses the small ones unless the loss is scaled up.
         # Pure half training is asked for to see what happens without.
         scaled = case.precision.endswith("fp16") and not case.options.get("pure")
         self._scale_from(LARGEST_SCALE, enabled=scaled)
-        seed_all(opened.job.settings.seed)
+        self._seed()
+
+    def _restore(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Put the initial weights back."""
+        self._module.load_state_dict(weights)
+
+    def _groups(self) -> list[list[torch.nn.Parameter]]:
+        """Weights as the optimizer is given them: those of a group are stepped together."""
+        return [self._weights]
+
+    def _seed(self) -> None:
+        seed_all(self._opened.job.settings.seed)
 
     def _scale_from(self, scale: float, enabled: bool = True) -> None:
         # It never grows again: every try to would end in a step that overflows, does not
@@ -129,14 +140,7 @@ class Train:
         return self.split(inputs, _unmarked)
 
     def split(self, inputs: Inputs, mark: Mark) -> Any:
-        with self._opened.autocast():
-            outputs = self._opened.run(**self._fed(inputs))
-        mark("forward")
-        loss = self._loss(outputs, inputs)
-        self._losses.append(loss.detach())
-        mark("loss")
-        self._scaler.scale(loss).backward()
-        mark("backward")
+        self._gradients(inputs, mark)
         _trained.add(self._module)
         self._scaler.step(self._optimizer)
         self._scaler.update()
@@ -144,6 +148,20 @@ class Train:
         # and the optimizer's own state is left.
         self._optimizer.zero_grad(set_to_none=True)
         mark("optimizer")
+
+    def _gradients(self, inputs: Inputs, mark: Mark) -> None:
+        """Forward, loss and backward."""
+        loss = self._loss_of(inputs, mark)
+        self._losses.append(loss.detach())
+        mark("loss")
+        self._scaler.scale(loss).backward()
+        mark("backward")
+
+    def _loss_of(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
+        with self._opened.autocast():
+            outputs = self._opened.run(**self._fed(inputs))
+        mark("forward")
+        return self._loss(outputs, inputs)
 
     def _fed(self, inputs: Inputs) -> dict[str, torch.Tensor]:
         return {name: t for name, t in inputs.items() if name not in self._labels}
@@ -193,10 +211,13 @@ def _unmarked(_phase: str) -> None:
     """Nobody asks when the phases of this step end."""
 
 
-def _optimizer(case: Case, loss: str, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+def _optimizer(
+    case: Case, loss: str, groups: list[list[torch.nn.Parameter]]
+) -> torch.optim.Optimizer:
     """Of torch's own making, with its own choice between fused, foreach and plain kernels."""
     name = str(case.options.get("optimizer", "adamw"))
     rate = (CONTRASTIVE_RATES if loss == "contrastive" else LEARNING_RATES)[name]
+    weights = [{"params": group} for group in groups]
     if name == "sgd":
         return torch.optim.SGD(weights, lr=rate, momentum=MOMENTUM)
     return torch.optim.AdamW(weights, lr=rate)

@@ -1,0 +1,214 @@
+"""Options of training by several processes, and what they mean together."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import typer
+
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode
+from accelbench.hardware.names import GPU
+from accelbench.run.plan.request import AUTO_STRATEGY, STRATEGIES, Distribution
+
+#: What was typed, by the names below.
+DistributedWords = Mapping[str, Any]
+#: Stands in a command's parameters where these options stand in its help.
+DISTRIBUTED: DistributedWords = {}
+
+_GIB = 2**30
+_OPTIONS: tuple[tuple[str, Any, Any], ...] = (
+    (
+        "distributed",
+        bool,
+        typer.Option(
+            False, "--distributed", help="For training: several processes make each step together."
+        ),
+    ),
+    (
+        "gpu_count",
+        int | None,
+        typer.Option(
+            None, "--gpu-count", min=1, help="How many GPUs, one process each; 2 by default."
+        ),
+    ),
+    (
+        "processes",
+        int | None,
+        typer.Option(
+            None,
+            "--processes",
+            "--world-size",
+            min=1,
+            help="The same of any hardware; on a CPU they share its cores.",
+        ),
+    ),
+    (
+        "max_memory_gb",
+        float | None,
+        typer.Option(
+            None, "--max-memory-gb", help="What each process may take; what is free by default."
+        ),
+    ),
+    (
+        "strategy",
+        str | None,
+        typer.Option(
+            None, "--strategy", help="ddp, fsdp2 or tp; auto, the default, takes what fits."
+        ),
+    ),
+    (
+        "accumulate",
+        int | None,
+        typer.Option(None, "--accumulate", min=1, help="Micro-batches a step; as memory needs."),
+    ),
+    (
+        "no_baseline",
+        bool,
+        typer.Option(False, "--no-baseline", help="Do not measure one process as well."),
+    ),
+    (
+        "nodes",
+        int,
+        typer.Option(1, "--nnodes", min=1, help="Machines that have as many processes each."),
+    ),
+    (
+        "node_rank",
+        int | None,
+        typer.Option(
+            None, "--node-rank", min=0, help="Which of them this is: 0 measures, others take part."
+        ),
+    ),
+    (
+        "rendezvous",
+        str | None,
+        typer.Option(
+            None, "--rdzv-endpoint", metavar="HOST:PORT", help="Where they meet: at machine 0."
+        ),
+    ),
+)
+_NAMES = tuple(name for name, _, _ in _OPTIONS)
+
+
+def with_distributed_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with these options in place of its parameter `distributed`."""
+    signature = inspect.signature(command)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    options = [
+        inspect.Parameter(name, kind, default=option, annotation=_written(annotation))
+        for name, annotation, option in _OPTIONS
+    ]
+    parameters = [
+        option
+        for parameter in signature.parameters.values()
+        for option in (options if parameter.name == "distributed" else (parameter,))
+    ]
+
+    @wraps(command)
+    def wrapper(**typed: Any) -> None:
+        command(distributed={name: typed.pop(name) for name in _NAMES}, **typed)
+
+    hints = {n: hint for n, hint in command.__annotations__.items() if n != "distributed"}
+    wrapper.__annotations__ = hints | {name: hint for name, hint, _ in _OPTIONS}
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _written(annotation: Any) -> str:
+    """A type as a signature has it that was written down: what is read of it goes by words."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+@dataclass(frozen=True)
+class DistributedRun:
+    """What was asked of several processes: how, where, and as which machine."""
+
+    how: Distribution | None = None  # None: each step is one process's
+    hardware: tuple[str, ...] = ()  # what is meant where none is named
+
+
+def distributed_run(typed: DistributedWords, modes: Sequence[Mode], named: bool) -> DistributedRun:
+    """What these options mean.
+
+    Args:
+        typed: what was typed.
+        modes: those of the run.
+        named: whether hardware was.
+
+    Raises:
+        UsageError: they contradict each other, or what stands beside them.
+    """
+    if not typed["distributed"]:
+        given = next((n for n, _, o in _OPTIONS if typed[n] not in (None, o.default)), None)
+        if given is None:
+            return DistributedRun()
+        option = next(o.param_decls[0] for n, _, o in _OPTIONS if n == given)
+        raise UsageError(f"{option} is of --distributed.", "Add it, or leave this out.")
+    if tuple(modes) != (Mode.TRAINING,):
+        raise UsageError("--distributed is of training alone.", "Add --mode training.")
+    gpus, count = typed["gpu_count"], typed["processes"]
+    if gpus and count and gpus != count:
+        raise UsageError("--gpu-count and --processes contradict each other.", "Leave one out.")
+    count, nodes = gpus or count or 2, typed["nodes"]
+    if count * nodes < 2:
+        raise UsageError(
+            "--distributed is of several processes, and one was asked for.",
+            "Use 2 or more, or leave out --distributed.",
+        )
+    _refuse_meeting(typed, nodes)
+    return DistributedRun(
+        Distribution(
+            processes=count * nodes,
+            strategy=_strategy(typed["strategy"]),
+            accumulate=typed["accumulate"],
+            memory_bytes=_bytes(typed["max_memory_gb"]),
+            baseline=not typed["no_baseline"],
+            nodes=nodes,
+        ),
+        # Whoever counts GPUs means GPUs: a processor is not taken in their place.
+        (GPU,) if gpus and not named else (),
+    )
+
+
+def _refuse_meeting(typed: DistributedWords, nodes: int) -> None:
+    node, place = typed["node_rank"] or 0, typed["rendezvous"]
+    if nodes == 1:
+        if place or typed["node_rank"] is not None:
+            raise UsageError(
+                "--node-rank and --rdzv-endpoint are of several machines.", "Add --nnodes."
+            )
+        return
+    if not place or ":" not in place or not place.rpartition(":")[2].isdecimal():
+        raise UsageError(
+            "Several machines need a place where they meet.",
+            "Give --rdzv-endpoint HOST:PORT, the same to all, HOST being machine 0.",
+        )
+    if node >= nodes:
+        raise UsageError(
+            f"There is no machine {node} of {nodes}.", f"--node-rank is 0 to {nodes - 1}."
+        )
+
+
+def _strategy(word: str | None) -> str:
+    known = (AUTO_STRATEGY, *STRATEGIES)
+    strategy = (word or AUTO_STRATEGY).lower()
+    if strategy not in known:
+        raise UsageError(f"There is no strategy {in_quotes(strategy)}.", f"Use {', '.join(known)}.")
+    return strategy
+
+
+def _bytes(word: float | str | None) -> int | None:
+    if word is None:
+        return None
+    try:
+        gib = float(word)  # a plan file has it as it was written
+    except ValueError:
+        gib = 0.0
+    if not 0 < gib < 2**20:
+        raise UsageError(f"{word} GiB of memory is impossible.", "Use more than 0.")
+    return int(gib * _GIB)

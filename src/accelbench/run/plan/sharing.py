@@ -1,0 +1,180 @@
+"""Several processes for one step: which strategy, micro-batch and accumulation fit. Pure.
+
+Strategies are tried in the order of what they cost: DDP, FSDP2, tensor parallelism; each with the
+largest micro-batch that fits, first without recomputing results in the backward pass, then with.
+What was set on purpose is kept. The first that fits is taken, and becomes part of the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from accelbench.core.case import Case, Option
+from accelbench.core.vocabulary import Status
+from accelbench.run.plan.request import (
+    AUTO_STRATEGY,
+    STRATEGIES,
+    Distribution,
+    Estimate,
+    Refusal,
+)
+
+#: Whether the runtime takes a case.
+Takes = Callable[[Case], bool]
+
+CHECKPOINTING = "gradient_checkpointing"
+_OF_RANKS = frozenset({"strategy", "accumulate"})
+
+
+@dataclass(frozen=True)
+class SharedCase:
+    """A case as several processes have it, why it will not be tried, and what is to be said."""
+
+    case: Case
+    refusal: Refusal | None = None
+    notes: tuple[str, ...] = ()
+
+
+def parts(strategy: str, processes: int) -> int:
+    """In how many parts processes have a batch."""
+    return 1 if strategy == "tp" else processes
+
+
+def one_process(case: Case, threads: int) -> Case:
+    """The same work in one process, with the threads that each of several has."""
+    options = {name: value for name, value in case.options.items() if name not in _OF_RANKS}
+    return replace(case, world_size=1, options={**options, "threads": threads})
+
+
+def shared_out(
+    case: Case, how: Distribution, room: int | None, estimate: Estimate, takes: Takes
+) -> SharedCase:
+    """A case for several processes, by what fits into the room of each.
+
+    Args:
+        case: one process's.
+        how: what was said of it.
+        room: bytes that each process has, None where nobody knows.
+        estimate: bytes that a process of a case takes.
+        takes: whether the runtime takes a case.
+    """
+    base = replace(case, world_size=how.processes)
+    candidates = [c for c in _candidates(base, how) if takes(c)]
+    if not candidates:
+        return _none(base, how)
+    tried = [(candidate, estimate(candidate)) for candidate in candidates]
+    fits = [c for c, need in tried if room is None or need is None or need <= room]
+    if not fits:
+        return _too_large(tried, how, room or 0)
+    return SharedCase(fits[0], notes=_told(fits[0], tried, room))
+
+
+def _candidates(case: Case, how: Distribution) -> Iterator[Case]:
+    """Every way that was not ruled out, the cheapest first."""
+    auto = how.strategy == AUTO_STRATEGY
+    strategies = STRATEGIES if auto else (how.strategy,)
+    saving = (False,) if case.options.get(CHECKPOINTING) else (False, True)
+    for saves in saving:
+        for strategy in strategies:
+            for count in _accumulations(case, strategy, how):
+                options: dict[str, Option] = {**case.options, "strategy": strategy}
+                if count > 1:
+                    options["accumulate"] = count
+                if saves:
+                    options[CHECKPOINTING] = True
+                yield replace(case, options=options)
+
+
+def _accumulations(case: Case, strategy: str, how: Distribution) -> list[int]:
+    """Micro-batches a step that come out even, the fewest first."""
+    rows, rest = divmod(case.shapes.batch, parts(strategy, how.processes))
+    if rest:
+        return []
+    if how.accumulate is not None:
+        return [how.accumulate] if rows % how.accumulate == 0 else []
+    return [count for count in range(1, rows + 1) if rows % count == 0]
+
+
+def _none(case: Case, how: Distribution) -> SharedCase:
+    """No way comes out even, or the runtime takes none: it says why of the first."""
+    strategy = STRATEGIES[0] if how.strategy == AUTO_STRATEGY else how.strategy
+    each = parts(strategy, how.processes) * (how.accumulate or 1)
+    options = {**case.options, "strategy": strategy}
+    if how.accumulate and how.accumulate > 1:
+        options["accumulate"] = how.accumulate
+    case = replace(case, options=options)
+    if case.shapes.batch % each == 0:
+        return SharedCase(case)  # whoever judges it asks the runtime, and hears why
+    nearest = each * max(1, round(case.shapes.batch / each))
+    message = (
+        f"a batch of {case.shapes.batch} does not come out even over {how.processes} processes"
+        + (f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else "")
+    )
+    return SharedCase(
+        case,
+        Refusal(Status.UNSUPPORTED, "batch_split", message, f"Use --batch-sizes {nearest}."),
+    )
+
+
+def _too_large(
+    tried: Sequence[tuple[Case, int | None]], how: Distribution, room: int
+) -> SharedCase:
+    case, need = min(tried, key=lambda entry: entry[1] or 0)
+    message = (
+        f"each of {how.processes} processes has {_gib(room)}, and the least that was found takes"
+        f" an estimated {_gib(need or 0)}: {way_of(case)}"
+    )
+    advice = f"Allow --max-memory-gb {_up(need or 0)}, or use more processes or a smaller batch."
+    return SharedCase(
+        case, Refusal(Status.OUT_OF_MEMORY, "out_of_memory_estimated", message, advice)
+    )
+
+
+def _told(
+    chosen: Case, tried: Sequence[tuple[Case, int | None]], room: int | None
+) -> tuple[str, ...]:
+    need = next(need for case, need in tried if case is chosen)
+    limit = "" if room is None else f" of {_gib(room)}"
+    about = "not estimated" if need is None else f"an estimated {_gib(need)}{limit} each"
+    first = (
+        f"{chosen.model.id}, batch {chosen.shapes.batch}, {chosen.world_size} processes:"
+        f" {way_of(chosen)}, {about}."
+    )
+    before = [(case, n) for case, n in tried[: [c for c, _ in tried].index(chosen)]]
+    if not before:
+        return (first,)
+    refused = "; ".join(f"{way_of(case)} {_gib(n or 0)}" for case, n in _of_each(before))
+    return (f"{first} Too much for it: {refused}.",)
+
+
+def _of_each(
+    tried: Sequence[tuple[Case, int | None]],
+) -> list[tuple[Case, int | None]]:
+    """Of each strategy the way that took least."""
+    least: dict[tuple[object, ...], tuple[Case, int | None]] = {}
+    for case, need in tried:
+        key = (case.options["strategy"], case.options.get(CHECKPOINTING))
+        if key not in least or (need or 0) < (least[key][1] or 0):
+            least[key] = (case, need)
+    return list(least.values())
+
+
+def way_of(case: Case) -> str:
+    """How a case is shared out, in words."""
+    options: Mapping[str, Option] = case.options
+    strategy, count = str(options.get("strategy", "ddp")), int(options.get("accumulate", 1))
+    rows = case.shapes.batch // parts(strategy, case.world_size) // count
+    words = f"{strategy}, micro-batch {rows}"
+    if count > 1:
+        words += f" × {count}"
+    return f"{words}, checkpointed" if options.get(CHECKPOINTING) else words
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+def _up(size: float) -> str:
+    """GiB, rounded up to what can be typed."""
+    return f"{-(-size * 100 // 2**30) / 100:g}"

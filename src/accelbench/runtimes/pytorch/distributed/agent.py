@@ -1,0 +1,73 @@
+"""Torch's elastic agent as a process: it starts the ranks of this node and ends them together.
+
+    python -m accelbench.runtimes.pytorch.distributed.agent FOLDER
+
+FOLDER has `launch.json`, a `RankLaunch`. Where a rank fails, the others are ended, and which one it
+was and how it ended is left in `failure.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from accelbench.runtimes.pytorch.distributed.launch import (
+    AGENT_VARIABLE,
+    FAILURE,
+    FOLDER_VARIABLE,
+    RankLaunch,
+)
+
+#: What a rank may take to end by itself when it is told to; one that hangs does not.
+_END_SECONDS = 3
+_RANK = "accelbench.runtimes.pytorch.distributed.rank"
+_LAST_LINES = 12
+
+
+def main(folder: Path) -> int:
+    """Start the ranks, and wait for their end."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    launch = RankLaunch.read(folder)
+    os.environ[AGENT_VARIABLE] = str(os.getpid())
+    os.environ[FOLDER_VARIABLE] = str(folder)
+    alone = launch.nodes == 1
+    config = LaunchConfig(
+        min_nodes=launch.nodes,
+        max_nodes=launch.nodes,
+        nproc_per_node=launch.here,
+        run_id=launch.run_id,
+        rdzv_backend="c10d" if alone else "static",
+        rdzv_endpoint="127.0.0.1:0" if alone else launch.rendezvous,
+        rdzv_configs={"timeout": launch.seconds} | ({} if alone else {"rank": launch.node}),
+        local_addr="127.0.0.1" if alone else None,
+        max_restarts=0,
+        monitor_interval=0.05,
+        shutdown_timeout=_END_SECONDS,
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=Std.ALL),
+    )
+    try:
+        elastic_launch(config, sys.executable)("-P", "-m", _RANK)
+    except ChildFailedError as error:
+        # Whoever was killed is the cause, and not who then missed it.
+        rank, failure = min(
+            error.failures.items(), key=lambda entry: (entry[1].exitcode >= 0, entry[1].timestamp)
+        )
+        log = Path(failure.error_file).with_name("stderr.log")
+        words = log.read_text(errors="replace").strip() if log.is_file() else ""
+        body = {
+            "rank": rank,
+            "exit_code": failure.exitcode,
+            "last_lines": words.splitlines()[-_LAST_LINES:],
+        }
+        (folder / FAILURE).write_text(json.dumps(body))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,246 @@
+"""A group of ranks as the worker has it: started, asked, and ended whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any
+
+from accelbench.core import processes
+from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.runtimes.pytorch.distributed.launch import (
+    DOOR,
+    FAILURE,
+    KEY_VARIABLE,
+    RankLaunch,
+    error_file,
+)
+
+_AGENT = "accelbench.runtimes.pytorch.distributed.agent"
+#: Importing torch and transformers in every rank, from a cold disk.
+START_SECONDS = 300.0
+#: Shorter than what a case may take, so that it is told which rank did not come.
+COLLECTIVE_SECONDS = 240.0
+#: What the agent may take to end the others and to leave its note.
+_NOTE_SECONDS = 10.0
+_LOG = "agent.log"
+_LESS = "Use a smaller batch, --accumulate or --strategy fsdp2."
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+#: Machines that meet at one place have one run of training at a time.
+ONE_RUN = "accelbench"
+
+
+class RankGroup:
+    """Ranks that wait for questions; one that fails ends them all."""
+
+    def __init__(
+        self,
+        ranks: int,
+        backend: str = "gloo",
+        threads: int = 1,
+        nodes: int = 1,
+        rendezvous: str = "",
+        collective_seconds: float = COLLECTIVE_SECONDS,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start them and wait until rank 0 answers.
+
+        Args:
+            ranks: how many of them this node has.
+            backend: gloo or nccl.
+            threads: of each.
+            nodes: how many nodes take part; each has as many ranks.
+            rendezvous: host:port of node 0, where there are several.
+            collective_seconds: how long a collective waits for a rank that does not come.
+            variables: what the ranks' environment has beside this process's.
+
+        Raises:
+            CaseError: they did not come together.
+        """
+        self.ranks = ranks * nodes
+        self._folder = Path(tempfile.mkdtemp(prefix="accelbench-ranks-"))
+        self._key = secrets.token_bytes(32)
+        self._asked: Connection | None = None
+        self._kills_before = processes.out_of_memory_kills()
+        launch = RankLaunch(
+            run_id=uuid.uuid4().hex if nodes == 1 else ONE_RUN,
+            here=ranks,
+            backend=backend,
+            threads=threads,
+            seconds=START_SECONDS,
+            collective_seconds=collective_seconds,
+            nodes=nodes,
+            rendezvous=rendezvous,
+        )
+        self._agent = _agent(
+            launch, self._folder, {KEY_VARIABLE: self._key.hex(), **(variables or {})}
+        )
+        try:
+            self._asked = self._joined()
+        except BaseException:
+            self.close()
+            raise
+
+    def _joined(self) -> Connection:
+        """The way to rank 0, once it has opened its door."""
+        door, deadline = self._folder / DOOR, time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if door.exists():
+                with contextlib.suppress(ConnectionRefusedError):
+                    return Client(str(door), authkey=self._key)
+            with contextlib.suppress(processes.TimeoutExpired):
+                self._agent.wait(0.05)
+                raise self._failure()
+        raise CaseError(
+            "ranks_did_not_start",
+            f"the ranks did not come together within {START_SECONDS:g} s",
+            "Run again with --debug.",
+        )
+
+    def ask(self, do: str, **what: Any) -> list[Any]:
+        """Every rank's answer to a question, in their order.
+
+        Raises:
+            CaseError: a rank failed, was killed, or did not come; all of them are gone then.
+        """
+        if self._asked is None:
+            raise CaseError("ranks_ended", "the ranks have ended", "Start them anew.")
+        try:
+            self._asked.send({"do": do, **what})
+            answers: list[Any] = self._asked.recv()
+        except (EOFError, OSError):
+            error = self._failure()
+            self.close()
+            raise error from None
+        return answers
+
+    def close(self) -> None:
+        """End them, if they are there, and leave no file."""
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            with contextlib.suppress(OSError):
+                asked.close()
+            with contextlib.suppress(processes.TimeoutExpired):
+                self._agent.wait(_NOTE_SECONDS)
+        # Its end is the end of every rank that it has started, stopped ones too.
+        self._agent.kill()
+        self._agent.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _failure(self) -> CaseError:
+        """Which rank failed, and how."""
+        with contextlib.suppress(processes.TimeoutExpired):
+            self._agent.wait(_NOTE_SECONDS)
+        notes = {
+            rank: json.loads(file.read_text())
+            for rank in range(self.ranks)
+            if (file := error_file(self._folder, rank)).is_file()
+        }
+        # What was waited for in vain says nothing of who is at fault.
+        own = {rank: note for rank, note in notes.items() if not note.get("in_vain")}
+        ended = self._ended()
+        if own:
+            return _error(next(iter(own.values())))
+        if ended is not None and ended["rank"] not in notes:
+            return _killed(ended, self._killed_for_memory())
+        if notes:
+            missing = [str(rank) for rank in range(self.ranks) if rank not in notes]
+            return _vain(next(iter(notes.values())), missing)
+        return CaseError(
+            "ranks_did_not_start",
+            f"torch's elastic agent ended by itself: {_last_line(self._folder)}",
+            "Run again with --debug.",
+        )
+
+    def _killed_for_memory(self) -> bool:
+        """Whether the kernel has killed any process for memory since these were started."""
+        before, now = self._kills_before, processes.out_of_memory_kills()
+        return before is not None and (now or 0) > before
+
+    def _ended(self) -> dict[str, Any] | None:
+        file = self._folder / FAILURE
+        ended: dict[str, Any] | None = json.loads(file.read_text()) if file.is_file() else None
+        return ended
+
+
+def take_part(launch: RankLaunch) -> str | None:
+    """This machine's ranks of a group that another one asks: until that has ended.
+
+    Returns:
+        Why it did not end as it should; None where it did.
+    """
+    with tempfile.TemporaryDirectory(prefix="accelbench-ranks-") as name:
+        agent = _agent(launch, Path(name), {})
+        try:
+            return None if agent.wait() == 0 else _last_line(Path(name))
+        finally:
+            agent.kill()
+            agent.wait()
+
+
+def _agent(launch: RankLaunch, folder: Path, variables: Mapping[str, str]) -> processes.Process:
+    """Torch's elastic agent, started; what it says is in the folder."""
+    launch.write(folder)
+    threads = dict.fromkeys(_THREADS, str(launch.threads))
+    environment = {**os.environ, **threads, **variables}
+    with (folder / _LOG).open("wb") as log:
+        return processes.start_python(_AGENT, [str(folder)], log, environment=environment)
+
+
+def _last_line(folder: Path) -> str:
+    """What an agent, or the rank that it ended for, said last."""
+    file = folder / FAILURE
+    if file.is_file():
+        ended = json.loads(file.read_text())
+        said = [line for line in ended["last_lines"] if line.strip()]
+        return f"rank {ended['rank']}: {said[-1][:300]}" if said else f"rank {ended['rank']} ended"
+    log = folder / _LOG
+    words = log.read_text(errors="replace").strip() if log.is_file() else ""
+    return words.splitlines()[-1][:300] if words else "it said nothing"
+
+
+def _error(note: dict[str, Any]) -> CaseError:
+    """A rank's note as the error that it is of."""
+    if note["status"] == OutOfMemoryError.status:
+        return OutOfMemoryError(note["message"], note["advice"], note["reason"])
+    error = CaseError(note["reason"], note["message"], note["advice"])
+    error.status = note["status"]
+    return error
+
+
+def _killed(ended: dict[str, Any], for_memory: bool) -> CaseError:
+    if for_memory and ended["exit_code"] == -signal.SIGKILL:
+        return OutOfMemoryError(
+            f"the kernel killed rank {ended['rank']} for memory", _LESS, "killed_for_memory"
+        )
+    code, lines = ended["exit_code"], [line for line in ended["last_lines"] if line.strip()]
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    words = f"; its last line: {lines[-1][:300]}" if lines else ""
+    return CaseError(
+        "rank_lost",
+        f"rank {ended['rank']} {how}{words}",
+        f"The other ranks were ended with it. If memory was short: {_LESS}",
+    )
+
+
+def _vain(note: dict[str, Any], missing: list[str]) -> CaseError:
+    who = f"rank {', '.join(missing)}" if missing else "each other"
+    error = CaseError(
+        "rank_lost",
+        f"{who} was waited for in vain ({note['message']})",
+        "All ranks were ended. Look at what that one does, or allow fewer processes.",
+    )
+    error.status = note["status"]
+    return error

@@ -1,0 +1,293 @@
+"""The model as one rank has it, and what a rank answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from accelbench.catalog.inputs import make_inputs, tensors
+from accelbench.catalog.losses import named
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
+from accelbench.core.errors import UnsupportedError
+from accelbench.core.protocols import Block, Job
+from accelbench.core.serial import case_from_json, job_from_json
+from accelbench.core.vocabulary import Mode, Timing
+from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
+from accelbench.runtimes.pytorch.distributed.communication_profile import communication
+from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
+from accelbench.runtimes.pytorch.distributed.parallel import Parallel, here, parallel
+from accelbench.runtimes.pytorch.distributed.rank_train import RankTrain
+from accelbench.runtimes.pytorch.procedures import Procedure
+from accelbench.runtimes.pytorch.procedures.chance import chances_kept
+from accelbench.runtimes.pytorch.runtime import PytorchRuntime
+from accelbench.runtimes.pytorch.session import PytorchSession
+
+_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This rank among the others."""
+
+    rank: int
+    world: int
+    local: int
+    questions: Any  # a group that carries nothing else, in which all but rank 0 wait for long
+    meeting: Any  # one of which none waits longer than a collective does
+    launch: RankLaunch
+
+    def passed_on(self, question: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The question that rank 0 has; None ends all."""
+        box = [question]
+        dist.broadcast_object_list(box, src=0, group=self.questions)
+        return box[0]
+
+    def gathered(self, answer: Any) -> list[Any]:
+        """Every rank's answer, at rank 0."""
+        answers: list[Any] | None = [None] * self.world if self.rank == 0 else None
+        dist.gather_object(answer, answers, dst=0, group=self.meeting)
+        return answers or []
+
+    def together(self) -> None:
+        """Go on when all are here."""
+        dist.barrier(group=self.meeting)
+
+
+class RankSession(PytorchSession):
+    """One rank's part of a model."""
+
+    def __init__(self, job: Job, clock: Clock, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._shared: Parallel
+        device = job.device
+        if device.hardware != "cpu":
+            device = replace(device, ordinal=ranks.local)
+        settings = replace(job.settings, threads=ranks.launch.threads)
+        super().__init__(replace(job, device=device, settings=settings), clock)
+
+    @property
+    def part(self) -> int:
+        """Which part of the batch is this rank's."""
+        return self._ranks.rank if self._shared.parts > 1 else 0
+
+    def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
+        case = self._job.case
+        strategy = str(case.options.get("strategy", "ddp"))
+        self._shared = parallel(
+            strategy, module, self._place.device, case.model.id, self._without_gradient
+        )
+        return self._shared.run
+
+    def _without_gradient(self) -> set[str]:
+        """Weights that a step of two items leaves without a gradient; nothing else is left."""
+        case, module = self._job.case, self._module
+        how = case.model.training
+        assert how is not None  # the runtime's card has refused it otherwise
+        shapes = replace(case.shapes, batch=2)
+        arrays = make_inputs(case.model, shapes, self._job.settings.seed, Mode.TRAINING)
+        inputs = self._placed(case, arrays)
+        labels = {label.name for label in how.labels}
+        buffers = [(b, b.clone()) for b in module.buffers()]
+        module.train()
+        with chances_kept(self._place.device), self._autocast():
+            outputs = module(**{n: t for n, t in inputs.items() if n not in labels})
+        named(how.loss)(outputs, inputs).backward()
+        idle = {n for n, p in module.named_parameters() if p.requires_grad and p.grad is None}
+        module.zero_grad(set_to_none=True)
+        module.eval()
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        return idle
+
+    def _procedure_of(self, case: Case) -> Procedure:
+        return RankTrain(case, self._opened, self._shared, self.part)
+
+    def _arrays(self, case: Case, seed: int | None) -> Mapping[str, Any]:
+        arrays = super()._arrays(case, seed)
+        parts = self._shared.parts
+        if parts == 1:
+            return arrays
+        rows = case.shapes.batch // parts
+        cut = slice(self.part * rows, (self.part + 1) * rows)
+        shared = {
+            i.name
+            for i in tensors(case.model, case.shapes, case.mode)
+            if i.shape and i.shape[0] == "batch"
+        }
+        # Copied: a part of an array keeps all of it.
+        return {n: a[cut].copy() if n in shared else a for n, a in arrays.items()}
+
+    def _doubling(self) -> list[torch.Tensor]:
+        return [here(weight) for weight in super()._doubling()]
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        block = super().sample(inputs, n, timing)
+        if timing is not Timing.PHASES:
+            return block
+        return replace(block, phase_ns={k: _folded(v, n) for k, v in block.phase_ns.items()})
+
+    def without_dropout(self) -> AbstractContextManager[None]:
+        if self._shared.parts > 1 and any(isinstance(m, _NORMS) for m in self._module.modules()):
+            raise UnsupportedError(
+                "batch_statistics",
+                "each rank normalises its own part of the batch, so losses are not those of one"
+                " process",
+            )
+        return super().without_dropout()
+
+    def communication(self, inputs: Any, steps: int) -> dict[str, Any]:
+        """What collectives take of so many steps, in milliseconds a step."""
+        with self._around():
+            found = communication(lambda: self._procedure.step(inputs), steps, self._place)
+            self._procedure.drain()
+        return found
+
+    def gradients(self, inputs: Any) -> dict[str, Any]:
+        """What one step's backward leaves of each weight, whole; the step is not taken."""
+        procedure = self._procedure
+        assert isinstance(procedure, RankTrain)
+        with self._around():
+            return {name: g.float().cpu().numpy() for name, g in procedure.gradients(inputs)}
+
+    def facts(self) -> dict[str, Any]:
+        """Of this rank, for the evidence."""
+        memory = self.device_memory()
+        return {
+            "device": str(self._place.device),
+            "threads": torch.get_num_threads(),
+            "device_memory_peak_bytes": None if memory is None else memory.peak_bytes,
+            **self._shared.facts(),
+        }
+
+
+def _folded(times: Sequence[int], steps: int) -> list[int]:
+    """A phase's times of each step: with several micro-batches it comes several times."""
+    each = len(times) // steps
+    return [sum(times[i * each : (i + 1) * each]) for i in range(steps)]
+
+
+class RankWork:
+    """What a rank does of each question."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._clock = MonotonicClock()
+        self._memory = HostMemory.start()
+        self._session: RankSession | None = None
+        self._inputs: Any = None
+        self._held: dict[str, ExitStack] = {}
+
+    def answer(self, question: Mapping[str, Any]) -> Any:
+        """This rank's answer; whatever goes wrong is left to the caller."""
+        handler: Callable[..., Any] = getattr(self, f"_{question['do']}")
+        return handler(**{name: value for name, value in question.items() if name != "do"})
+
+    def close(self) -> None:
+        """Give up the model."""
+        self._inputs = None
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _opened(self) -> RankSession:
+        assert self._session is not None
+        return self._session
+
+    def _open(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        self.close()
+        for module in PytorchRuntime.info.preload:  # as the workers of one process have it
+            import_module(module)
+        give_back_freed_memory()
+        self._memory = HostMemory.start()
+        session = self._session = RankSession(job_from_json(job), self._clock, self._ranks)
+        return {
+            "timings": dict(session.timings),
+            "weights_digest": session.weights_digest,
+            "phases": session.phases,
+            "device_timed": session.device_timed,
+            "parts": session._shared.parts,
+        }
+
+    def _where(self) -> dict[str, Any]:
+        return {"rank": self._ranks.rank, "pid": os.getpid(), "host": socket.gethostname()}
+
+    def _meet(self) -> None:
+        self._ranks.together()
+
+    def _prepare(self, case: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+        self._inputs = None
+        self._inputs = self._opened().prepare(case_from_json(case), seed)
+        return dict(self._opened().loaded())
+
+    def _forget(self) -> None:
+        self._inputs = None
+
+    def _nudge(self, by: float) -> None:
+        self._inputs = {
+            n: t * (1 + by) if t.is_floating_point() else t for n, t in self._inputs.items()
+        }
+
+    def _sample(self, n: int, timing: str) -> Block:
+        session = self._opened()
+        self._ranks.together()
+        return session.sample(self._inputs, n, Timing(timing))
+
+    def _outputs(self) -> dict[str, Any]:
+        return self._opened().outputs(self._inputs)
+
+    def _inspect(self) -> None:
+        self._opened().inspect(self._inputs)
+
+    def _gradients(self) -> dict[str, Any]:
+        found = self._opened().gradients(self._inputs)
+        return found if self._ranks.rank == 0 else {}
+
+    def _communication(self, steps: int) -> dict[str, Any]:
+        self._ranks.together()
+        return self._opened().communication(self._inputs, steps)
+
+    def _profile(self, steps: int, folder: str | None) -> Any:
+        wanted = Path(folder) if folder and self._ranks.rank == 0 else None
+        return self._opened().profile(self._inputs, steps, wanted)
+
+    def _enter(self, what: str) -> None:
+        stack = self._held[what] = ExitStack()
+        stack.enter_context(getattr(self._opened(), what)())
+
+    def _leave(self, what: str) -> None:
+        self._held.pop(what).close()
+
+    def _reset_memory(self) -> None:
+        give_back_freed_memory()
+        self._memory.reset_peak()
+        self._opened().reset_memory()
+
+    def _memory_peak(self) -> dict[str, Any]:
+        return {"bytes": self._memory.peak_bytes(), "source": self._memory.source}
+
+    def _memory_now(self) -> dict[str, Any]:
+        import psutil
+
+        now = self._memory.current_bytes()
+        return {"pid": os.getpid(), "hidden": psutil.Process().memory_info().rss - now}
+
+    def _device_memory(self) -> Any:
+        return self._opened().device_memory()
+
+    def _evidence(self) -> dict[str, Any]:
+        session = self._opened()
+        return {"evidence": session.evidence(), "rank": {**self._where(), **session.facts()}}
+
+    def _cpu_seconds(self) -> float:
+        return cpu_seconds()

@@ -1,0 +1,251 @@
+"""One model on several ranks: asked in the worker, stepped by all of them at once.
+
+A block is the same number of steps on every rank, after a barrier. Each counts its time from there,
+and a step is over when the last rank has finished it, so that steps add up to what passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from accelbench.core.case import Case
+from accelbench.core.profile import Profile
+from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.serial import case_to_json, job_to_json
+from accelbench.core.vocabulary import MIB, Timing
+from accelbench.hardware.machine import threads_of_each
+from accelbench.runtimes.pytorch.distributed.group import RankGroup
+from accelbench.runtimes.pytorch.distributed.memory import RankMemory
+
+_BACKENDS = {"cpu": "gloo"}  # NCCL on GPUs, and what ROCm's PyTorch calls so
+
+#: Steps whose collectives are looked at: profilers write down every call.
+_PROFILED_STEPS = 5
+
+
+class DistributedSession:
+    """A model that is trained by a group of ranks."""
+
+    def __init__(self, job: Job, group: RankGroup | None = None) -> None:
+        self._job = job
+        case = job.case
+        self._group = group or start(job)
+        try:
+            answers = self._group.ask("open", job=job_to_json(job))
+        except BaseException:
+            self._group.close()
+            raise
+        slowest = [answer["timings"] for answer in answers]
+        self.timings = {name: max(t[name] for t in slowest) for name in slowest[0]}
+        self.weights_digest: str = answers[0]["weights_digest"]
+        self.phases: tuple[str, ...] = tuple(answers[0]["phases"])
+        self.device_timed: bool = answers[0]["device_timed"]
+        self._parts: int = answers[0]["parts"]
+        self.host_memory = RankMemory(self._group)
+        self._case = case
+        self._columns: Mapping[str, Any] = {}
+        self._step_ns: list[list[int]] = []  # by rank, of the last blocks of single steps
+        self._of_ranks: list[dict[str, Any]] = []
+
+    # -- the session's protocol
+
+    def prepare(self, case: Case, seed: int | None = None) -> object:
+        """The inputs lie with the ranks; what is handed back stands for them."""
+        self._case = case
+        answers = self._group.ask("prepare", case=case_to_json(case), seed=seed)
+        self._columns = answers[0]
+        self._step_ns = []
+        return object()
+
+    def loaded(self) -> Mapping[str, Any]:
+        return self._columns
+
+    def compile(self, inputs: Any) -> int | None:
+        return None
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        blocks: list[Block] = self._group.ask("sample", n=n, timing=timing.value)
+        if timing is Timing.EACH:
+            self._step_ns = [list(block.phase_ns["step"]) for block in blocks]
+        return combined(blocks, n, timing)
+
+    def inspect(self, inputs: Any) -> None:
+        self._group.ask("inspect")
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        answers: list[dict[str, Any]] = self._group.ask("outputs")
+        if self._parts == 1:
+            return answers[0]
+        return {name: np.concatenate([a[name] for a in answers]) for name in answers[0]}
+
+    def gradients(self, inputs: Any) -> dict[str, Any]:
+        """Each weight's gradient after one backward of all ranks, whole."""
+        found: dict[str, Any] = self._group.ask("gradients")[0]
+        return found
+
+    def reset_memory(self) -> None:
+        """The ranks have restarted their counters with those of the host."""
+
+    def device_memory(self) -> DeviceMemory | None:
+        answers: list[DeviceMemory | None] = self._group.ask("device_memory")
+        known = [answer for answer in answers if answer is not None]
+        return max(known, key=lambda memory: memory.peak_bytes or 0, default=None)
+
+    def evidence(self) -> Evidence:
+        answers = self._group.ask("evidence")
+        own: list[Evidence] = [answer["evidence"] for answer in answers]
+        kind = self._job.device.hardware
+        devices = {
+            name if kind == "cpu" else name.partition(":")[0] for e in own for name in e.devices
+        }
+        self._of_ranks = [self._of_rank(answer["rank"]) for answer in answers]
+        first = own[0]
+        details = {
+            **first.details,
+            "threads": sum(rank["threads"] for rank in self._of_ranks),
+            "distributed": {
+                "strategy": self._job.case.options.get("strategy", "ddp"),
+                "backend": backend_of(kind),
+                "ranks": self._of_ranks,
+                "micro_batch": micro_batch(self._case, self._parts),
+                "accumulate": int(self._case.options.get("accumulate", 1)),
+                "variables": allocator_of(self._case, kind),
+            },
+        }
+        return Evidence(
+            devices=tuple(sorted(devices)),
+            requested=str(self._job.device),
+            engine=first.engine,
+            emulated=first.emulated,
+            details=details,
+        )
+
+    def _of_rank(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        rank = int(facts["rank"])
+        peaks, steps = self.host_memory.peaks, self._step_ns
+        peak = peaks[rank] if rank < len(peaks) else None
+        return {
+            **facts,
+            "host_memory_peak_mb": None if peak is None else peak / MIB,
+            "step_ms": median(steps[rank]) / 1e6 if rank < len(steps) else None,
+        }
+
+    def close(self) -> None:
+        self._group.close()
+
+    # -- what it may do beside
+
+    def cpu_seconds(self) -> float:
+        return float(sum(self._group.ask("cpu_seconds")))
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        """Rank 0's."""
+        folder = None if traces is None else str(traces)
+        found: Profile = self._group.ask("profile", steps=steps, folder=folder)[0]
+        return found
+
+    @contextmanager
+    def _within(self, what: str) -> Iterator[None]:
+        self._group.ask("enter", what=what)
+        try:
+            yield
+        finally:
+            self._group.ask("leave", what=what)
+
+    def other_weights(self) -> Any:
+        return self._within("other_weights")
+
+    def without_dropout(self) -> Any:
+        return self._within("without_dropout")
+
+    def exchanged(self, case: Case) -> Mapping[str, Any]:
+        """What ranks spend on each other, profiled: columns, and under "ranks" each one's own."""
+        inputs = self.prepare(case)
+        self.sample(inputs, 2, Timing.EACH)
+        found = self._group.ask("communication", steps=_PROFILED_STEPS)
+        walls = [rank["wall_ms"] for rank in found]
+        busy = [rank["wall_ms"] - rank["exposed_ms"] for rank in found]
+        communication = sum(rank["communication_ms"] for rank in found) / len(found)
+        return {
+            "communication_ms": communication,
+            "communication_share": min(1.0, communication / (sum(walls) / len(walls))),
+            "exposed_communication_ms": sum(rank["exposed_ms"] for rank in found) / len(found),
+            "straggler_ratio": max(busy) / median(busy),
+            "ranks": found,
+        }
+
+
+def start(job: Job) -> RankGroup:
+    """The ranks of a job, on this node."""
+    case, kind = job.case, job.device.hardware
+    nodes = job.settings.nodes
+    here = case.world_size // nodes
+    return RankGroup(
+        here,
+        backend_of(kind),
+        threads_of_each(job.settings.threads, here),
+        nodes,
+        job.settings.rendezvous or "",
+        variables=allocator_of(case, kind),
+    )
+
+
+def allocator_of(case: Case, hardware: str) -> dict[str, str]:
+    """What the host's allocator is told where weights come and go block by block.
+
+    By itself glibc keeps blocks of up to 32 MB that were freed and does not find them again among
+    those of other sizes: with it ranks of BERT-base took 2,150 MB in place of 1,040, more than
+    with all weights whole. Blocks of a MiB and more are then given back at once.
+    """
+    sharded = case.options.get("strategy") == "fsdp2" and hardware == "cpu"
+    return {"MALLOC_MMAP_THRESHOLD_": str(2**20)} if sharded else {}
+
+
+def backend_of(hardware: str) -> str:
+    """By which collectives are carried out."""
+    return _BACKENDS.get(hardware, "nccl")
+
+
+def micro_batch(case: Case, parts: int) -> int:
+    """Items that a rank takes at once."""
+    return case.shapes.batch // parts // int(case.options.get("accumulate", 1))
+
+
+def combined(blocks: Sequence[Block], n: int, timing: Timing) -> Block:
+    """The ranks' blocks as one: a step is over when its last rank has finished it."""
+    losses = [sum(each) / len(blocks) for each in zip(*(b.losses for b in blocks), strict=True)]
+    if timing is Timing.PHASES:
+        phases = _slowest_phases(blocks, n)
+    else:
+        phases = {"step": _latest([block.phase_ns["step"] for block in blocks])}
+    return Block(
+        steps=n,
+        timing=timing,
+        phase_ns=phases,
+        losses=losses,
+        compilations=max(block.compilations for block in blocks),
+        compile_ns=max(block.compile_ns for block in blocks),
+    )
+
+
+def _latest(times: Sequence[Sequence[int]]) -> list[int]:
+    ends = [max(moment) for moment in zip(*(accumulate(of) for of in times), strict=True)]
+    return [later - earlier for earlier, later in pairwise([0, *ends])]
+
+
+def _slowest_phases(blocks: Sequence[Block], n: int) -> dict[str, list[int]]:
+    """Of each step the phases of the rank that took longest over it."""
+    names = list(blocks[0].phase_ns)
+    phases: dict[str, list[int]] = {name: [] for name in names}
+    for step in range(n):
+        slowest = max(blocks, key=lambda b: sum(b.phase_ns[name][step] for name in names))
+        for name in names:
+            phases[name].append(slowest.phase_ns[name][step])
+    return phases

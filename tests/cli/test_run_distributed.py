@@ -1,0 +1,93 @@
+"""`accelbench run --distributed`: measured and stored from end to end, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.cli.arguments.distributed_options import _NAMES, distributed_run
+from accelbench.core.errors import EXIT_OK, EXIT_USAGE
+from accelbench.core.vocabulary import Mode
+
+TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
+
+
+def test_two_processes_are_measured_beside_one(tmp_path: Path) -> None:
+    words = [*TRAINED, "--gpu-count", "2", "--hardware", "cpu", "--batch-sizes", "4"]
+    words += ["--sequence-lengths", "16", "--iterations", "3", "--warmup", "1"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench", "run", *words, "--json", "--db", "store.duckdb"],
+        cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == EXIT_OK, done.stderr[-3000:]
+    alone, together = json.loads(done.stdout)["results"]
+    assert [alone["world_size"], together["world_size"]] == [1, 2]
+    assert alone["case_id"] != together["case_id"]
+    assert together["options"] == {"strategy": "ddp"}
+    assert alone["weights_digest"] == together["weights_digest"]
+    assert together["verification"] == "ok"  # its losses are one process's
+    expected = alone["latency_p50_ms"] / (2 * together["latency_p50_ms"])
+    assert together["scaling_efficiency"] == pytest.approx(expected)
+    assert 0 < together["exposed_communication_ms"] <= together["communication_ms"]
+    ranks = together["evidence"]["details"]["distributed"]["ranks"]
+    peaks = [rank["host_memory_peak_mb"] for rank in ranks]
+    assert together["memory_peak_mb"] == pytest.approx(max(peaks))
+    assert together["memory_estimate_mb"] is not None
+    for row in (alone, together):
+        empty = {name for name, value in row.items() if value is None and name != "nulls"}
+        assert set(row["nulls"]) == empty
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("bert-tiny", "--distributed"), "--distributed is of training alone. Add --mode training"),
+        (("bert-tiny", "--gpu-count", "2"), "--gpu-count is of --distributed"),
+        ((*TRAINED, "--processes", "1"), "one was asked for"),
+        ((*TRAINED, "--gpu-count", "2", "--processes", "3"), "contradict each other"),
+        ((*TRAINED, "--strategy", "magic"), "There is no strategy 'magic'"),
+        ((*TRAINED, "--max-memory-gb", "0"), "0 GiB of memory is impossible"),
+        ((*TRAINED, "--node-rank", "1"), "are of several machines. Add --nnodes"),
+        ((*TRAINED, "--nnodes", "2"), "Give --rdzv-endpoint HOST:PORT"),
+    ],
+)
+def test_words_that_make_no_sense_are_refused(
+    words: tuple[str, ...], said: str, command: Callable[..., Any]
+) -> None:
+    code, _, err = command("run")(*words)
+    assert code == EXIT_USAGE
+    assert said in " ".join(err.split())
+
+
+def test_whoever_counts_gpus_means_gpus() -> None:
+    typed = dict.fromkeys(_NAMES) | {"distributed": True, "gpu_count": 4, "nodes": 1}
+    assert distributed_run(typed, (Mode.TRAINING,), named=False).hardware == ("gpu",)
+    assert distributed_run(typed, (Mode.TRAINING,), named=True).hardware == ()
+    counted = {**typed, "gpu_count": None, "processes": 4}
+    assert distributed_run(counted, (Mode.TRAINING,), named=False).hardware == ()
+
+
+def test_what_is_absent_is_refused_and_not_replaced(command: Callable[..., Any]) -> None:
+    words = (*TRAINED, "--gpu-count", "4", "--hardware", "mps", "--dry-run")
+    code, out, _ = command("run")(*words)
+    assert code == EXIT_OK
+    assert "unsupported" in out
+
+
+def test_the_plan_says_what_was_chosen(command: Callable[..., Any]) -> None:
+    words = (*TRAINED, "--processes", "2", "--hardware", "cpu", "--batch-sizes", "8")
+    code, out, _ = command("run")(*words, "--max-memory-gb", "0.11", "--dry-run")
+    assert code == EXIT_OK
+    said = " ".join(out.split())
+    assert "2 processes: fsdp2, micro-batch 4, an estimated" in said
+    assert "Too much for it: ddp, micro-batch 1 × 4" in said
+    assert "1 bert-tiny" in said
+    assert "2 processes · strategy=fsdp2" in said

@@ -1,0 +1,114 @@
+"""Two real ranks: what they compute together is what one process computes.
+
+One group of ranks serves all of these, each with a model opened anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from training_sessions import CPU, case_of, opened
+
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.protocols import Job
+from accelbench.core.vocabulary import Timing
+from accelbench.runtimes.pytorch.distributed.group import RankGroup
+from accelbench.runtimes.pytorch.distributed.session import DistributedSession
+
+#: Of the largest gradient of the model: sums in another order. Seen were 3e-7.
+BOUND = 1e-5
+BATCH = 8
+#: Every way of sharing a step, with whether the batch is in parts.
+WAYS = {
+    "ddp": {"strategy": "ddp"},
+    "ddp-accumulated": {"strategy": "ddp", "accumulate": 2},
+    "fsdp2": {"strategy": "fsdp2"},
+    "fsdp2-accumulated": {"strategy": "fsdp2", "accumulate": 2},
+    "fsdp2-checkpointed": {"strategy": "fsdp2", "gradient_checkpointing": True},
+    "tp": {"strategy": "tp"},
+}
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[RankGroup]:
+    group = RankGroup(2, collective_seconds=60)
+    yield group
+    group.close()
+
+
+@pytest.fixture(scope="module")
+def alone() -> tuple[dict[str, np.ndarray], list[float], np.ndarray]:
+    """One process: gradients of the whole batch, five losses, and outputs."""
+    case = case_of("bert-tiny", batch=BATCH)
+    with opened(case) as session, session.without_dropout():
+        inputs = session.prepare(case)
+        outputs = session.outputs(inputs)["logits"]
+        loss = session._procedure._loss_of(inputs, lambda _phase: None)  # type: ignore[attr-defined]
+        loss.backward()
+        gradients = {
+            name: weight.grad.numpy().copy()
+            for name, weight in session._module.named_parameters()
+            if weight.grad is not None
+        }
+        inputs = session.prepare(case)
+        return gradients, list(session.sample(inputs, 5, Timing.EACH).losses), outputs
+
+
+def together(case: Case, ranks: RankGroup) -> DistributedSession:
+    return DistributedSession(Job(case, CPU, JobSettings()), ranks)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_and_losses_are_those_of_one_process(
+    way: str, ranks: RankGroup, alone: tuple[dict[str, np.ndarray], list[float], np.ndarray]
+) -> None:
+    gradients, losses, outputs = alone
+    case = replace(case_of("bert-tiny", batch=BATCH, **WAYS[way]), world_size=2)
+    session = together(case, ranks)
+    with session.without_dropout():
+        inputs = session.prepare(case)
+        np.testing.assert_allclose(session.outputs(inputs)["logits"], outputs, atol=1e-5)
+        found = session.gradients(inputs)
+        assert found.keys() == gradients.keys()
+        largest = max(float(np.abs(g).max()) for g in gradients.values())
+        for name, gradient in gradients.items():
+            assert np.abs(found[name] - gradient).max() <= BOUND * largest, name
+        # And the weights move as one process's do, from a fresh start.
+        inputs = session.prepare(case)
+        assert session.sample(inputs, 5, Timing.EACH).losses == pytest.approx(losses, rel=1e-5)
+        inputs = session.prepare(case)
+        assert session.sample(inputs, 1, Timing.PHASES).losses == pytest.approx(
+            losses[:1], rel=1e-5
+        )
+
+
+def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
+    case = replace(case_of("bert-tiny", batch=BATCH, strategy="ddp"), world_size=2)
+    session = together(case, ranks)
+    found = session.exchanged(case)
+    assert 0 < found["exposed_communication_ms"] <= found["communication_ms"]
+    assert 0 < found["communication_share"] <= 1
+    assert found["straggler_ratio"] >= 1
+    assert [rank["collectives"] >= 1 for rank in found["ranks"]] == [True, True]
+    session.host_memory.reset_peak()
+    session.sample(session.prepare(case), 1, Timing.EACH)
+    assert session.host_memory.peak_bytes() == max(session.host_memory.peaks)  # type: ignore[type-var]
+    told = session.evidence()
+    assert told.devices == ("cpu:0",)
+    assert [rank["rank"] for rank in told.details["distributed"]["ranks"]] == [0, 1]
+    assert told.details["distributed"]["micro_batch"] == BATCH // 2
+
+
+def test_a_rank_that_refuses_says_why_and_all_are_gone(ranks: RankGroup) -> None:
+    # The last of this file: what one refuses ends the whole group.
+    case = replace(case_of("qwen2-tiny", batch=2, strategy="tp"), world_size=2)
+    with pytest.raises(CaseError, match="num_key_value_heads of qwen2-tiny is 1") as caught:
+        together(case, ranks)
+    assert (caught.value.reason, caught.value.status) == ("tensor_parallel", "unsupported")
+    with pytest.raises(CaseError, match="have ended"):
+        ranks.ask("evidence")
