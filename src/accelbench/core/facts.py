@@ -19,6 +19,8 @@ FACT_VERSION = 1
 RUN_STARTED = "run_started"
 RUN_RESUMED = "run_resumed"
 RUN_FINISHED = "run_finished"
+#: More cases of a run that began with fewer: one node's part of a fleet's run, unit by unit.
+RUN_EXTENDED = "run_extended"
 HARDWARE_MEASURED = "hardware_measured"
 #: What the probes of `hardware --calibrate` measured of a device, every block of them.
 DEVICE_CALIBRATED = "device_calibrated"

@@ -26,8 +26,8 @@ _OF: Mapping[Belongs, str] = {
     Belongs.MACHINE: """
         artefact_lost builder_missing cache_unwritable
         device_absent device_lost disk_full
-        engine_sees_no_device hardware_absent killed no_artefact no_runtime not_isolated not_set_up
-        package_missing
+        engine_sees_no_device hardware_absent killed no_artefact no_node no_runtime node_failed
+        node_hung node_lost not_isolated not_set_up package_missing
         profile_failed rank_lost ranks_did_not_start ranks_ended runtime_broken surroundings
         weights_unavailable worker_did_not_start
     """,

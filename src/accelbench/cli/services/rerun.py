@@ -97,4 +97,9 @@ def _begun(database: Database, run: str) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(str(rows[0][0])) if rows else {}
     if "plan" not in body:
         raise UsageError(f"Run {run} was not measured here: it cannot be measured again.")
+    _, rows = database.query(
+        "SELECT body->'plan' FROM fact WHERE kind = 'run_extended' AND run_id = ? ORDER BY line",
+        [run],
+    )
+    body["plan"] = [*body["plan"], *(case for (more,) in rows for case in json.loads(str(more)))]
     return body

@@ -59,6 +59,7 @@ class OutputPlaces:
     report: bool = False  # of the run, when it has ended
     prices: Prices | None = None  # by which it, and what is compared, says costs
     profiles: list[tuple[str, Path]] = field(default_factory=list)  # written as the run goes on
+    command: tuple[str, ...] = ("accelbench", "run")  # that goes on with a run
 
     def keep_profiles(self) -> ProfileFiles | None:
         """Who writes profiles, where a folder is named for them."""
@@ -342,7 +343,7 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
         where += ["--output-ci", str(places.output_ci)]
     where += ["--create-report"] if places.report else []
     where += ["--prices", str(places.prices.path)] if places.prices else []
-    return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
+    return "Go on with: " + shlex.join([*places.command, "--resume", run_id, *where])
 
 
 def _concerned(

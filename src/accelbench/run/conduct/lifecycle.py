@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
-from accelbench.core.errors import StoreError, SurroundingsError
+from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
     PROFILE,
@@ -50,6 +50,10 @@ from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
+
+
+#: Of run_started: of a fleet's run what is said of the fleet, of a node's part of it the fleet's id.
+FLEET = "fleet"
 
 
 @dataclass(frozen=True)
@@ -205,7 +209,7 @@ def last_unfinished(folder: Path) -> str | None:
     """
     for path in reversed(journals_in(folder)):
         facts = read(path)
-        begun = any(f.kind == RUN_STARTED for f in facts)
+        begun = any(f.kind == RUN_STARTED and FLEET not in f.body for f in facts)
         if begun and not _is_finished(facts) and not being_written(path):
             return path.name.removesuffix(SUFFIX)
     return None
@@ -223,6 +227,11 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Run
     if begun is None:
         raise StoreError(
             f"The journal of run {run_id} does not say what was planned.", "Start a new run."
+        )
+    if FLEET in begun:
+        fleet = run_id if isinstance(begun[FLEET], Mapping) else begun[FLEET]
+        raise UsageError(
+            f"Run {run_id} is of a fleet.", f"Go on with: accelbench fleet run --resume {fleet}"
         )
     settings, plan = settled(run_id, begun)
     other = arm_settled(run_id, begun)

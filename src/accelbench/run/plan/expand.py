@@ -30,7 +30,7 @@ from accelbench.run.plan.request import (
 from accelbench.run.plan.sharing import one_process, shared_out
 from accelbench.run.plan.simulated_cases import refusal_of
 from accelbench.run.plan.sizes import shapes_of
-from accelbench.run.plan.targets import TargetDevice, places
+from accelbench.run.plan.targets import TargetDevice, device_of, places
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +99,19 @@ def expand_all(
         ] = None
     ordered = planned_cases if len(requests) == 1 else grouped(planned_cases)
     return Plan(tuple(ordered), tuple(notes))
+
+
+def placed(case: Case, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Planned:
+    """A case that was planned elsewhere, with the device of this machine that it means."""
+    target = case.target
+    name, runtime = target.runtime, runtimes.get(target.runtime)
+    if runtime is None:
+        text = f"the runtime {name} is not installed here"
+        advice = f"Installed: {', '.join(sorted(runtimes))}."
+        return Planned(case, None, Refusal(Status.UNSUPPORTED, "no_runtime", text, advice))
+    entries = inventory.get(target.hardware, ())
+    device, refusal = device_of(target.hardware, target.device or "", entries)
+    return _judge(case, TargetDevice(target, device, refusal), runtimes)
 
 
 def _is_here(place: TargetDevice) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.axes import AXES, with_axes
 from accelbench.core.case import Case, Option
@@ -27,6 +27,15 @@ Estimate = Callable[[Case], int | None]
 
 #: Bytes free for a model on a device, None where nobody knows.
 Free = Callable[[Device], int | None]
+
+
+@runtime_checkable
+class TellsFree(Protocol):
+    """An inventory of other machines, which says itself what is free on them."""
+
+    def free(self, device: Device) -> int | None:
+        """Bytes free for a model on a device, None where nobody knows."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def places(
         if waiting:
             notes += [f"{name} is present, but {state.message}; left out." for state in waiting]
             continue
-        device, refusal_or_none = _device(name, rest, inventory.get(name, ()))
+        device, refusal_or_none = device_of(name, rest, inventory.get(name, ()))
         if device is None and named and request.simulate:
             meant = stand_in(name, rest, inventory)
             if isinstance(meant, Roofline):
@@ -110,9 +110,10 @@ def _served(runtimes: Mapping[str, Runtime]) -> str:
     return f"Platforms that can be measured here: {', '.join(platforms)}."
 
 
-def _device(
+def device_of(
     name: str, ordinal: str, entries: Sequence[Device | Absent]
 ) -> tuple[Device | None, Refusal | None]:
+    """The device that is meant by a platform and an ordinal, kind or name; or why there is none."""
     devices = [e for e in entries if isinstance(e, Device)]
     if not devices:
         absent = next((e for e in entries if isinstance(e, Absent)), None)

@@ -1,0 +1,328 @@
+"""Which unit is handed to the cluster when, and what becomes of it. Pure: events in, actions out.
+
+Where a unit runs is the cluster's to say. Here are the order (longest first), how many are handed
+over at once, how often a unit is tried, when it is taken for hung, and what is reported without
+being measured. Every unit ends once: done, or given up with a reason.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from accelbench.run.fleet.work_units import Need, WorkUnit
+
+#: Why a unit was given up; they are reasons of results.
+NO_NODE = "no_node"
+NODE_LOST = "node_lost"
+NODE_HUNG = "node_hung"
+NODE_FAILED = "node_failed"
+
+
+@dataclass(frozen=True)
+class DispatchRules:
+    """Bounds of dispatching; seconds where nothing else is said.
+
+    Attributes:
+        attempts: how often a unit is tried.
+        ahead: units that wait in the cluster for every one that can run.
+        silence: after which a running unit that says nothing is taken for hung.
+        patience: to wait for a node where the last that could measure a unit is gone.
+        start: to wait for a unit to begin while none of its kind runs.
+        blamed: failures of units in a row after which a node is passed over.
+    """
+
+    attempts: int = 3
+    ahead: float = 1.0
+    silence: float = 90.0
+    patience: float = 120.0
+    start: float = 300.0
+    blamed: int = 2
+
+
+@dataclass(frozen=True)
+class NodeOffer:
+    """What a node can measure: of each platform, how many devices; and by name, if so."""
+
+    node: str
+    devices: Mapping[str, int]
+    named: frozenset[str] = frozenset()  # "cuda:1", "openvino:gpu"
+
+    def slots(self, need: Need) -> int:
+        """How many units of a kind it can measure at once."""
+        if need.node not in ("", self.node) or not self.devices.get(need.hardware):
+            return 0
+        if need.device and str(need) not in self.named:
+            return 0
+        return 1 if need.whole_node else self.devices[need.hardware]
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Hand a unit to the cluster."""
+
+    unit: int
+    attempt: int
+    avoided: frozenset[str] = frozenset()  # nodes that are passed over
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """End an attempt, wherever it is."""
+
+    unit: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """A unit that will not be measured."""
+
+    unit: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PassOver:
+    """A node that gets no more units, and why."""
+
+    node: str
+    message: str
+
+
+Action = Submit | Cancel | GiveUp | PassOver
+
+
+@dataclass
+class _InFlight:
+    """An attempt that the cluster has."""
+
+    attempt: int
+    submitted: float
+    node: str = ""
+    began: float | None = None
+    heard: float = 0.0
+
+
+@dataclass
+class _Queue:
+    """The units of one need."""
+
+    waiting: list[tuple[float, int]] = field(default_factory=list)  # a heap: the longest first
+    flying: set[int] = field(default_factory=set)
+    absent_since: float | None = None  # since when no node can measure them
+
+
+class Dispatcher:
+    """The state of a fleet's run: what waits, what the cluster has, what has ended.
+
+    Every method but `due` takes an event; what is to be done about all of them `due` says.
+    """
+
+    def __init__(self, units: Iterable[WorkUnit], rules: DispatchRules | None = None) -> None:
+        self._rules = rules or DispatchRules()
+        self._units: dict[int, tuple[Need, float, float]] = {}
+        self._queues: dict[Need, _Queue] = {}
+        self._attempts: dict[int, int] = {}  # their numbers
+        self._failures: dict[int, int] = {}  # those that count
+        self._flights: dict[int, _InFlight] = {}
+        self._offers: dict[str, NodeOffer] = {}
+        self._blame: dict[str, int] = {}
+        self._passed_over: set[str] = set()
+        self._ever: set[Need] = set()  # needs that some node could meet
+        self._actions: list[Action] = []
+        self._known = False
+        self._left = 0
+        for unit in units:
+            self._units[unit.number] = (unit.need, unit.seconds, unit.limit)
+            self._wait(unit.number)
+            self._left += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether every unit has ended."""
+        return self._left == 0
+
+    @property
+    def running(self) -> dict[int, str]:
+        """Units that are being measured, with their nodes."""
+        return {u: flight.node for u, flight in self._flights.items() if flight.began is not None}
+
+    @property
+    def flying(self) -> list[int]:
+        """Units that the cluster has."""
+        return list(self._flights)
+
+    def attempt_of(self, unit: int) -> int:
+        """The attempt that counts; 0 where the cluster has none."""
+        flight = self._flights.get(unit)
+        return flight.attempt if flight else 0
+
+    # -- events
+
+    def nodes_known(self) -> None:
+        """The nodes that were there at the beginning have all joined."""
+        self._known = True
+
+    def node_joined(self, offer: NodeOffer) -> None:
+        """A node can be measured on from now on."""
+        self._offers[offer.node] = offer
+
+    def node_lost(self, node: str, why: str, now: float) -> None:
+        """A node is gone, and all that ran there."""
+        self._offers.pop(node, None)
+        for unit, flight in list(self._flights.items()):
+            if flight.node == node:
+                self._tried(unit, NODE_LOST, why, now)
+
+    def began(self, unit: int, attempt: int, node: str, now: float) -> bool:
+        """A node has begun with a unit; False where that attempt no longer counts."""
+        flight = self._flight(unit, attempt)
+        if flight is None:
+            return False
+        if node in self._passed_over:  # it was handed over before that was known
+            self._actions.append(Cancel(unit, attempt))
+            self._land(unit)
+            self._wait(unit)
+            return False
+        flight.node, flight.began, flight.heard = node, now, now
+        return True
+
+    def heard(self, unit: int, attempt: int, now: float) -> None:
+        """A running unit has said something."""
+        flight = self._flight(unit, attempt)
+        if flight is not None:
+            flight.heard = now
+
+    def ended(self, unit: int, attempt: int) -> None:
+        """Every case of a unit has its results."""
+        flight = self._flight(unit, attempt)
+        if flight is not None:
+            self._blame.pop(flight.node, None)
+            self._over(unit)
+
+    def completed(self, unit: int) -> None:
+        """The same, by an attempt that no longer counted: the one that does is ended."""
+        if unit not in self._units:
+            return
+        flight = self._flights.get(unit)
+        if flight is not None:
+            self._actions.append(Cancel(unit, flight.attempt))
+        self._over(unit)
+
+    def failed(self, unit: int, attempt: int, why: str, now: float, *, lost: bool = False) -> None:
+        """An attempt came to nothing; `lost` where its node went away under it."""
+        flight = self._flight(unit, attempt)
+        if flight is None:
+            return
+        if not lost:
+            self._blamed(flight.node, why)
+        self._tried(unit, NODE_LOST if lost else NODE_FAILED, why, now)
+
+    # -- what is to be done
+
+    def due(self, now: float) -> list[Action]:
+        """Everything to be done now, in order."""
+        self._end_hung(now)
+        for need, queue in self._queues.items():
+            slots = self._slots(need)
+            if slots:
+                self._ever.add(need)
+                queue.absent_since = None
+                self._submit(queue, slots, now)
+            elif self._known and (queue.waiting or queue.flying):
+                self._wait_for_node(need, queue, now)
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _slots(self, need: Need) -> int:
+        offers = (o for o in self._offers.values() if o.node not in self._passed_over)
+        return sum(offer.slots(need) for offer in offers)
+
+    def _submit(self, queue: _Queue, slots: int, now: float) -> None:
+        window = slots + max(1, round(slots * self._rules.ahead))
+        while queue.waiting and len(queue.flying) < window:
+            _, unit = heapq.heappop(queue.waiting)
+            if unit not in self._units:
+                continue
+            self._attempts[unit] = attempt = self._attempts.get(unit, 0) + 1
+            self._flights[unit] = _InFlight(attempt, now)
+            queue.flying.add(unit)
+            self._actions.append(Submit(unit, attempt, frozenset(self._passed_over)))
+
+    def _wait_for_node(self, need: Need, queue: _Queue, now: float) -> None:
+        """Report what no node can measure: at once where none ever could, else after a while."""
+        if need in self._ever:
+            queue.absent_since = now if queue.absent_since is None else queue.absent_since
+            if now - queue.absent_since < self._rules.patience:
+                return
+            why = f"every node that has {need} was lost, or is passed over"
+        else:
+            why = f"no node of the fleet has {need}"
+        for unit in [*sorted(queue.flying), *(unit for _, unit in sorted(queue.waiting))]:
+            if unit in self._flights:
+                self._actions.append(Cancel(unit, self._flights[unit].attempt))
+            self._give_up(unit, NO_NODE, why)
+
+    def _end_hung(self, now: float) -> None:
+        rules = self._rules
+        busy = {self._units[u][0] for u, f in self._flights.items() if f.began is not None}
+        for unit, flight in list(self._flights.items()):
+            need, _, limit = self._units[unit]
+            if flight.began is None:
+                stuck = need not in busy and now - flight.submitted > rules.start
+                why = f"it was not begun within {rules.start:.0f} s" if stuck else ""
+            elif now - flight.heard > rules.silence:
+                why = f"nothing was heard of it for {rules.silence:.0f} s"
+            elif now - flight.began > limit:
+                why = f"it took longer than {limit:.0f} s, which its timeouts allow"
+            else:
+                why = ""
+            if why:
+                self._actions.append(Cancel(unit, flight.attempt))
+                self._blamed(flight.node, why)
+                self._tried(unit, NODE_HUNG, why, now)
+
+    # -- bookkeeping
+
+    def _flight(self, unit: int, attempt: int) -> _InFlight | None:
+        flight = self._flights.get(unit)
+        return flight if flight is not None and flight.attempt == attempt else None
+
+    def _wait(self, unit: int) -> None:
+        need, seconds, _ = self._units[unit]
+        heapq.heappush(self._queues.setdefault(need, _Queue()).waiting, (-seconds, unit))
+
+    def _land(self, unit: int) -> None:
+        self._flights.pop(unit, None)
+        self._queues[self._units[unit][0]].flying.discard(unit)
+
+    def _over(self, unit: int) -> None:
+        self._land(unit)
+        del self._units[unit]
+        self._left -= 1
+
+    def _give_up(self, unit: int, reason: str, why: str) -> None:
+        if unit in self._units:
+            self._over(unit)
+            self._actions.append(GiveUp(unit, reason, why))
+
+    def _tried(self, unit: int, reason: str, why: str, now: float) -> None:
+        """Try it again, or give it up where it was tried often enough."""
+        self._failures[unit] = failures = self._failures.get(unit, 0) + 1
+        if failures >= self._rules.attempts:
+            times = "once" if failures == 1 else f"{failures} times"
+            self._give_up(unit, reason, f"tried {times}; the last time {why}")
+            return
+        self._land(unit)
+        self._wait(unit)
+
+    def _blamed(self, node: str, why: str) -> None:
+        if not node:
+            return
+        self._blame[node] = times = self._blame.get(node, 0) + 1
+        if times >= self._rules.blamed and node not in self._passed_over:
+            self._passed_over.add(node)
+            self._actions.append(PassOver(node, f"{times} units failed there in a row: {why}"))

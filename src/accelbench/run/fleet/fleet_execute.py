@@ -1,0 +1,429 @@
+"""A run on a fleet from what its nodes are to rows of a database, beside `run/execute.py`.
+
+nodes → plan → units → run_started │ units measured, their results in journals │ run_finished
+
+The fleet's run is a run of its own, with the whole plan and with the cases that no node measured.
+What a node measures is a run of its own too, `FLEET.NODE`, with that node's environment: its
+results are of one machine, as those of any run are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accelbench import __version__
+from accelbench.core.errors import StoreError, SurroundingsError
+from accelbench.core.facts import (
+    RESULT,
+    RUN_EXTENDED,
+    RUN_FINISHED,
+    RUN_RESUMED,
+    RUN_STARTED,
+    Fact,
+    utc_now,
+)
+from accelbench.core.identity import digest
+from accelbench.core.outcome import Outcome
+from accelbench.core.provenance import THIS_ARM
+from accelbench.core.vocabulary import Provenance
+from accelbench.hardware.environment import environment
+from accelbench.run.conduct.launch_context import LaunchTally
+from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
+from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.conduct.run_record import arm_settled, planned_to_json, settled
+from accelbench.run.execute import ExecutedRun, ResultPlaces, RunRequest
+from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
+from accelbench.run.fleet.dispatch import DispatchRules
+from accelbench.run.fleet.fleet_nodes import (
+    PART,
+    FleetInventory,
+    FleetNode,
+    differences,
+    part_id,
+)
+from accelbench.run.fleet.fleet_record import (
+    FleetRecord,
+    JournalSinks,
+    ended_in,
+    finish_parts,
+    parts_in,
+)
+from accelbench.run.fleet.fleet_run import FleetJob, FleetObserver, FleetRun, Pauses
+from accelbench.run.fleet.work_units import CaseKey, WorkUnit, is_tried, on_each, units_of
+from accelbench.run.plan import planning
+from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.simulated_cases import counted_as
+from accelbench.run.process.observer import Observer
+from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, read
+
+#: How long nodes may take to say what they are.
+_SETTLE_SECONDS = 300.0
+#: How often what came meanwhile goes into the database or lake.
+_FILL_SECONDS = 60.0
+#: Cases of a plan that one line of a journal has.
+_CHUNK = 1000
+#: Of more results, samples are left where they are, in the journals and in the store.
+_WITH_SAMPLES = 20_000
+
+Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer]
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """How a fleet goes about a run.
+
+    Attributes:
+        each: whether every node measures every case that it can.
+        rules: bounds of dispatching.
+    """
+
+    each: bool = False
+    rules: DispatchRules = field(default_factory=DispatchRules)
+
+
+def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
+    """The nodes of a cluster that can measure; those that cannot are noted.
+
+    Raises:
+        SurroundingsError: there is none.
+    """
+    nodes: dict[str, FleetNode] = {}
+    deadline = cluster.now() + _SETTLE_SECONDS
+    while True:
+        for event in cluster.events(0.2):
+            if isinstance(event, NodeJoined):
+                nodes[event.node.id] = event.node
+            elif isinstance(event, NodeLost):
+                nodes.pop(event.node, None)
+        if cluster.settled() or cluster.now() > deadline:
+            break
+    for node in nodes.values():
+        if node.broken:
+            note(f"{node.name} measures nothing: {node.broken}")
+    usable = [node for node in nodes.values() if not node.broken]
+    if not usable:
+        raise SurroundingsError(
+            "The fleet has no node that can measure.",
+            "Let one join with accelbench fleet join; accelbench fleet status shows them.",
+        )
+    return sorted(usable, key=lambda node: node.name)
+
+
+def execute_on(
+    cluster: Cluster,
+    request: RunRequest,
+    observe: Observe,
+    options: FleetOptions | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[ExecutedRun]:
+    """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine.
+
+    Args:
+        cluster: the nodes.
+        request: what is run, and where results go.
+        observe: who watches; a FleetObserver hears of nodes as well.
+        options: how.
+        note: who hears of nodes that cannot measure.
+    """
+    nodes = nodes_of(cluster, note)
+    inventory = FleetInventory(nodes)
+    specs = list(request.planner(inventory, planning.installed_runtimes()))
+    if specs:
+        request.places.check()
+    executed = []
+    for spec in specs:
+        surroundings = environment()
+        observer = observe(spec, inventory, surroundings)
+        ended = _start(cluster, nodes, spec, request.places, observer, surroundings, options)
+        executed.append(ExecutedRun(spec, ended, observer))
+    return executed
+
+
+def _start(
+    cluster: Cluster,
+    nodes: Sequence[FleetNode],
+    spec: RunSpec,
+    places: ResultPlaces,
+    observer: Observer,
+    surroundings: Mapping[str, Any],
+    options: FleetOptions | None,
+) -> RunResult:
+    options = options or FleetOptions()
+    fleet = spec.settings.run_id
+    units = _units(spec.plan, spec.settings, spec.other, nodes, each=options.each)
+    with Journal.create(places.journals(), fleet) as journal:
+        _begin(journal, spec, nodes, surroundings, options)
+        job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
+        for body in _refused(spec):
+            journal.append(Fact(RESULT, str(body["result_id"]), body))
+            observer.case_finished(body)
+        return _go(cluster, nodes, job, journal, places, observer, options.rules)
+
+
+def resume_on(
+    cluster: Cluster,
+    fleet: str,
+    places: ResultPlaces,
+    observer: Observer,
+    rules: DispatchRules | None = None,
+) -> RunResult:
+    """Go on with a fleet's run that was cut off: what has ended is not measured again.
+
+    Raises:
+        SurroundingsError: there is no journal of it, or no node.
+        StoreError: it is no fleet's run.
+    """
+    folder = places.journals()
+    with Journal.resume(folder, fleet) as journal:
+        facts = journal.facts()
+        begun = begun_of(fleet, facts)
+        settings, plan = settled(fleet, begun)
+        other = arm_settled(fleet, begun)
+        nodes = nodes_of(cluster, observer.note)
+        each = bool((begun.get(FLEET) or {}).get("each"))
+        units = _units(plan, settings, other, nodes, each=each)
+        against = other.against.name if other else ""
+        left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
+        moment = utc_now()
+        observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
+        body = {"run_id": fleet, "resumed_at": moment, "environment": environment()}
+        journal.append(Fact(RUN_RESUMED, digest([fleet, moment]), body))
+        about = {name: begun.get(name) for name in ("command", "label", "names")}
+        job = FleetJob(fleet, left, settings, about, other)
+        return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
+
+
+def last_unfinished(folder: Path) -> str | None:
+    """The newest fleet's run in a folder of journals that was cut off; None where there is none."""
+    for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
+        run_id = path.name.removesuffix(SUFFIX)
+        if PART in run_id or being_written(path):
+            continue
+        facts = read(path)
+        begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)
+        milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+        if begun and milestones[-1].body.get("status") != "finished":
+            return run_id
+    return None
+
+
+def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
+    """What a fleet's run began with, its whole plan in one.
+
+    Raises:
+        StoreError: it is no fleet's run.
+    """
+    begun: dict[str, Any] | None = None
+    for fact in facts:
+        if fact.kind == RUN_STARTED and isinstance(fact.body.get(FLEET), Mapping):
+            begun = {**fact.body, "plan": list(fact.body["plan"])}
+        elif fact.kind == RUN_EXTENDED and begun is not None:
+            begun["plan"] += fact.body["plan"]
+    if begun is None:
+        raise StoreError(
+            f"Run {fleet} is not a fleet's.", "Go on with it by accelbench run --resume."
+        )
+    return begun
+
+
+def _begin(
+    journal: Journal,
+    spec: RunSpec,
+    nodes: Sequence[FleetNode],
+    surroundings: Mapping[str, Any],
+    options: FleetOptions,
+) -> None:
+    """Say what is planned, a thousand cases a line: of many, one line would be all of memory."""
+    fleet, git = spec.settings.run_id, surroundings.get("git") or {}
+    plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
+    other = {}
+    if spec.other is not None:
+        named = spec.other.against
+        other["against"] = {
+            "kind": named.kind.value,
+            "name": named.name,
+            "word": named.word,
+            "settings": spec.other.settings.to_dict(),
+            "plan": [planned_to_json(_anywhere(planned)) for planned in spec.other.plan.cases],
+        }
+    body = {
+        "run_id": fleet,
+        "started_at": utc_now(),
+        "accelbench": __version__,
+        "settings": spec.settings.to_dict(),
+        "plan": next(plans, []),
+        **other,
+        "notes": list(spec.plan.notes),
+        "environment": dict(surroundings),
+        "git_commit": git.get("commit"),
+        "git_branch": git.get("branch"),
+        FLEET: {
+            "each": options.each,
+            "nodes": {node.name: _told(node) for node in nodes},
+            "differences": [str(difference) for difference in differences(nodes)],
+        },
+        **spec.about,
+    }
+    journal.append(Fact(RUN_STARTED, fleet, body))
+    for number, plan in enumerate(plans):
+        more = {"run_id": fleet, "extended_at": utc_now(), "plan": plan}
+        journal.append(Fact(RUN_EXTENDED, digest([fleet, number]), more))
+
+
+def _chunks(cases: Sequence[Planned]) -> Iterator[list[dict[str, Any]]]:
+    for first in range(0, len(cases), _CHUNK):
+        yield [planned_to_json(planned) for planned in cases[first : first + _CHUNK]]
+
+
+def _anywhere(planned: Planned) -> Planned:
+    """A case without the device that stood for its kind."""
+    return replace(planned, device=None)
+
+
+def _told(node: FleetNode) -> dict[str, Any]:
+    devices = [f"{d}: {d.name}" for found in node.devices.values() for d in found]
+    return {"id": node.id, "accelbench": node.version, "devices": devices}
+
+
+def _units(
+    plan: Plan,
+    settings: RunSettings,
+    other: OtherArm | None,
+    nodes: Iterable[FleetNode],
+    *,
+    each: bool,
+) -> list[WorkUnit]:
+    units = list(units_of(plan, settings, other))
+    return on_each(units, {node.id: frozenset(node.devices) for node in nodes}) if each else units
+
+
+def _left(
+    units: Iterable[WorkUnit],
+    folder: Path,
+    fleet: str,
+    nodes: Iterable[FleetNode],
+    settings: RunSettings,
+    against: str,
+    *,
+    each: bool,
+) -> Iterator[WorkUnit]:
+    """Of units what has not ended; where every node measures all, what has not on that node."""
+    by_part = ended_in(folder, fleet)
+    names = {node.id: node.name for node in nodes}
+    together: Counter[CaseKey] = Counter()
+    for counts in by_part.values():
+        together.update(counts)
+    for unit in units:
+        own = part_id(fleet, names.get(unit.need.node, ""))
+        ended = by_part.get(own, {}) if each else together
+        over = {key for key in unit.keys(against) if ended.get(key, 0) >= settings.launches}
+        if len(over) < len(unit.keys(against)):
+            yield unit.without(case for case, _ in over)
+
+
+def _refused(spec: RunSpec) -> Iterator[dict[str, Any]]:
+    """Results of cases that the plan refuses wherever they were to run."""
+    this = THIS_ARM if spec.other else ""
+    for planned in spec.plan.cases:
+        refusal = planned.refusal
+        if refusal is None or is_tried(planned):
+            continue
+        outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
+        for launch in range(spec.settings.launches):
+            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings.job)
+            moment = utc_now()
+            entry = _anywhere(planned)
+            yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)
+
+
+def _go(
+    cluster: Cluster,
+    nodes: Sequence[FleetNode],
+    job: FleetJob,
+    journal: Journal,
+    places: ResultPlaces,
+    observer: Observer,
+    rules: DispatchRules,
+) -> RunResult:
+    folder, database = places.journals(), places.open_database()
+
+    def fill() -> None:
+        if database is not None:
+            for problem in database.fill().problems:
+                observer.note(problem)
+
+    watch = observer if isinstance(observer, FleetObserver) else NotedNodes(observer)
+    record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
+    run = FleetRun(job, cluster, record, journal, watch, rules, Pauses(_FILL_SECONDS, fill))
+    interrupted = False
+    try:
+        run.welcome(nodes)
+        run.go()
+    except KeyboardInterrupt:
+        interrupted = True
+        run.cancel()
+    status = "interrupted" if interrupted else "finished"
+    record.close(status)
+    finish_parts(folder, job.fleet, status)
+    rows = rows_of(folder, job.fleet)
+    tally = LaunchTally()
+    for row in rows:
+        tally.add(counted_as(row))
+    moment = utc_now()
+    body = {"run_id": job.fleet, "finished_at": moment, "status": status, "counts": tally.counts}
+    journal.append(Fact(RUN_FINISHED, digest([job.fleet, moment]), body))
+    with _resumable(job.fleet, places):
+        fill()
+    return RunResult(job.fleet, tally, rows, interrupted)
+
+
+def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
+    """Every result of a fleet's run, of all its parts."""
+    rows: list[Mapping[str, Any]] = []
+    for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
+        for fact in read(path):
+            if fact.kind == RESULT:
+                kept = dict(fact.body)
+                if len(rows) >= _WITH_SAMPLES:
+                    kept.pop("samples", None)
+                rows.append(kept)
+    return rows
+
+
+@dataclass(frozen=True)
+class NotedNodes:
+    """A watch of one machine's run that hears of nodes by notes."""
+
+    observer: Observer
+
+    def note(self, text: str) -> None:
+        self.observer.note(text)
+
+    def node_joined(self, node: FleetNode) -> None:
+        self.observer.note(f"{node.name} measures.")
+
+    def node_lost(self, node: str, why: str) -> None:
+        self.observer.note(f"{node} is lost: {why}.")
+
+    def at(self, node: str, text: str) -> None:
+        del node, text
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        del node
+        self.observer.case_finished(row)
+
+
+@contextmanager
+def _resumable(fleet: str, places: ResultPlaces) -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        error.advice = f"{error.advice} {places.resume_hint(fleet)}".strip()
+        raise

@@ -1,0 +1,182 @@
+"""What the nodes of a fleet are: devices, versions, and what differs among them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.core.protocols import Absent, Device, Inventory
+from accelbench.core.serial import device_from_json, device_to_json
+from accelbench.run.fleet.dispatch import NodeOffer
+
+#: Of an environment, what figures of two nodes may differ by; packages are held apart, by name.
+_COMPARED = (
+    *("python", "os_release", "kernel", "libc", "cpu", "effective_cpus", "governor"),
+    *("virtualisation", "variables"),
+)
+
+
+#: Between the id of a fleet's run and a node's name, in the ids of the runs that are its parts.
+PART = "."
+
+
+@dataclass(frozen=True)
+class FleetNode:
+    """A node as it told of itself.
+
+    Attributes:
+        id: the cluster's.
+        name: as people know it.
+        environment: of its machine and installation, as a run records it.
+        inventory: of each platform its devices, or why there is none.
+        memory: bytes that were free when it was asked.
+        broken: why nothing can be measured there; "" where it can.
+    """
+
+    id: str
+    name: str
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    inventory: Inventory = field(default_factory=dict)
+    memory: int | None = None
+    broken: str = ""
+
+    @property
+    def version(self) -> str:
+        """Of accelbench."""
+        return str((self.environment.get("packages") or {}).get("accelbench", "unknown"))
+
+    @property
+    def devices(self) -> dict[str, list[Device]]:
+        """Its devices by platform."""
+        present = {
+            name: [entry for entry in entries if isinstance(entry, Device)]
+            for name, entries in self.inventory.items()
+        }
+        return {name: devices for name, devices in present.items() if devices}
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What it is built of: nodes of one kind are expected to measure alike."""
+        return tuple(sorted(d.fingerprint for found in self.devices.values() for d in found))
+
+    @property
+    def offer(self) -> NodeOffer:
+        """What units it can measure."""
+        named = {
+            f"{name}:{word}"
+            for name, found in self.devices.items()
+            for device in found
+            for word in (str(device.ordinal), device.unit, device.name.lower())
+            if word
+        }
+        counts = {name: len(found) for name, found in self.devices.items()}
+        return NodeOffer(self.id, {} if self.broken else counts, frozenset(named))
+
+
+def node_name(node: str, machine: str) -> str:
+    """The name of a node: its machine's, and a part of its id, as several may share a machine."""
+    plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in machine)[:32]
+    return f"{plain or 'node'}-{node[:6]}"
+
+
+def part_id(fleet: str, name: str) -> str:
+    """The run of what one node measures of a fleet's run."""
+    return f"{fleet}{PART}{name}"
+
+
+def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
+    """A node from what it told."""
+    if body.get("broken"):
+        return FleetNode(node, name, broken=str(body["broken"]))
+    inventory = {
+        platform: [_entry(entry) for entry in entries]
+        for platform, entries in body["inventory"].items()
+    }
+    return FleetNode(node, name, body["environment"], inventory, body.get("memory"))
+
+
+def inventory_to_json(inventory: Inventory) -> dict[str, Any]:
+    """An inventory as a node tells it."""
+    return {
+        platform: [
+            {"device": device_to_json(entry)}
+            if isinstance(entry, Device)
+            else {"absent": {"reason": entry.reason, "remedy": entry.remedy}, "of": platform}
+            for entry in entries
+        ]
+        for platform, entries in inventory.items()
+    }
+
+
+def _entry(body: Mapping[str, Any]) -> Device | Absent:
+    if "device" in body:
+        return device_from_json(body["device"])
+    return Absent(body["of"], **body["absent"])
+
+
+class FleetInventory(dict[str, list[Device | Absent]]):
+    """What a fleet has together, and how much memory its nodes have free.
+
+    Of each platform it has the devices of the first node that has any, else why there is none. A
+    plan is made with it; each node puts its own devices in their place.
+    """
+
+    def __init__(self, nodes: Iterable[FleetNode]) -> None:
+        super().__init__()
+        self._memory: list[int] = []
+        for node in nodes:
+            self._memory += [node.memory] if node.memory is not None else []
+            for platform, entries in node.inventory.items():
+                present = any(isinstance(entry, Device) for entry in entries)
+                had = any(isinstance(entry, Device) for entry in self.get(platform, ()))
+                if platform not in self or (present and not had):
+                    self[platform] = list(entries)
+
+    def free(self, device: Device) -> int | None:
+        """Bytes that every node has free: of the host what the fullest one has."""
+        if device.hardware == "cpu":
+            return min(self._memory, default=None)
+        return device.memory_bytes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not the same on all nodes: its values, with the nodes that have them."""
+
+    what: str
+    values: Mapping[str, tuple[str, ...]]
+
+    def __str__(self) -> str:
+        groups = [f"{value} ({', '.join(nodes)})" for value, nodes in self.values.items()]
+        return f"{self.what}: {'; '.join(groups)}"
+
+
+def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
+    """What figures of these nodes may differ by beside their devices, by what it is called."""
+    usable = [node for node in nodes if not node.broken]
+    if len(usable) < 2:
+        return []
+    packages = sorted({name for node in usable for name in _packages(node)})
+    facts = [(what, [_word(n.environment.get(what)) for n in usable]) for what in _COMPARED]
+    facts += [
+        (name, [_packages(n).get(name, "not installed") for n in usable]) for name in packages
+    ]
+    found = []
+    for what, values in facts:
+        if len(set(values)) > 1:
+            by_value: dict[str, tuple[str, ...]] = {}
+            for node, value in zip(usable, values, strict=True):
+                by_value[value] = (*by_value.get(value, ()), node.name)
+            found.append(Difference(what.replace("_", " "), by_value))
+    return found
+
+
+def _packages(node: FleetNode) -> Mapping[str, str]:
+    return node.environment.get("packages") or {}
+
+
+def _word(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={v}" for k, v in sorted(value.items())) or "none"
+    return "unknown" if value is None else str(value)

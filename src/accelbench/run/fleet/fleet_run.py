@@ -1,0 +1,296 @@
+"""A fleet's run: units out to the cluster, facts back into journals, until every case has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from accelbench.core.facts import utc_now
+from accelbench.core.outcome import Outcome
+from accelbench.core.provenance import THIS_ARM
+from accelbench.core.vocabulary import Provenance, Status
+from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.fleet.cluster import (
+    Cluster,
+    ClusterEvent,
+    NodeJoined,
+    NodeLost,
+    Submission,
+    UnitBegan,
+    UnitEnded,
+    UnitFailed,
+    UnitHeard,
+)
+from accelbench.run.fleet.dispatch import (
+    NO_NODE,
+    Cancel,
+    Dispatcher,
+    DispatchRules,
+    GiveUp,
+    PassOver,
+    Submit,
+)
+from accelbench.run.fleet.fleet_nodes import FleetNode
+from accelbench.run.fleet.fleet_record import FactSink, FleetRecord, facts_of
+from accelbench.run.fleet.work_units import WorkUnit, unit_to_json
+from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.run_settings import RunSettings
+
+#: How long the cluster is waited for before deadlines are looked at again.
+_TURN_SECONDS = 1.0
+
+
+@runtime_checkable
+class FleetObserver(Protocol):
+    """Hears what happens in a fleet's run, in order."""
+
+    def note(self, text: str) -> None:
+        """Something the reader should know."""
+        ...
+
+    def node_joined(self, node: FleetNode) -> None:
+        """A node that can be measured on."""
+        ...
+
+    def node_lost(self, node: str, why: str) -> None:
+        """A node that is gone, by its name."""
+        ...
+
+    def at(self, node: str, text: str) -> None:
+        """What a node is at."""
+        ...
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        """A result that is durable, with the name of its node; "" where none measured it."""
+        ...
+
+
+@dataclass(frozen=True)
+class FleetJob:
+    """What a fleet's run is to do.
+
+    Attributes:
+        fleet: its id.
+        units: what is measured.
+        settings: how.
+        about: what its runs say of themselves: command, label.
+        other: the arm that everything is held against.
+    """
+
+    fleet: str
+    units: Sequence[WorkUnit]
+    settings: RunSettings
+    about: Mapping[str, Any] = field(default_factory=dict)
+    other: OtherArm | None = None
+
+    @property
+    def against(self) -> str:
+        """The name of the other arm; "" where there is none."""
+        return self.other.against.name if self.other else ""
+
+    def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
+        """What a node is told of a unit."""
+        body = unit_to_json(unit)
+        others = body.pop("others")
+        against = {}
+        if self.other is not None:
+            named = self.other.against
+            against["against"] = {
+                "kind": named.kind.value,
+                "name": named.name,
+                "word": named.word,
+                "settings": self.other.settings.to_dict(),
+                "plan": others,
+            }
+        return {
+            "fleet": self.fleet,
+            "attempt": attempt,
+            "settings": self.settings.to_dict(),
+            "device_of_node": not unit.need.whole_node,
+            "about": {**self.about, "fleet": self.fleet},
+            **body,
+            **against,
+        }
+
+
+class FleetRun:
+    """The run of a job on a cluster.
+
+    Args:
+        job: what is measured.
+        cluster: where.
+        record: where facts go.
+        sink: the fleet's own journal, for cases that no node measured.
+        observer: who watches.
+        rules: bounds of dispatching.
+        between: called now and then, such as to fill a database.
+    """
+
+    def __init__(
+        self,
+        job: FleetJob,
+        cluster: Cluster,
+        record: FleetRecord,
+        sink: FactSink,
+        observer: FleetObserver,
+        rules: DispatchRules | None = None,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._job = job
+        self._cluster = cluster
+        self._record = record
+        self._sink = sink
+        self._observer = observer
+        self._between = between
+        self._needs = {unit.number: unit.need for unit in job.units}
+        self._dispatcher = Dispatcher(job.units, rules)
+        self._names: dict[str, str] = {}
+        self.nodes: dict[str, FleetNode] = {}
+        self.used: set[str] = set()  # names of nodes that began with a unit
+        self.busy_seconds = 0.0  # of nodes, from a unit's beginning to its end
+        self._since: dict[tuple[int, int], float] = {}
+
+    def welcome(self, nodes: Iterable[FleetNode]) -> None:
+        """The nodes that are there at the beginning."""
+        for node in nodes:
+            self._joined(node)
+        self._dispatcher.nodes_known()
+
+    def go(self) -> None:
+        """Until every case has ended."""
+        while True:
+            self._act()
+            if self._dispatcher.over:
+                return
+            for event in self._cluster.events(_TURN_SECONDS):
+                self._hear(event)
+            self._between()
+
+    def cancel(self) -> None:
+        """End what nodes are at."""
+        for unit in self._dispatcher.flying:
+            self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
+
+    # -- what the cluster says
+
+    def _hear(self, event: ClusterEvent) -> None:
+        now = self._cluster.now()
+        match event:
+            case NodeJoined(node):
+                self._joined(node)
+            case NodeLost(node, why):
+                self.nodes.pop(node, None)
+                self._observer.node_lost(self._names.get(node, node), why)
+                self._dispatcher.node_lost(node, why, now)
+            case UnitBegan(unit, attempt, node):
+                if self._dispatcher.began(unit, attempt, node, now):
+                    self._since[unit, attempt] = now
+                    self.used.add(self._names.get(node, node))
+            case UnitHeard(unit, attempt):
+                self._heard(event, now)
+            case UnitEnded(unit, attempt):
+                self._ended(unit, attempt, now)
+            case UnitFailed(unit, attempt, why, lost):
+                self._passed(unit, attempt, now)
+                self._record.forget(unit, attempt)
+                self._dispatcher.failed(unit, attempt, why, now, lost=lost)
+
+    def _joined(self, node: FleetNode) -> None:
+        self.nodes[node.id] = node
+        self._names[node.id] = node.name
+        self._observer.node_joined(node)
+        self._dispatcher.node_joined(node.offer)
+
+    def _heard(self, event: UnitHeard, now: float) -> None:
+        name = self._names.get(event.node, event.node)
+        self._dispatcher.heard(event.unit, event.attempt, now)
+        for note in event.notes:
+            self._observer.note(f"{name}: {note}")
+        for row in self._record.take(event.unit, event.attempt, facts_of(event.lines)):
+            self._observer.measured(name, row)
+        if event.at:
+            self._observer.at(name, event.at)
+
+    def _ended(self, unit: int, attempt: int, now: float) -> None:
+        self._passed(unit, attempt, now)
+        self._record.forget(unit, attempt)
+        if not self._record.complete(unit):
+            why = "it ended without all of its results"
+            self._dispatcher.failed(unit, attempt, why, now)
+        elif self._dispatcher.attempt_of(unit) == attempt:
+            self._dispatcher.ended(unit, attempt)
+        else:
+            self._dispatcher.completed(unit)
+
+    def _passed(self, unit: int, attempt: int, now: float) -> None:
+        since = self._since.pop((unit, attempt), None)
+        self.busy_seconds += 0.0 if since is None else now - since
+
+    # -- what is to be done
+
+    def _act(self) -> None:
+        for action in self._dispatcher.due(self._cluster.now()):
+            match action:
+                case Submit(unit, attempt, avoided):
+                    left = self._record.left(unit)
+                    task = self._job.task(left, attempt)
+                    need = self._needs[unit]
+                    self._cluster.submit(Submission(unit, attempt, need, task, avoided))
+                case Cancel(unit, attempt):
+                    self._cluster.cancel(unit, attempt)
+                    self._passed(unit, attempt, self._cluster.now())
+                    self._record.forget(unit, attempt)
+                case GiveUp(unit, reason, message):
+                    self._give_up(unit, reason, message)
+                case PassOver(node, message):
+                    name = self._names.get(node, node)
+                    self._observer.note(f"{name} gets no more units: {message}")
+
+    def _give_up(self, number: int, reason: str, message: str) -> None:
+        unit = self._record.left(number)
+        bodies = list(unmeasured_bodies(self._job, unit, reason, message))
+        self._record.unmeasured(number, bodies, self._sink)
+        for body in bodies:
+            self._observer.measured("", body)
+
+
+_ADVICE = {
+    NO_NODE: "accelbench fleet status shows what its nodes have: let one join that has it, and"
+    " measure the case anew.",
+}
+_LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
+
+
+def unmeasured_bodies(
+    job: FleetJob, unit: WorkUnit, reason: str, message: str
+) -> Iterable[dict[str, Any]]:
+    """Results of cases that no node measured, one a launch."""
+    status = Status.UNSUPPORTED if reason == NO_NODE else Status.FAILED
+    outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
+    this = THIS_ARM if job.other else ""
+    arms = [(this, unit.cases, job.settings)]
+    if job.other is not None:
+        arms.append((job.against, unit.others, job.other.settings))
+    for arm, cases, settings in arms:
+        for launch in range(settings.launches):
+            facts = LaunchFacts(job.fleet, launch, arm, settings.job)
+            for planned in cases:
+                moment = utc_now()
+                yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)
+
+
+@dataclass
+class Pauses:
+    """Something that is done again and again, but not all the time."""
+
+    seconds: float
+    do: Callable[[], None]
+    _last: float = field(default_factory=time.monotonic)
+
+    def __call__(self) -> None:
+        """Do it, where the last time is long enough ago."""
+        if time.monotonic() - self._last >= self.seconds:
+            self.do()
+            self._last = time.monotonic()

@@ -1,0 +1,282 @@
+"""A cluster of Ray: it places units, reserves what they need, and tells what becomes of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import MissingExtraError, SurroundingsError
+from accelbench.run.fleet import ray_worker
+from accelbench.run.fleet.cluster import (
+    ClusterEvent,
+    NodeJoined,
+    NodeLost,
+    Submission,
+    UnitBegan,
+    UnitEnded,
+    UnitFailed,
+    UnitHeard,
+)
+from accelbench.run.fleet.fleet_nodes import FleetNode, node_from_json, node_name
+from accelbench.run.fleet.ray_resources import NODE, SHARE, is_loopback, platform_resource
+from accelbench.run.fleet.work_units import Need
+
+#: How often the list of nodes is looked at.
+_LOOK_SECONDS = 2.0
+#: How often a unit that runs says that it does.
+TICK_SECONDS = 10.0
+_log = logging.getLogger(__name__)
+
+
+def connect(address: str, token_file: Path | None) -> None:
+    """Connect this process with a cluster.
+
+    Args:
+        address: HOST:PORT of its head, or "auto" on one of its nodes.
+        token_file: the file of its token; None where it has none, or Ray's own settings say it.
+
+    Raises:
+        SurroundingsError: there is none, or it does not know the token.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if token_file is not None:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(token_file)
+        os.environ.pop("RAY_AUTH_TOKEN", None)
+    own: dict[str, Any] = {}
+    if is_loopback(address.rpartition(":")[0]):
+        # Without, Ray puts the address of an interface in place of the loopback's.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        own["_node_ip_address"] = "127.0.0.1"
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("ray", "fleet", "A fleet") from error
+    try:
+        ray.init(
+            address=address, log_to_driver=False, logging_level=logging.ERROR,
+            configure_logging=False, **own,
+        )  # fmt: skip
+    except Exception as error:
+        _log.debug("ray.init", exc_info=error)
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise SurroundingsError(
+            f"There is no connection with a fleet at {address}: {first}",
+            "Look whether it runs there, with accelbench fleet status on its head, and name the"
+            " file of its token with --token-file.",
+        ) from error
+
+
+class RayCluster:
+    """The nodes of the Ray cluster that this process is connected with.
+
+    Nodes that `accelbench fleet` started advertise what they have as resources. In a cluster
+    without any such, every node counts, and a unit reserves all CPUs of one.
+    """
+
+    def __init__(self, tick: float = TICK_SECONDS) -> None:
+        import ray
+
+        self._ray = ray
+        self._tick = tick
+        self._names: dict[str, str] = {}
+        self._resources: dict[str, Mapping[str, float]] = {}  # of nodes that are there
+        self._nodes: dict[str, FleetNode] = {}
+        self._asked: dict[Any, str] = {}  # answers of nodes about themselves, to come
+        self._running: dict[Any, tuple[int, int]] = {}  # generators of attempts
+        self._where: dict[tuple[int, int], str] = {}
+        self._looked = float("-inf")
+        self._events: list[ClusterEvent] = []
+        self._describe = ray.remote(num_cpus=0, max_retries=1)(ray_worker.describe)
+        self._measure = ray.remote(max_retries=0)(_measure_here)
+        self._look()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def settled(self) -> bool:
+        return not self._asked
+
+    @property
+    def ours(self) -> bool:
+        """Whether its nodes were started by `accelbench fleet`."""
+        return any(NODE in resources for resources in self._resources.values())
+
+    def submit(self, submission: Submission) -> None:
+        options = self._options(submission)
+        generator = self._measure.options(num_returns="streaming", **options).remote(
+            dict(submission.task), self._tick
+        )
+        self._running[generator] = (submission.unit, submission.attempt)
+
+    def cancel(self, unit: int, attempt: int) -> None:
+        for generator, of in list(self._running.items()):
+            if of == (unit, attempt):
+                del self._running[generator]
+                self._where.pop(of, None)
+                try:
+                    self._ray.cancel(generator, force=True)
+                except Exception as error:  # its node is gone already
+                    _log.debug("cancelling unit %s", unit, exc_info=error)
+
+    def events(self, timeout: float) -> list[ClusterEvent]:
+        self._look()
+        waiting = [*self._asked, *self._running]
+        if waiting and not self._events:
+            ready, _ = self._ray.wait(waiting, num_returns=1, timeout=timeout)
+        elif not self._events:
+            time.sleep(timeout)
+        if waiting:
+            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+            for answer in ready:
+                self._take(answer)
+        events, self._events = self._events, []
+        return events
+
+    # -- nodes
+
+    def _look(self) -> None:
+        """Ask for the nodes, where that is some time ago."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        present = {
+            str(node["NodeID"]): (str(node["NodeManagerHostname"]), node["Resources"])
+            for node in self._ray.nodes()
+            if node["Alive"]
+        }
+        ours = any(NODE in resources for _, resources in present.values())
+        usable = {
+            node: about
+            for node, about in present.items()
+            if (about[1].get(NODE, 0) >= 1 if ours else about[1].get("CPU", 0) >= 1)
+        }
+        for node in [node for node in self._resources if node not in usable]:
+            del self._resources[node]
+            known = self._nodes.pop(node, None)
+            self._events.append(NodeLost(node, f"{known.name if known else node} is gone"))
+        for node, (machine, resources) in usable.items():
+            if node not in self._resources:
+                self._resources[node] = resources
+                self._names[node] = node_name(node, machine)
+                asked = self._describe.options(scheduling_strategy=self._pinned(node)).remote()
+                self._asked[asked] = node
+
+    def _pinned(self, node: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node, soft=False)
+
+    def _options(self, submission: Submission) -> dict[str, Any]:
+        """What is reserved for a unit, and where it may run, as Ray takes it."""
+        need = submission.need
+        if not self.ours:
+            return self._whole_node(need, submission.avoided)
+        share, device = (1.0, 0.001) if need.whole_node else (SHARE, 1.0)
+        options: dict[str, Any] = {
+            "num_cpus": 0,
+            "resources": {NODE: share, platform_resource(need.hardware): device},
+        }
+        if not need.whole_node:
+            options["num_gpus"] = 1
+        if need.node:
+            return {**options, "scheduling_strategy": self._pinned(need.node)}
+        labels = []
+        if need.device:
+            able = [node.id for node in self._nodes.values() if node.offer.slots(need)]
+            labels = [f"in({','.join(sorted(set(able) - submission.avoided))})"]
+        elif submission.avoided:
+            labels = [f"!in({','.join(sorted(submission.avoided))})"]
+        return {**options, **({"label_selector": {"ray.io/node-id": labels[0]}} if labels else {})}
+
+    def _whole_node(self, need: Need, avoided: frozenset[str]) -> dict[str, Any]:
+        """All CPUs of the node that has the fewest units, or its share of them by devices."""
+        able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
+        if not able:
+            able = [n for n in self._nodes.values() if n.offer.slots(need)]
+        load = list(self._where.values())
+        node = min(able, key=lambda n: (load.count(n.id), n.id))
+        cpus = float(self._resources[node.id].get("CPU", 1))
+        options: dict[str, Any] = {"scheduling_strategy": self._pinned(node.id)}
+        if need.whole_node:
+            return {**options, "num_cpus": cpus}
+        slots = node.offer.slots(need)
+        return {**options, "num_cpus": max(1, int(cpus // slots)), "num_gpus": 1}
+
+    # -- what comes back
+
+    def _take(self, answer: Any) -> None:
+        if answer in self._asked:
+            self._described(answer)
+        elif answer in self._running:
+            self._said(answer)
+
+    def _described(self, answer: Any) -> None:
+        node = self._asked.pop(answer)
+        if node not in self._resources:
+            return
+        try:
+            body = self._ray.get(answer)
+        except Exception as error:
+            _log.debug("asking node %s", node, exc_info=error)
+            body = {"broken": f"accelbench does not run there: {_cause(error)}"}
+        self._nodes[node] = made = node_from_json(node, self._names[node], body)
+        self._events.append(NodeJoined(made))
+
+    def _said(self, generator: Any) -> None:
+        unit, attempt = of = self._running[generator]
+        try:
+            message: dict[str, Any] = self._ray.get(next(generator))
+        except StopIteration:
+            del self._running[generator]
+            self._where.pop(of, None)
+            self._events.append(UnitEnded(unit, attempt))
+            return
+        except Exception as error:
+            self._failed(generator, error)
+            return
+        if "began" in message:
+            self._where[of] = str(message["began"])
+            self._events.append(UnitBegan(unit, attempt, self._where[of]))
+            return
+        self._events.append(
+            UnitHeard(
+                *(unit, attempt, self._where.get(of, "")),
+                tuple(message.get("lines", ())),
+                str(message.get("at", "")),
+                tuple(message.get("notes", ())),
+            )
+        )
+
+    def _failed(self, generator: Any, error: Exception) -> None:
+        unit, attempt = of = self._running.pop(generator)
+        node = self._where.pop(of, "")
+        _log.debug("unit %s, attempt %s", unit, attempt, exc_info=error)
+        self._looked = float("-inf")
+        self._look()
+        lost = isinstance(error, self._ray.exceptions.NodeDiedError) or (
+            bool(node) and node not in self._resources
+        )
+        self._events.append(UnitFailed(unit, attempt, _cause(error), lost))
+
+
+def _measure_here(task: dict[str, Any], tick: float) -> Any:
+    """In a worker of Ray: `measure`, told which node this is."""
+    import ray
+
+    yield from ray_worker.measure(task, ray.get_runtime_context().get_node_id(), tick)
+
+
+def _cause(error: Exception) -> str:
+    """The sentence of an error, without Ray's traceback before it."""
+    cause = getattr(error, "cause", None)
+    lines = [line.strip() for line in str(cause or error).strip().splitlines() if line.strip()]
+    return (
+        f"{type(error).__name__}: {lines[-1 if cause is None else 0]}"
+        if lines
+        else type(error).__name__
+    )

@@ -1,0 +1,290 @@
+"""A fleet's processes on this machine: started with a token, on the loopback address, and stopped.
+
+What was started is written down with the moment of each process, so that stopping ends these
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+from accelbench.core import processes
+from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
+from accelbench.core.facts import utc_now
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.protocols import Inventory
+from accelbench.core.visible import in_quotes
+from accelbench.run.fleet.ray_resources import gpus_of, is_loopback, resources_of
+from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
+from accelbench.run.fleet.state_folder import state_folder
+
+DEFAULT_PORT = 6379
+LOOPBACK = "127.0.0.1"
+_STARTER = "accelbench.run.fleet.ray_start"
+_START_SECONDS = 180.0
+_STOP_SECONDS = 10.0
+#: Results are small and leave at once; Ray would take a third of the memory that is measured.
+_OBJECT_STORE_BYTES = 100_000_000
+_TOKEN_CHARACTERS = 32
+
+
+@dataclass(frozen=True)
+class StartedNode:
+    """What was started on this machine for a fleet.
+
+    Attributes:
+        address: HOST:PORT of the fleet's head.
+        token_file: the file of its token.
+        head: whether this is the head.
+        started_at: when.
+        processes: the number and the moment of creation of each process.
+    """
+
+    address: str
+    token_file: str
+    head: bool
+    started_at: str
+    processes: tuple[tuple[int, float], ...]
+
+    @property
+    def alive(self) -> list[psutil.Process]:
+        """Those of its processes that are still there."""
+        found = []
+        for number, created in self.processes:
+            with suppress(psutil.Error):
+                process = psutil.Process(number)
+                if abs(process.create_time() - created) < 1.0:
+                    found.append(process)
+        return found
+
+
+def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) -> StartedNode:
+    """Start the head of a fleet here.
+
+    Args:
+        host: the address of this machine that other nodes reach it by; the loopback's for none.
+        port: the head's.
+        inventory: what is here.
+        measures: whether units may be measured here as well.
+
+    Raises:
+        UsageError: one is there already.
+        SurroundingsError: it cannot be started.
+    """
+    _refuse_without_ray()
+    running = [node for node in started() if node.head and node.alive]
+    if running:
+        raise UsageError(
+            f"A fleet was started here already, at {running[0].address}.",
+            "Use it, or end it with accelbench fleet stop.",
+        )
+    _refuse_taken(host, port)
+    token_file = state_folder() / "token"
+    write_token(token_file)
+    resources = resources_of(inventory) if measures else {}
+    options = [
+        *("--head", f"--node-ip-address={host}", f"--port={port}"),
+        *("--include-dashboard=false", "--disable-usage-stats"),
+        f"--temp-dir={_ray_folder()}",
+        *_offered(resources, gpus_of(inventory) if measures else 0),
+    ]
+    return _started(f"{host}:{port}", token_file, options, host, head=True)
+
+
+def join(
+    address: str, token_file: Path | None, host: str | None, inventory: Inventory
+) -> StartedNode:
+    """Let this machine measure for a fleet.
+
+    Args:
+        address: HOST:PORT of its head.
+        token_file: the file of its token; None: the one that `start` wrote here.
+        host: the address of this machine that the head reaches it by; None: Ray finds it.
+        inventory: what is here.
+
+    Raises:
+        UsageError: the address is none, or there is no token.
+        SurroundingsError: the head does not answer, does not know the token, or Ray fails.
+    """
+    _refuse_without_ray()
+    there = parsed(address)
+    token = token_file or state_folder() / "token"
+    if not token.is_file():
+        raise UsageError(
+            f"There is no token file {in_quotes(token)}.",
+            "Copy the one that accelbench fleet start names to this machine, for you alone to"
+            " read, and name it with --token-file.",
+        )
+    own = LOOPBACK if is_loopback(there[0]) else host
+    options = [
+        *("--address", address, "--disable-usage-stats"),
+        *([f"--node-ip-address={own}"] if own else []),
+        *_offered(resources_of(inventory), gpus_of(inventory)),
+    ]
+    return _started(address, token, options, own or "", head=False)
+
+
+def stop() -> int:
+    """End what was started on this machine; how many processes were."""
+    ended: list[psutil.Process] = []
+    for node in started():
+        family = node.alive
+        for process in node.alive:
+            with suppress(psutil.Error):
+                family += process.children(recursive=True)
+        for process in family:
+            with suppress(psutil.Error):
+                process.terminate()
+        ended += family
+    _, stubborn = psutil.wait_procs(ended, timeout=_STOP_SECONDS)
+    for process in stubborn:
+        with suppress(psutil.Error):
+            process.kill()
+    _record_path().unlink(missing_ok=True)
+    return len({process.pid for process in ended})
+
+
+def started() -> list[StartedNode]:
+    """What was started on this machine, and may have ended since."""
+    try:
+        entries = loads(_record_path().read_text(encoding="utf-8"))
+        return [
+            StartedNode(**{**entry, "processes": tuple(map(tuple, entry["processes"]))})
+            for entry in entries
+        ]
+    except FileNotFoundError:
+        return []
+    except (OSError, JsonError, TypeError, KeyError) as error:
+        raise SurroundingsError(
+            f"{_record_path()} cannot be read: {error}.",
+            "It says what accelbench fleet started here: remove it once none of that runs.",
+        ) from error
+
+
+def parsed(address: str) -> tuple[str, int]:
+    """Host and port of an address."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"{in_quotes(address)} is no address.", "Name it as HOST:PORT.")
+    return host, int(port)
+
+
+def write_token(path: Path) -> None:
+    """A new token, for this user alone to read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(_TOKEN_CHARACTERS))
+
+
+def _offered(resources: dict[str, float], gpus: int) -> list[str]:
+    return [
+        f"--resources={json.dumps(resources)}",
+        f"--num-gpus={gpus}",
+        f"--object-store-memory={_OBJECT_STORE_BYTES}",
+    ]
+
+
+def _started(
+    address: str, token_file: Path, options: Sequence[str], host: str, *, head: bool
+) -> StartedNode:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "RAY_AUTH_TOKEN"},
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token_file),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    where = "loopback" if is_loopback(host) else "network"
+    program = [sys.executable, "-P", "-m", _STARTER, where, *options]
+    pipe = processes.PIPE
+    process = processes.start(program, pipe, pipe, environment=environment)
+    try:
+        output, errors = process.communicate(timeout=_START_SECONDS)
+    except BaseException:
+        processes.kill_family(process)
+        raise
+    if process.returncode != 0:
+        processes.kill_family(process)
+        raise _refusal(address, (errors or output).decode(errors="replace"))
+    members = tuple(sorted(_members(process.pid)))
+    node = StartedNode(address, str(token_file), head, utc_now(), members)
+    _record_path().write_text(
+        json.dumps([asdict(each) for each in [*_still_there(), node]]), encoding="utf-8"
+    )
+    return node
+
+
+def _members(leader: int) -> list[tuple[int, float]]:
+    """The processes of a session, each with its moment."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == leader:
+                found.append((process.pid, process.create_time()))
+    return found
+
+
+def _still_there() -> list[StartedNode]:
+    return [node for node in started() if node.alive]
+
+
+def _refusal(address: str, said: str) -> SurroundingsError:
+    """Why Ray did not start, as a sentence."""
+    if REFUSED in said:
+        return SurroundingsError(
+            f"The fleet at {address} refused the token.",
+            "Copy the file that accelbench fleet start names on its head, and name it with"
+            " --token-file.",
+        )
+    if UNREACHABLE in said:
+        return SurroundingsError(
+            f"No fleet answers at {address}.",
+            "Look whether it runs there, with accelbench fleet status, and whether it was started"
+            " with a --host that this machine reaches.",
+        )
+    lines = [line for line in said.splitlines() if line.strip()]
+    return SurroundingsError(
+        f"Ray did not start: {lines[-1] if lines else 'it said nothing'}",
+        "Its logs are in " + str(_ray_folder()) + ".",
+    )
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    try:
+        with socket.create_server((host, port)):
+            return
+    except OSError as error:
+        raise SurroundingsError(
+            f"{host}:{port} cannot be listened on: {error.strerror}.",
+            "Name an address of this machine with --host, or another port with --port.",
+        ) from error
+
+
+def _refuse_without_ray() -> None:
+    if find_spec("ray") is None:
+        raise MissingExtraError("ray", "fleet", "A fleet")
+
+
+def _record_path() -> Path:
+    return state_folder() / "started.json"
+
+
+def _ray_folder() -> Path:
+    """Ray's own folder: short, as the names of sockets may be no longer than 107 bytes."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"accelbench-ray-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

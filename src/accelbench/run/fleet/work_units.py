@@ -1,0 +1,180 @@
+"""Work units: what one node measures in one go, out of a plan. Pure.
+
+A unit is a group of cases that one worker measures in turn, with all their launches and both arms:
+what is held against each other stays on one machine. Whatever differs between units may be of
+different machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
+from accelbench.core.provenance import THIS_ARM
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs
+from accelbench.run.conduct.run_record import planned_to_json
+from accelbench.run.plan import estimates
+from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
+
+#: Platforms of which a unit takes one device, and leaves the others of its node to other units.
+PARTED = frozenset({"cuda", "rocm"})
+#: What a case may take beside opening and measuring, each of which has the timeout of the run:
+#: exporting, verifying against a reference and profiling have it too.
+_TIMEOUTS_A_CASE = 4
+#: Starting an interpreter and looking at the machine.
+_BESIDE_SECONDS = 120.0
+
+#: Of a unit, what a case is told apart by: its case_id, and its arm where there are two.
+CaseKey = tuple[str, str]
+
+
+@dataclass(frozen=True, order=True)
+class Need:
+    """What a unit needs of a node.
+
+    Attributes:
+        hardware: the platform.
+        device: the kind of unit or the ordinal, where one was named.
+        node: the one node that it is to be measured on; "" where any will do.
+    """
+
+    hardware: str
+    device: str = ""
+    node: str = ""
+
+    @property
+    def whole_node(self) -> bool:
+        """Whether nothing else may run on the node meanwhile."""
+        return self.hardware not in PARTED or bool(self.device)
+
+    def __str__(self) -> str:
+        return f"{self.hardware}:{self.device}" if self.device else self.hardware
+
+
+@dataclass(frozen=True)
+class WorkUnit:
+    """Cases that one node measures in one go.
+
+    Attributes:
+        number: its place in the plan.
+        need: what it needs of a node.
+        cases: of this arm, without their devices.
+        others: of the arm that this one is held against.
+        launches: of each case.
+        seconds: that it will take, very roughly.
+        limit: seconds after which it is taken for hung, by the timeouts of its cases.
+    """
+
+    number: int
+    need: Need
+    cases: tuple[Planned, ...]
+    others: tuple[Planned, ...] = ()
+    launches: int = 1
+    seconds: float = 0.0
+    limit: float = 0.0
+
+    def keys(self, against: str = "") -> dict[CaseKey, Planned]:
+        """The cases of both arms; `against` is the other arm's name."""
+        this = THIS_ARM if against else ""
+        own = {(planned.case.case_id, this): planned for planned in self.cases}
+        return own | {(planned.case.case_id, against): planned for planned in self.others}
+
+    def without(self, done: Iterable[str]) -> WorkUnit:
+        """What is left of it, but for cases by their case_id. One of two arms is not parted."""
+        ended = set(done)
+        left = tuple(p for p in self.cases if p.case.case_id not in ended)
+        return self if self.others else replace(self, cases=left)
+
+
+def units_of(
+    plan: Plan, settings: RunSettings, other: OtherArm | None = None, first: int = 0
+) -> Iterator[WorkUnit]:
+    """The units of a plan, in its order; cases that it refuses are of none.
+
+    Args:
+        plan: as it is planned for all nodes together; devices in it stand for their kind.
+        settings: how the run goes about it.
+        other: the arm that it is held against.
+        first: the number of the first unit.
+    """
+    groups = list(plan.groups())
+    beside: Sequence[Sequence[Planned]] = list(other.plan.groups()) if other else []
+    number = first
+    for own, against in zip_longest(groups, beside, fillvalue=()):
+        arms = [(own, settings)] + ([(against, other.settings)] if other else [])
+        cases, others = _tried(own), _tried(against)
+        if not cases and not others:
+            continue
+        seconds = sum(_seconds(group, how) for group, how in arms)
+        yield _unit(number, cases, others, settings, seconds)
+        number += 1
+
+
+def _unit(
+    number: int,
+    cases: tuple[Planned, ...],
+    others: tuple[Planned, ...],
+    settings: RunSettings,
+    seconds: float,
+) -> WorkUnit:
+    target = (cases or others)[0].case.target
+    measurements = (len(cases) + len(others)) * settings.launches
+    return WorkUnit(
+        number,
+        Need(target.hardware, target.device or ""),
+        cases,
+        others,
+        settings.launches,
+        seconds,
+        _BESIDE_SECONDS + measurements * _TIMEOUTS_A_CASE * settings.timeout,
+    )
+
+
+def on_each(units: Iterable[WorkUnit], nodes: Mapping[str, frozenset[str]]) -> list[WorkUnit]:
+    """Every unit once for each node that has its platform; the spread between machines comes of it.
+
+    Args:
+        units: of the plan.
+        nodes: the platforms of each node.
+    """
+    pinned: list[WorkUnit] = []
+    for unit in units:
+        able = [node for node, platforms in nodes.items() if unit.need.hardware in platforms]
+        for node in able or [""]:
+            pinned.append(replace(unit, number=len(pinned), need=replace(unit.need, node=node)))
+    return pinned
+
+
+def unit_to_json(unit: WorkUnit) -> dict[str, Any]:
+    """What a node is told of a unit."""
+    return {
+        "unit": unit.number,
+        "plan": [planned_to_json(planned) for planned in unit.cases],
+        "others": [planned_to_json(planned) for planned in unit.others],
+    }
+
+
+def is_tried(planned: Planned) -> bool:
+    """Whether a node is asked for it: what stands in the way of one machine may not of another."""
+    refusal = planned.refusal
+    return refusal is None or belongs(refusal.reason) is Belongs.MACHINE
+
+
+def _tried(group: Iterable[Planned]) -> tuple[Planned, ...]:
+    """What nodes are asked for, without what the planning machine says of itself."""
+    return tuple(replace(p, device=None, refusal=None) for p in group if is_tried(p))
+
+
+def _seconds(group: Sequence[Planned], settings: RunSettings) -> float:
+    """Between the ends of what its operations say."""
+    total = estimates.START_SECONDS
+    for planned in group:
+        if planned.device is not None:
+            low, high = estimates.case_seconds(planned, settings)
+            total += settings.launches * (low * high) ** 0.5
+    return total + estimates.build_seconds(group[0]) * settings.launches if group else 0.0
