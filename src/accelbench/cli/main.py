@@ -38,6 +38,10 @@ from accelbench.core.visible import in_quotes
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {
     "run": ("accelbench.cli.commands.run", "Measure models on hardware; store every sample."),
+    "fleet": (
+        "accelbench.cli.commands.fleet",
+        "Measure on many machines, which Ray holds together.",
+    ),
     "hardware": (
         "accelbench.cli.commands.hardware",
         "Show every platform, present or absent, and why.",

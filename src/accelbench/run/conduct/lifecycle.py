@@ -51,8 +51,7 @@ from accelbench.run.verify.verification import Verifications
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
 
-
-#: Of run_started: of a fleet's run what is said of the fleet, of a node's part of it the fleet's id.
+#: Of run_started: what is said of the fleet; of a node's part of its run, the fleet's id.
 FLEET = "fleet"
 
 

@@ -36,7 +36,7 @@ from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
 from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.conduct.run_record import arm_settled, planned_to_json, settled
-from accelbench.run.execute import ExecutedRun, ResultPlaces, RunRequest
+from accelbench.run.execute import ResultPlaces, RunRequest
 from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
@@ -72,7 +72,7 @@ _CHUNK = 1000
 #: Of more results, samples are left where they are, in the journals and in the store.
 _WITH_SAMPLES = 20_000
 
-Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer]
+Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def execute_on(
     observe: Observe,
     options: FleetOptions | None = None,
     note: Callable[[str], None] = lambda _: None,
-) -> list[ExecutedRun]:
+) -> list[tuple[RunSpec, RunResult]]:
     """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine.
 
     Args:
@@ -140,9 +140,9 @@ def execute_on(
     executed = []
     for spec in specs:
         surroundings = environment()
-        observer = observe(spec, inventory, surroundings)
-        ended = _start(cluster, nodes, spec, request.places, observer, surroundings, options)
-        executed.append(ExecutedRun(spec, ended, observer))
+        watch = _watching(observe(spec, inventory, surroundings))
+        ended = _start(cluster, nodes, spec, request.places, watch, surroundings, options)
+        executed.append((spec, ended))
     return executed
 
 
@@ -151,7 +151,7 @@ def _start(
     nodes: Sequence[FleetNode],
     spec: RunSpec,
     places: ResultPlaces,
-    observer: Observer,
+    observer: FleetObserver,
     surroundings: Mapping[str, Any],
     options: FleetOptions | None,
 ) -> RunResult:
@@ -163,7 +163,7 @@ def _start(
         job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
         for body in _refused(spec):
             journal.append(Fact(RESULT, str(body["result_id"]), body))
-            observer.case_finished(body)
+            observer.measured("", body)
         return _go(cluster, nodes, job, journal, places, observer, options.rules)
 
 
@@ -171,7 +171,7 @@ def resume_on(
     cluster: Cluster,
     fleet: str,
     places: ResultPlaces,
-    observer: Observer,
+    watch: Observer | FleetObserver,
     rules: DispatchRules | None = None,
 ) -> RunResult:
     """Go on with a fleet's run that was cut off: what has ended is not measured again.
@@ -180,7 +180,7 @@ def resume_on(
         SurroundingsError: there is no journal of it, or no node.
         StoreError: it is no fleet's run.
     """
-    folder = places.journals()
+    folder, observer = places.journals(), _watching(watch)
     with Journal.resume(folder, fleet) as journal:
         facts = journal.facts()
         begun = begun_of(fleet, facts)
@@ -349,7 +349,7 @@ def _go(
     job: FleetJob,
     journal: Journal,
     places: ResultPlaces,
-    observer: Observer,
+    observer: FleetObserver,
     rules: DispatchRules,
 ) -> RunResult:
     folder, database = places.journals(), places.open_database()
@@ -359,9 +359,8 @@ def _go(
             for problem in database.fill().problems:
                 observer.note(problem)
 
-    watch = observer if isinstance(observer, FleetObserver) else NotedNodes(observer)
     record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
-    run = FleetRun(job, cluster, record, journal, watch, rules, Pauses(_FILL_SECONDS, fill))
+    run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, fill))
     interrupted = False
     try:
         run.welcome(nodes)
@@ -395,6 +394,10 @@ def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
                     kept.pop("samples", None)
                 rows.append(kept)
     return rows
+
+
+def _watching(watch: Observer | FleetObserver) -> FleetObserver:
+    return watch if isinstance(watch, FleetObserver) else NotedNodes(watch)
 
 
 @dataclass(frozen=True)

@@ -124,9 +124,9 @@ class FleetInventory(dict[str, list[Device | Absent]]):
 
     def __init__(self, nodes: Iterable[FleetNode]) -> None:
         super().__init__()
-        self._memory: list[int] = []
-        for node in nodes:
-            self._memory += [node.memory] if node.memory is not None else []
+        self.nodes = list(nodes)
+        self._memory = [node.memory for node in self.nodes if node.memory is not None]
+        for node in self.nodes:
             for platform, entries in node.inventory.items():
                 present = any(isinstance(entry, Device) for entry in entries)
                 had = any(isinstance(entry, Device) for entry in self.get(platform, ()))

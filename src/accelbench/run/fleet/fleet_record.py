@@ -200,7 +200,9 @@ def facts_of(lines: Iterable[bytes]) -> list[Fact]:
 
 def parts_in(folder: Path, fleet: str) -> list[Path]:
     """The journals of the parts of a fleet's run."""
-    return [path for path in journals_in(folder) if path.name.startswith(f"{fleet}{PART}")]
+    begins = f"{fleet}{PART}"
+    paths = journals_in(folder)
+    return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
 
 def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:

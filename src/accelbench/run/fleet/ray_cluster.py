@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,7 @@ class RayCluster:
         self._looked = float("-inf")
         self._events: list[ClusterEvent] = []
         self._describe = ray.remote(num_cpus=0, max_retries=1)(ray_worker.describe)
+        self._occupied = ray.remote(num_cpus=0, max_retries=1)(ray_worker.occupied)
         self._measure = ray.remote(max_retries=0)(_measure_here)
         self._look()
 
@@ -136,6 +137,22 @@ class RayCluster:
                 self._take(answer)
         events, self._events = self._events, []
         return events
+
+    def all_nodes(self) -> list[FleetNode]:
+        """Every node once it has said what it is, also those that cannot measure."""
+        while not self.settled():
+            self.events(1.0)
+        return sorted(self._nodes.values(), key=lambda node: node.name)
+
+    def busy(self, nodes: Sequence[FleetNode]) -> dict[str, str]:
+        """What nodes are at, by their ids; of a run that any process has here."""
+        asked = {
+            node.id: self._occupied.options(scheduling_strategy=self._pinned(node.id)).remote(
+                node.name
+            )
+            for node in nodes
+        }
+        return {node: str(self._ray.get(answer)) for node, answer in asked.items()}
 
     # -- nodes
 

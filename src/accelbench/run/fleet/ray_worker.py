@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core import processes
-from accelbench.run.fleet.fleet_nodes import node_name, part_id
+from accelbench.run.fleet.fleet_nodes import PART, node_name, part_id
 from accelbench.run.fleet.state_folder import state_folder
-from accelbench.store.journal import journal_path, scan
+from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
 _RUNNER = "accelbench.run.fleet.unit_runner"
 #: Detectors ask drivers, which may take their time.
 _DESCRIBE_SECONDS = 180.0
 #: How long what a fleet left on a node is kept.
 _KEPT_SECONDS = 14 * 86_400.0
+#: Of an attempt's folder: what is measured, while it is.
+_AT = "at.txt"
 #: What Ray hands out to a worker, and what a fleet's own processes may set for their children.
 _HANDED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
@@ -83,16 +85,28 @@ def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[st
         heard = _heard(said, tick)
         open_pipe = b"" not in heard
         message = _message(heard)
+        if "at" in message:
+            (folder / _AT).write_text(message["at"], encoding="utf-8")
         if journal.is_file():
             more = scan(journal, end, number)
             end, number = more.end, more.last_number
             message["lines"] = [line.payload for line in more.lines]
         yield message
     code = process.wait()
+    (folder / _AT).unlink(missing_ok=True)
     if code != 0:
         raise RuntimeError(
             f"the process that measures ended with {code}: {_last_line(errors.name)}"
         )
+
+
+def occupied(name: str) -> str:
+    """The unit that the node of this name is at; "" where it is at none."""
+    for path in (state_folder() / "units").glob(f"*{PART}{name}/unit-*/{_AT}"):
+        # An attempt that was ended by force leaves its word behind, but holds no journal.
+        if any(being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
+            return path.read_text(encoding="utf-8")
+    return ""
 
 
 def node_environment(handed: Mapping[str, str] | None = None) -> dict[str, str]:
