@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from accelbench.run.fleet.work_units import Need, WorkUnit
 
+#: How often hung units are looked for in the time after which they are.
+_LOOKS = 20
 #: Why a unit was given up; they are reasons of results.
 NO_NODE = "no_node"
 NODE_LOST = "node_lost"
@@ -135,6 +137,8 @@ class Dispatcher:
         self._actions: list[Action] = []
         self._known = False
         self._left = 0
+        self._slots_of: dict[Need, int] = {}  # as long as no node comes or goes
+        self._looked = float("-inf")  # when hung units were looked for
         for unit in units:
             self._units[unit.number] = (unit.need, unit.seconds, unit.limit)
             self._wait(unit.number)
@@ -169,10 +173,12 @@ class Dispatcher:
     def node_joined(self, offer: NodeOffer) -> None:
         """A node can be measured on from now on."""
         self._offers[offer.node] = offer
+        self._slots_of.clear()
 
     def node_lost(self, node: str, why: str, now: float) -> None:
         """A node is gone, and all that ran there."""
         self._offers.pop(node, None)
+        self._slots_of.clear()
         for unit, flight in list(self._flights.items()):
             if flight.node == node:
                 self._tried(unit, NODE_LOST, why, now)
@@ -238,8 +244,10 @@ class Dispatcher:
         return actions
 
     def _slots(self, need: Need) -> int:
-        offers = (o for o in self._offers.values() if o.node not in self._passed_over)
-        return sum(offer.slots(need) for offer in offers)
+        if need not in self._slots_of:
+            offers = (o for o in self._offers.values() if o.node not in self._passed_over)
+            self._slots_of[need] = sum(offer.slots(need) for offer in offers)
+        return self._slots_of[need]
 
     def _submit(self, queue: _Queue, slots: int, now: float) -> None:
         window = slots + max(1, round(slots * self._rules.ahead))
@@ -268,6 +276,9 @@ class Dispatcher:
 
     def _end_hung(self, now: float) -> None:
         rules = self._rules
+        if now - self._looked < rules.silence / _LOOKS:
+            return
+        self._looked = now
         busy = {self._units[u][0] for u, f in self._flights.items() if f.began is not None}
         for unit, flight in list(self._flights.items()):
             need, _, limit = self._units[unit]
@@ -325,4 +336,5 @@ class Dispatcher:
         self._blame[node] = times = self._blame.get(node, 0) + 1
         if times >= self._rules.blamed and node not in self._passed_over:
             self._passed_over.add(node)
+            self._slots_of.clear()
             self._actions.append(PassOver(node, f"{times} units failed there in a row: {why}"))

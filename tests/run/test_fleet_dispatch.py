@@ -1,0 +1,213 @@
+"""Every case of a fleet's run ends once, whatever befalls its nodes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from virtual_fleets import node, random_faults, run_on, units
+
+from accelbench.run.fleet.dispatch import (
+    Cancel,
+    Dispatcher,
+    DispatchRules,
+    GiveUp,
+    NodeOffer,
+    PassOver,
+    Submit,
+)
+from accelbench.run.fleet.virtual_cluster import NodeFault
+from accelbench.run.fleet.work_units import Need
+
+CPU = NodeOffer("a", {"cpu": 1})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_case_ends_once_under_random_faults(seed: int) -> None:
+    source = random.Random(seed)
+    launches = source.choice([1, 1, 3])
+    work = units(source.randint(1, 25), source.randint(1, 4), launches=launches)
+    nodes = [node(f"n{number}") for number in range(source.randint(1, 6))]
+    times = random.Random(seed + 1000)
+    ended = run_on(
+        nodes,
+        work,
+        random_faults(seed, nodes, 200.0),
+        lambda case, name: times.lognormvariate(2.0, 1.0),
+        DispatchRules(silence=200.0, patience=50.0, attempts=source.choice([1, 2, 5])),
+    )
+    asked = {planned.case.case_id for unit in work for planned in unit.cases}
+    assert set(ended.by_case) == asked, "a case was lost"
+    for case, rows in ended.by_case.items():
+        assert len(rows) == launches, f"{case} has {len(rows)} results"
+        assert len({row["run_id"] for row in rows}) == 1, "launches of a case on two machines"
+        assert len({row.get("attempt") for row in rows}) == 1, "launches of two attempts"
+    assert len(ended.heard.rows) == len(ended.kept.results)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_devices_of_one_node_are_shared_out(seed: int) -> None:
+    nodes = [node("host", cpu=1, cuda=4), node("small", cpu=1)]
+    work = units(16, 2, hardware=("cuda", "cpu"))
+    ended = run_on(nodes, work, random_faults(seed, nodes, 60.0))
+    assert len(ended.by_case) == 32
+    assert all(len(rows) == 1 for rows in ended.by_case.values())
+
+
+def test_without_faults_all_is_measured_once_and_nothing_is_tried_twice() -> None:
+    ended = run_on([node("a"), node("b")], units(10, 3))
+    assert ended.statuses == {"ok": 30}
+    assert {row["attempt"] for row in ended.kept.results} == {1}
+    assert ended.cluster.now() == pytest.approx(5 * 3 * 10.0)
+
+
+def test_a_killed_node_s_units_are_measured_elsewhere() -> None:
+    ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "kill")])
+    assert ended.statuses == {"ok": 16}
+    assert ended.heard.lost == ["b"]
+    assert {row["run_id"].rpartition(".")[2] for row in ended.kept.results} == {"a", "b"}
+
+
+def test_what_a_node_finished_before_it_was_lost_counts() -> None:
+    """Of a unit with four cases, two were there: the other two alone are measured again."""
+    ended = run_on([node("a"), node("b")], units(2, 4), [NodeFault(25.0, "b", "kill")])
+    attempts = sorted(rows[0]["attempt"] for rows in ended.by_case.values())
+    assert attempts == [1, 1, 1, 1, 1, 1, 2, 2]
+    assert ended.cluster.busy_seconds == pytest.approx(80.0)
+
+
+def test_a_hung_node_is_given_up_and_passed_over() -> None:
+    rules = DispatchRules(silence=60.0, blamed=1)
+    ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "hang")], rules=rules)
+    assert ended.statuses == {"ok": 16}
+    assert any("b gets no more units" in note for note in ended.heard.notes)
+
+
+def test_what_comes_late_from_a_node_that_was_cut_off_is_not_counted_twice() -> None:
+    ended = run_on([node("a"), node("b")], units(6), [NodeFault(15.0, "b", "cut", seconds=70.0)])
+    assert ended.statuses == {"ok": 12}
+    assert all(len(rows) == 1 for rows in ended.by_case.values())
+
+
+def test_a_late_result_is_taken_where_nobody_else_has_measured_it() -> None:
+    """The only node is cut off and comes back: what it measured meanwhile counts."""
+    faults = [NodeFault(15.0, "a", "cut", seconds=40.0)]
+    ended = run_on([node("a")], units(1, 2), faults, rules=DispatchRules(patience=1000.0))
+    assert ended.statuses == {"ok": 2}
+    assert {row["attempt"] for row in ended.kept.results} == {1}
+
+
+def test_what_no_node_has_is_reported_at_once() -> None:
+    ended = run_on([node("a")], units(4, 1, hardware=("cpu", "cuda")))
+    (first, *_), reasons = ended.heard.rows, {r.get("reason") for r in ended.kept.results}
+    assert first[1]["reason"] == "no_node"
+    assert first[1]["message"] == "no node of the fleet has cuda"
+    assert reasons == {None, "no_node"}
+    assert ended.statuses == {"ok": 2, "unsupported": 2}
+
+
+def test_the_last_able_node_is_waited_for_a_while() -> None:
+    rules = DispatchRules(patience=100.0)
+    gone = [NodeFault(15.0, "b", "kill")]
+    nodes = [node("a", cpu=1), node("b", cuda=1)]
+    work = units(4, 2, hardware=("cpu", "cuda"))
+    ended = run_on(nodes, work, gone, rules=rules)
+    assert ended.statuses == {"ok": 5, "unsupported": 3}
+    late = run_on([*nodes, node("c", cuda=1)], work, [*gone, NodeFault(90.0, "c", "join")])
+    assert late.statuses == {"ok": 8}
+
+
+def test_a_unit_that_fails_everywhere_ends_after_its_attempts() -> None:
+    dispatcher = Dispatcher(units(1, 1), DispatchRules(attempts=2, blamed=9))
+    dispatcher.node_joined(CPU)
+    dispatcher.nodes_known()
+    for attempt in (1, 2):
+        assert dispatcher.due(0.0) == [Submit(0, attempt)]
+        assert dispatcher.began(0, attempt, "a", 0.0)
+        dispatcher.failed(0, attempt, "it crashed", 1.0)
+    assert dispatcher.due(2.0) == [
+        GiveUp(0, "node_failed", "tried 2 times; the last time it crashed")
+    ]
+    assert dispatcher.over
+
+
+def test_a_straggler_is_ended_by_the_timeouts_of_its_cases() -> None:
+    (unit,) = units(1, 1, timeout=10.0)
+    dispatcher = Dispatcher([unit], DispatchRules(silence=50.0, attempts=1))
+    dispatcher.node_joined(CPU)
+    dispatcher.due(0.0)
+    dispatcher.began(0, 1, "a", 0.0)
+    moment = 0.0
+    while moment < unit.limit:
+        dispatcher.heard(0, 1, moment)
+        assert not dispatcher.due(moment)
+        moment += 20.0
+    dispatcher.heard(0, 1, unit.limit + 10)
+    cancel, give_up = dispatcher.due(unit.limit + 10)
+    assert cancel == Cancel(0, 1)
+    assert isinstance(give_up, GiveUp)
+    assert give_up.reason == "node_hung"
+
+
+def test_events_of_an_attempt_that_no_longer_counts_change_nothing() -> None:
+    dispatcher = Dispatcher(units(1, 1))
+    dispatcher.node_joined(CPU)
+    dispatcher.due(0.0)
+    dispatcher.began(0, 1, "a", 0.0)
+    dispatcher.node_lost("a", "gone", 1.0)
+    dispatcher.node_joined(NodeOffer("b", {"cpu": 1}))
+    assert dispatcher.due(1.0) == [Submit(0, 2)]
+    assert not dispatcher.began(0, 1, "a", 2.0)
+    dispatcher.failed(0, 1, "late", 2.0)
+    dispatcher.ended(0, 1)
+    assert not dispatcher.over
+    assert dispatcher.attempt_of(0) == 2
+
+
+def test_a_node_where_two_units_in_a_row_fail_gets_no_more() -> None:
+    dispatcher = Dispatcher(units(6, 1), DispatchRules(blamed=2))
+    for name in ("a", "b"):
+        dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
+    submitted = [a.unit for a in dispatcher.due(0.0) if isinstance(a, Submit)]
+    for unit in submitted[:2]:
+        dispatcher.began(unit, 1, "b", 0.0)
+        dispatcher.failed(unit, 1, "it crashed", 1.0)
+    passed, *rest = dispatcher.due(1.0)
+    assert passed == PassOver("b", "2 units failed there in a row: it crashed")
+    assert all(isinstance(a, Submit) and a.avoided == {"b"} for a in rest)
+    # What was handed over before goes back without counting as a failure.
+    assert not dispatcher.began(submitted[2], 1, "b", 2.0)
+    assert Cancel(submitted[2], 1) in dispatcher.due(2.0)
+
+
+def test_the_longest_goes_first_and_only_so_many_at_once() -> None:
+    work = units(200, 1)
+    work = [type(unit)(**{**vars(unit), "seconds": float(unit.number)}) for unit in work]
+    dispatcher = Dispatcher(work, DispatchRules(ahead=1.0))
+    for name in "abc":
+        dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
+    assert [action.unit for action in dispatcher.due(0.0)] == [199, 198, 197, 196, 195, 194]
+
+
+def test_the_spread_between_machines_has_every_case_on_every_node() -> None:
+    from accelbench.run.fleet.work_units import on_each
+
+    pinned = on_each(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
+    assert [unit.need for unit in pinned] == [Need("cpu", node=n) for n in ("a", "b", "a", "b")]
+    ended = run_on([node("a"), node("b")], pinned)
+    for rows in ended.by_case.values():
+        assert {row["run_id"].rpartition(".")[2] for row in rows} == {"a", "b"}
+
+
+def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound() -> None:
+    source = random.Random(7)
+    took: dict[str, float] = {}
+    nodes = [node(f"n{number}") for number in range(40)]
+
+    def seconds(case: object, name: str) -> float:
+        return took.setdefault(case.case_id, source.lognormvariate(2.0, 0.6))  # type: ignore[attr-defined]
+
+    ended = run_on(nodes, units(400, 3), seconds=seconds, rules=DispatchRules(silence=1e9))
+    bound = sum(took.values()) / len(nodes)
+    assert ended.statuses == {"ok": 1200}
+    assert ended.cluster.now() <= 1.1 * bound
