@@ -1,0 +1,151 @@
+"""A fleet of two nodes on this machine, by Ray itself: started, asked, measured on, killed, ended.
+
+Everything is a process of its own: whoever connects with Ray keeps its threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import psutil
+import pytest
+
+from accelbench.run.fleet.session import StartedNode
+
+pytest.importorskip("ray")
+
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+
+
+@dataclass
+class Fleet:
+    """A fleet with its state in a folder of its own."""
+
+    folder: Path
+    port: int
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+        return kept | {
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "ACCELBENCH_SCRIPT": str(self.folder / "script.json"),
+            "ACCELBENCH_DB": str(self.folder / "store.duckdb"),
+        }
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "accelbench", "fleet", *words]
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words), env=self.environment, cwd=self.folder,
+            capture_output=True, text=True, timeout=200,
+        )  # fmt: skip
+
+    @property
+    def nodes(self) -> list[StartedNode]:
+        text = (self.folder / "state/accelbench/fleet/started.json").read_text()
+        return [StartedNode(**entry) for entry in json.loads(text)]
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        with duckdb.connect(str(self.folder / "store.duckdb"), read_only=True) as con:
+            return con.execute(query).fetchall()
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    folder = tmp_path_factory.mktemp("fleet")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    made = Fleet(folder, port)
+    (folder / "script.json").write_text('{"step_ns": 5000000, "real": true}')
+    try:
+        started = made.ask("start", "--port", str(port))
+        assert started.returncode == 0, started.stderr
+        assert f"accelbench fleet join {made.address} --token-file" in started.stdout
+        joined = made.ask("join", made.address)
+        assert joined.returncode == 0, joined.stderr
+        yield made
+    finally:
+        made.ask("stop")
+
+
+def test_the_token_is_for_this_user_alone(fleet: Fleet) -> None:
+    token = Path(fleet.nodes[0].token_file)
+    assert token.is_relative_to(fleet.folder)
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert len(token.read_text()) == 64
+
+
+def test_it_listens_on_the_loopback_address_alone(fleet: Fleet) -> None:
+    listening = {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for node in fleet.nodes
+        for process in node.alive
+        for each in (process, *process.children(recursive=True))
+        for connection in each.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_another_token_is_refused(fleet: Fleet) -> None:
+    wrong = fleet.folder / "wrong"
+    wrong.write_text("ab" * 32)
+    refused = fleet.ask("join", fleet.address, "--token-file", str(wrong))
+    assert refused.returncode == 3
+    assert f"The fleet at {fleet.address} refused the token." in refused.stderr
+    assert len(fleet.nodes) == 2
+
+
+def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
+    words = [*MODELS, "--hardware", "cpu,cuda", "--framework", "scripted", "--batch-sizes", "1,2"]
+    with subprocess.Popen(
+        fleet.command("run", *words, "--iterations", "60", "--benchmark-only"),
+        env=fleet.environment, cwd=fleet.folder, text=True, stdout=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line)
+            if " ms " in line and len(fleet.nodes[1].alive) > 1:
+                # The first result is there, and more units run: the joined node goes.
+                for process in fleet.nodes[1].alive:
+                    process.send_signal(signal.SIGKILL)
+    assert any("is lost" in line for line in said), said
+    assert running.returncode == 3, said  # nothing was measured on cuda
+    rows = fleet.rows("SELECT model, hardware, batch_size, status, reason FROM benchmark_results")
+    ended = Counter((model, hardware, batch) for model, hardware, batch, _, _ in rows)
+    assert len(ended) == 16
+    assert set(ended.values()) == {1}
+    by_platform = Counter((hardware, status, reason) for _, hardware, _, status, reason in rows)
+    assert by_platform == {("cpu", "ok", None): 8, ("cuda", "unsupported", "no_node"): 8}
+    runs = fleet.rows("SELECT run_id, status, environment->>'machine' FROM benchmark_runs")
+    assert {status for _, status, _ in runs} == {"finished"}
+    assert sum("." in str(run) for run, _, _ in runs) >= 1
+    status = json.loads(fleet.ask("status", "--json").stdout)
+    assert len(status["nodes"]) == 1
+
+
+def test_what_was_started_is_ended_and_nothing_else(fleet: Fleet) -> None:
+    left = [process for node in fleet.nodes for process in node.alive]
+    assert len(left) > 3
+    stopped = fleet.ask("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert not [process for process in left if process.is_running()]
+    again = fleet.ask("stop")
+    assert again.stdout == "No fleet was started on this machine.\n"
