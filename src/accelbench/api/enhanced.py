@@ -32,7 +32,7 @@ from accelbench.exchange import tree
 from accelbench.exchange.writing import inside
 from accelbench.hardware.names import platforms_named
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.execute import Observe, RunRequest, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import Plan
@@ -42,6 +42,7 @@ from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 
 if TYPE_CHECKING:
+    from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.select.selector import HardwareSelector
 
 
@@ -57,6 +58,9 @@ class EnhancedHardwareBenchmarkRunner:
         output_dir: A folder for result files, as `accelbench run --output-dir` leaves them.
         selector: One of your own, such as of a class derived from HardwareSelector.
         verbose: Whether progress is printed.
+        fleet: Measure on the nodes of this fleet: HOST:PORT of its head, or True for the one that
+            was started or joined on this machine.
+        fleet_token_file: The file of its token; the one of the fleet here by default.
     """
 
     def __init__(
@@ -69,6 +73,8 @@ class EnhancedHardwareBenchmarkRunner:
         output_dir: str | os.PathLike[str] | None = None,
         selector: HardwareSelector | None = None,
         verbose: bool = True,
+        fleet: str | bool = False,
+        fleet_token_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if no_database and database_path is not None:
             raise UsageError(
@@ -91,6 +97,7 @@ class EnhancedHardwareBenchmarkRunner:
         )
         self._matrix = validation.path("matrix_file", matrix_file)
         self._selector = selector
+        self._fleet = _fleet_named(fleet, fleet_token_file)
 
     @property
     def selector(self) -> HardwareSelector:
@@ -203,11 +210,11 @@ class EnhancedHardwareBenchmarkRunner:
             return observer_of(spec.plan, by_case, self.verbose)
 
         journals = self._journals(database)
-        (made,) = execute(RunRequest(planner, StoredResults(database, journals)), observe)
-        ended, plan = made.result, made.spec.plan
+        request = RunRequest(planner, StoredResults(database, journals))
+        ended, plan, observer = self._executed(request, observe)
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
-        ended_lines(made.observer, ended.rows, where, ended.interrupted)
+        ended_lines(observer, ended.rows, where, ended.interrupted)
         if ended.interrupted:
             raise KeyboardInterrupt
         return {
@@ -219,6 +226,22 @@ class EnhancedHardwareBenchmarkRunner:
             "journal": str(journal_path(journals, ended.run_id)),
             "files": [str(path) for path in files],
         }
+
+    def _executed(self, request: RunRequest, observe: Observe) -> tuple[RunResult, Plan, Observer]:
+        """The run of a request, here or on the fleet."""
+        if self._fleet is None:
+            (made,) = execute(request, observe)
+            return made.result, made.spec.plan, made.observer
+        from accelbench.run.fleet.fleet_execute import execute_on
+
+        watching: list[Observer] = []
+
+        def watched(*planned: Any) -> Observer:
+            watching.append(observe(*planned))
+            return watching[0]
+
+        ((spec, ended),) = execute_on(self._fleet.connected(), request, watched)
+        return ended, spec.plan, watching[0]
 
     def _plan(
         self,
@@ -259,6 +282,19 @@ class EnhancedHardwareBenchmarkRunner:
             page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
             files.append(reported(page.absolute(), begun, ended, database))
         return files
+
+
+def _fleet_named(
+    fleet: str | bool, token_file: str | os.PathLike[str] | None
+) -> FleetAddress | None:
+    """The fleet that is meant; None where everything is measured here."""
+    if fleet is False:
+        return None
+    from accelbench.run.fleet.fleet_address import FleetAddress
+
+    token = validation.path("fleet_token_file", token_file)
+    address = None if fleet is True else validation.word("fleet", fleet, advice="Use HOST:PORT.")
+    return FleetAddress.of(address, None if token is None else Path(token).expanduser())
 
 
 def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:

@@ -25,6 +25,8 @@ HARDWARE_MEASURED = "hardware_measured"
 #: What the probes of `hardware --calibrate` measured of a device, every block of them.
 DEVICE_CALIBRATED = "device_calibrated"
 RESULT = "result"
+#: In the id of a run that is one node's part of a fleet's run, between the fleet's and the node's.
+PART = "."
 PROFILE = "profile"
 #: A result that a database would not take, under its id, and why.
 RESULT_REFUSED = "result_refused"
@@ -49,3 +51,13 @@ def new_run_id() -> str:
     """Sorts by time and is unique across machines: a millisecond stamp and 40 random bits."""
     stamp = datetime.fromtimestamp(time.time(), UTC).strftime("%Y%m%d-%H%M%S")
     return f"{stamp}-{os.urandom(5).hex()}"
+
+
+def part_id(fleet: str, node: str) -> str:
+    """The run of what one node measures of a fleet's run."""
+    return f"{fleet}{PART}{node}"
+
+
+def fleet_of(run_id: str) -> str:
+    """The fleet's run that a run is a part of, or the run itself where it is of none."""
+    return run_id.partition(PART)[0]

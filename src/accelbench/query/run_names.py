@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.facts import PART, fleet_of
 from accelbench.core.visible import in_quotes, visible
 from accelbench.query.conditions import marks
 from accelbench.query.filters import Filters, misplaced
@@ -13,6 +15,8 @@ from accelbench.query.filters import Filters, misplaced
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
+#: The id of a run that was measured, as `new_run_id` makes it.
+_OWN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}")
 #: Runs that are named where a word means none.
 _NAMED = 6
 _LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
@@ -34,8 +38,10 @@ def harmless(label: str) -> str:
 
 
 def runs_named(database: Database, word: str) -> list[str]:
-    """Runs by id, else by label, else by branch."""
-    for column in ("run_id", "label", "git_branch"):
+    """Runs by id, else by label, else by branch; of a fleet's run its nodes' parts as well."""
+    # Ids that others gave may have a dot as well, and are parts of nothing.
+    own = f"split_part(run_id, '{PART}', 1)" if _OWN_ID.fullmatch(word) else "run_id"
+    for column in (own, "label", "git_branch"):
         _, rows = database.query(
             f"SELECT run_id FROM benchmark_runs WHERE {column} = ? ORDER BY started_at",  # noqa: S608
             [word],
@@ -63,6 +69,8 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
     if not begun:
         advice = misplaced(word) or _there_are(database)
         raise UsageError(f"There is no {what} {in_quotes(word)}.", advice)
+    if word not in begun and len(begun) > 1 and len({fleet_of(run) for run in begun}) == 1:
+        return begun
     if word not in begun and len(begun) > 1:
         listing = _named(begun, labels_of(database, begun))
         raise UsageError(

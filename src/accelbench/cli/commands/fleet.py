@@ -11,6 +11,7 @@ from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE
 from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.commands.fleet_run import run
+from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO
 
 app = typer.Typer(
@@ -81,9 +82,10 @@ def status(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
-    from accelbench.cli.services import fleet_running, fleet_sessions
+    from accelbench.cli.services import fleet_sessions
+    from accelbench.run.fleet.fleet_address import FleetAddress
 
-    where = fleet_running.FleetAddress.of(address, token_file)
+    where = FleetAddress.of(address, token_file)
     fleet_sessions.show_status(where, sys.stdout, as_json=as_json)
 
 
@@ -94,8 +96,14 @@ def validate(
     db: Path | None = typer.Option(
         None, "--db", help="Database or lake; ACCELBENCH_DB, or accelbench.duckdb here."
     ),
+    models: list[str] | None = typer.Option(
+        None, "--models", help="Instead of bert-tiny and resnet-tiny."
+    ),
     hardware: list[str] | None = typer.Option(
         None, "--hardware", help="Platforms that are validated; all that nodes have by default."
+    ),
+    framework: list[str] | None = typer.Option(
+        None, "--framework", help="Runtimes, such as pytorch; each platform's default otherwise."
     ),
     launches: int = typer.Option(3, "--launches", min=1, help="Fresh processes for each case."),
     threshold: float = typer.Option(
@@ -106,19 +114,31 @@ def validate(
 ) -> None:
     """Say which nodes fall out of their kind.
 
-    Every node measures a short fixed plan: products of matrices, copies of memory and two small
-    models. Nodes with the same devices are held against the median of their kind.
+    Every node measures a short fixed plan, two small models of matrix products and convolutions
+    with one item and with many. Nodes with the same device are held against the median of their
+    kind.
 
     Ends with 1 where a node falls out, and with 4 where that cannot be told, as of a kind with two
     nodes: one of them is slower, and neither is known to be right.
     """
-    from accelbench.cli.services import fleet_running, fleet_validation
+    from accelbench.cli.services import fleet_validation
     from accelbench.core.word_lists import words
+    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.runtimes.shared.names import runtimes_named
 
-    where = fleet_running.FleetAddress.of(address, token_file)
-    verdict = fleet_validation.validate(
-        where, db, words(hardware), launches, threshold, as_json=as_json, quiet=quiet
-    )
+    where = FleetAddress.of(address, token_file)
+    with termination_as_interrupt():
+        verdict = fleet_validation.validate(
+            where,
+            db,
+            words(models),
+            words(hardware),
+            runtimes_named(words(framework)),
+            launches,
+            threshold,
+            as_json=as_json,
+            quiet=quiet,
+        )
     if verdict.bad:
         raise typer.Exit(EXIT_NO)
     if verdict.open:

@@ -123,6 +123,7 @@ def run(
     from accelbench.cli.services.run_end import finish
     from accelbench.core.job_settings import JobSettings
     from accelbench.run.fleet.dispatch import DispatchRules
+    from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.run.fleet.fleet_execute import FleetOptions
     from accelbench.run.plan.request import Request
     from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
@@ -139,7 +140,7 @@ def run(
     rules = DispatchRules(
         attempts=attempts, silence=seconds(silence, "--silence") or DispatchRules.silence
     )
-    where = fleet_running.FleetAddress.of(address, token_file)
+    where = FleetAddress.of(address, token_file)
     with termination_as_interrupt():
         if resume is not None:
             ended = fleet_running.resume_run(resume, where, places, rules, stream, quiet)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.fleet import FleetWatch, node_line
@@ -13,7 +11,7 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
 from accelbench.core.errors import UsageError
 from accelbench.run.execute import RunRequest
-from accelbench.run.fleet import session
+from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_execute import (
     FleetOptions,
     execute_on,
@@ -28,50 +26,7 @@ from accelbench.run.plan import planning
 if TYPE_CHECKING:
     from accelbench.run.conduct.lifecycle import RunResult, RunSpec
     from accelbench.run.fleet.dispatch import DispatchRules
-    from accelbench.run.fleet.ray_cluster import RayCluster
     from accelbench.run.plan.request import Request
-
-
-@dataclass(frozen=True)
-class FleetAddress:
-    """Where a fleet's head is, and the file of its token."""
-
-    address: str
-    token_file: Path | None
-
-    @classmethod
-    def of(cls, address: str | None, token_file: Path | None) -> FleetAddress:
-        """The one that is named, else the one that was started or joined here.
-
-        Raises:
-            UsageError: nothing is named, and none is here.
-        """
-        if address is not None:
-            if address != "auto":
-                session.parsed(address)
-            return cls(address, token_file or _token_here(address))
-        here = [node for node in session.started() if node.alive]
-        if not here:
-            raise UsageError(
-                "No fleet was started on this machine.",
-                "Start one with accelbench fleet start, or name one with --address HOST:PORT.",
-            )
-        return cls(here[0].address, token_file or Path(here[0].token_file))
-
-    def connected(self) -> RayCluster:
-        """Its nodes."""
-        from accelbench.run.fleet.ray_cluster import RayCluster, connect
-
-        if self.token_file is not None and not self.token_file.is_file():
-            raise UsageError(f"There is no token file {self.token_file}.", "Name another one.")
-        connect(self.address, self.token_file)
-        return RayCluster()
-
-
-def _token_here(address: str) -> Path | None:
-    """The token of a fleet that was started or joined here."""
-    here = [node for node in session.started() if node.address == address]
-    return Path(here[0].token_file) if here else None
 
 
 def new_run(

@@ -10,10 +10,10 @@ from typing import IO, Any
 
 from accelbench.cli.display.fleet import print_nodes
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.services.fleet_running import FleetAddress
 from accelbench.core.protocols import Device
 from accelbench.hardware.detect import Detected
 from accelbench.run.fleet import session
+from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.ray_resources import is_loopback
 

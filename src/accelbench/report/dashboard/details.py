@@ -111,13 +111,18 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
 
 
 def results_of(database: Database, run_id: str) -> list[Row]:
-    """What a run came to, the newest first; without what only one cell's page shows."""
+    """What a run came to, the newest first; without what only one cell's page shows.
+
+    Of a fleet's run it is what its nodes measured as well.
+    """
     _, column_rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
     known = [name for (name,) in column_rows if name in _LISTED]
     names, rows = database.query(
         f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
-        " FROM benchmark_results WHERE run_id = ? ORDER BY finished_at DESC, result_id",
-        [run_id],
+        " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
+        " fleet WHERE fleet.kind = 'run_started' AND fleet.body->>'fleet' = ?)"
+        " ORDER BY finished_at DESC, result_id",
+        [run_id, run_id],
     )
     return [dict.fromkeys(_LISTED) | dict(zip(names, row, strict=True)) for row in rows]
 

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
-from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
+from accelbench.core.facts import (
+    PART,
+    RESULT,
+    RUN_EXTENDED,
+    RUN_FINISHED,
+    RUN_RESUMED,
+    RUN_STARTED,
+    fleet_of,
+)
 from accelbench.core.rows import Json, Row
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
@@ -41,16 +49,25 @@ class LiveRun:
     lines: int = 0
     started: Json = field(default_factory=dict)
     finished: Json | None = None
-    results: list[Row] = field(default_factory=list)
+    own: list[Row] = field(default_factory=list)
     written: bool = False
+    extended: int = 0  # cases that it had not begun with
+    parts: dict[str, LiveRun] = field(default_factory=dict)  # of a fleet's run, by its nodes
+
+    @property
+    def results(self) -> list[Row]:
+        """Those that are there, of a fleet's run those of all nodes."""
+        return [*self.own, *(row for part in self.parts.values() for row in part.own)]
 
     @property
     def planned(self) -> int:
         """Launches that were planned; 0 where nobody says."""
+        fleet = self.started.get("fleet")
+        if isinstance(fleet, Mapping) and fleet.get("each"):
+            return sum(part.planned for part in self.parts.values())
         settings = self.started.get("settings")
         launches = settings.get("launches") if isinstance(settings, Mapping) else None
-        plan = self.started.get("plan")
-        return len(plan if isinstance(plan, Sized) else ()) * int(launches or 1)
+        return (_count(self.started.get("plan")) + self.extended) * int(launches or 1)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -71,12 +88,19 @@ class LiveRun:
         for fact in more.facts:
             if fact.kind == RUN_STARTED:
                 self.started = fact.body
+            elif fact.kind == RUN_EXTENDED:
+                self.extended += _count(fact.body.get("plan"))
             elif fact.kind == RUN_RESUMED:
                 self.finished = None
             elif fact.kind == RUN_FINISHED:
                 self.finished = fact.body
             elif fact.kind == RESULT:
-                self.results.append({name: fact.body.get(name) for name in _KEPT})
+                self.own.append({name: fact.body.get(name) for name in _KEPT})
+        if isinstance(self.started.get("fleet"), Mapping):
+            for path in self.path.parent.glob(f"{self.run_id}{PART}*{SUFFIX}"):
+                name = path.name.removesuffix(SUFFIX)
+                if name != self.run_id:
+                    self.parts.setdefault(name, LiveRun(name, path)).read_on()
         # Asked only where it matters: the answer takes the journal's lock for a moment.
         self.written = self.finished is None and _written(self.path)
 
@@ -110,8 +134,18 @@ class Journals:
         """Runs that go on or were cut off, the newest first: those the store has not as ended."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
-        runs = [self.of(name) for name in reversed(names) if name not in ended]
+        whole = {name for name in names if PART not in name}
+        # What a node measures is seen with the fleet's run that it is of.
+        runs = [
+            self.of(name)
+            for name in reversed(names)
+            if name not in ended and (name in whole or fleet_of(name) not in whole)
+        ]
         return [run for run in runs if run is not None and run.state in ("running", "cut off")]
+
+
+def _count(plan: object) -> int:
+    return len(plan) if isinstance(plan, Sized) else 0
 
 
 def _written(path: Path) -> bool:

@@ -19,12 +19,14 @@ from typing import Any
 from accelbench import __version__
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import (
+    PART,
     RESULT,
     RUN_EXTENDED,
     RUN_FINISHED,
     RUN_RESUMED,
     RUN_STARTED,
     Fact,
+    part_id,
     utc_now,
 )
 from accelbench.core.identity import digest
@@ -40,11 +42,9 @@ from accelbench.run.execute import ResultPlaces, RunRequest
 from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
-    PART,
     FleetInventory,
     FleetNode,
     differences,
-    part_id,
 )
 from accelbench.run.fleet.fleet_record import (
     FleetRecord,

@@ -17,10 +17,6 @@ _COMPARED = (
 )
 
 
-#: Between the id of a fleet's run and a node's name, in the ids of the runs that are its parts.
-PART = "."
-
-
 @dataclass(frozen=True)
 class FleetNode:
     """A node as it told of itself.
@@ -78,11 +74,6 @@ def node_name(node: str, machine: str) -> str:
     """The name of a node: its machine's, and a part of its id, as several may share a machine."""
     plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in machine)[:32]
     return f"{plain or 'node'}-{node[:6]}"
-
-
-def part_id(fleet: str, name: str) -> str:
-    """The run of what one node measures of a fleet's run."""
-    return f"{fleet}{PART}{name}"
 
 
 def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:

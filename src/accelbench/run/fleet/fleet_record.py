@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
+    PART,
     PROFILE,
     RESULT,
     RUN_EXTENDED,
@@ -27,7 +28,6 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
-from accelbench.run.fleet.fleet_nodes import PART
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, journal_path, read

@@ -56,6 +56,8 @@ def connect(address: str, token_file: Path | None) -> None:
         import ray
     except ImportError as error:
         raise MissingExtraError("ray", "fleet", "A fleet") from error
+    if ray.is_initialized():
+        return
     try:
         ray.init(
             address=address, log_to_driver=False, logging_level=logging.ERROR,

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core import processes
-from accelbench.run.fleet.fleet_nodes import PART, node_name, part_id
+from accelbench.core.facts import PART, part_id
+from accelbench.run.fleet.fleet_nodes import node_name
 from accelbench.run.fleet.state_folder import state_folder
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 

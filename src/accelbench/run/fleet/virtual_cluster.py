@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from accelbench.core.case import Case
-from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED
+from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
 from accelbench.core.identity import digest
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import case_from_json
@@ -28,7 +28,7 @@ from accelbench.run.fleet.cluster import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.fleet_nodes import FleetNode, part_id
+from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.work_units import Need
 
 #: How long a cluster takes to see that a node is cut off.
@@ -269,7 +269,7 @@ def _said(task: Mapping[str, Any], node: str) -> Iterator[tuple[Case, tuple[byte
     """Each measurement of a task, with the journal lines that it leaves."""
     run_id = part_id(str(task["fleet"]), node)
     started = {"run_id": run_id, "plan": [], "environment": {"machine": node}, **task["about"]}
-    first = (_line(RUN_STARTED, run_id, started),)
+    first: tuple[bytes, ...] = (_line(RUN_STARTED, run_id, started),)
     against = task.get("against")
     arms = [(THIS_ARM if against else "", task["plan"])]
     arms += [(against["name"], against["plan"])] if against else []

@@ -1,0 +1,151 @@
+"""Spread between machines: the same cases on nodes of one kind, and which node falls out of it.
+
+A kind is a device's fingerprint. A node's time of a case is the median of its launches; of three
+nodes or more, one falls out that is slower than the median of its kind by more than a threshold
+and by more than three deviations, estimated from the median of absolute deviations, which one bad
+node does not move. Of two nodes that differ, neither is known to be right.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from accelbench.core.columns import step_ms
+from accelbench.core.facts import PART
+from accelbench.core.rows import Row
+
+#: Nodes of a kind below which none can be told to be the odd one.
+FEWEST_NODES = 3
+#: The median of absolute deviations of a normal distribution, times this, is its deviation.
+_SCALE = 1.4826
+_DEVIATIONS = 3.0
+
+
+@dataclass(frozen=True)
+class CaseSpread:
+    """One case on the nodes of one kind.
+
+    Attributes:
+        case: as people read it.
+        device: the kind's, as its detector names it.
+        times: ms of a step by node; nodes where it failed have none.
+        failed: nodes where it failed, with the reason.
+        threshold: how much slower is too slow.
+    """
+
+    case: str
+    device: str
+    times: Mapping[str, float]
+    failed: Mapping[str, str]
+    threshold: float
+
+    @property
+    def middle(self) -> float | None:
+        """The median over nodes."""
+        return median(self.times.values()) if self.times else None
+
+    @property
+    def spread(self) -> float | None:
+        """How far the slowest node is from the fastest, as a share of the median."""
+        if len(self.times) < 2 or not self.middle:
+            return None
+        return (max(self.times.values()) - min(self.times.values())) / self.middle
+
+    @property
+    def slow(self) -> dict[str, float]:
+        """Nodes that fall out, with how much slower than the median they are."""
+        if len(self.times) < FEWEST_NODES:
+            return {}
+        return {node: over for node, over in self._over().items() if over > self._limit}
+
+    @property
+    def fast(self) -> dict[str, float]:
+        """Nodes that are as far from the median on the other side: no fault, but not their kind."""
+        if len(self.times) < FEWEST_NODES:
+            return {}
+        return {node: over for node, over in self._over().items() if over < -self._limit}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nodes differ, or one is alone, and nothing says which is right."""
+        if len(self.times) >= FEWEST_NODES:
+            return False
+        return len(self.times) < 2 or (self.spread or 0.0) > self.threshold
+
+    def _over(self) -> dict[str, float]:
+        middle = self.middle
+        assert middle
+        return {node: time / middle - 1.0 for node, time in self.times.items()}
+
+    @property
+    def _limit(self) -> float:
+        deviation = _SCALE * median(abs(over) for over in self._over().values())
+        return max(self.threshold, _DEVIATIONS * deviation)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What nodes came to."""
+
+    spreads: tuple[CaseSpread, ...]
+
+    @property
+    def bad(self) -> dict[str, list[str]]:
+        """Nodes that fall out of their kind, with why."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for spread in self.spreads:
+            for node, over in spread.slow.items():
+                found[node].append(f"{spread.case}: {over:.0%} slower than the median of its kind")
+            if spread.times:
+                for node, reason in spread.failed.items():
+                    found[node].append(f"{spread.case}: failed there alone: {reason}")
+        return dict(sorted(found.items()))
+
+    @property
+    def open(self) -> list[CaseSpread]:
+        """What could not be told."""
+        return [spread for spread in self.spreads if spread.undecided]
+
+
+def validated(rows: Iterable[Row], threshold: float) -> Validation:
+    """Hold nodes of one kind against each other.
+
+    Args:
+        rows: results of a fleet's run in which every node measured every case.
+        threshold: how much slower than its kind a bad node is at least.
+    """
+    times: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(dict)
+    failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        node = str(row["run_id"]).partition(PART)[2]
+        if not node:
+            continue
+        key = (str(row["device_fingerprint"]), str(row["device_name"]), _case(row))
+        time = step_ms(row)
+        if row["status"] == "ok" and time is not None:
+            times[key].setdefault(node, []).append(time)
+        else:
+            failed[key][node] = str(row.get("message") or row.get("reason"))
+    return Validation(
+        tuple(
+            CaseSpread(
+                case,
+                device,
+                {node: median(found) for node, found in sorted(times[key].items())},
+                failed[key],
+                threshold,
+            )
+            for key in sorted({*times, *failed})
+            for _, device, case in (key,)
+        )
+    )
+
+
+def _case(row: Row) -> str:
+    return (
+        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}"
+        f" batch {row['batch_size']}"
+    )
