@@ -87,6 +87,12 @@ def assert_only_text(said: str) -> None:
 #: What each command is asked, of a database `DB` in which all names are hostile.
 ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (("run", NAMES[0], "--dry-run"), ("run", "--hardware", NAMES[1])),
+    "fleet": (
+        ("fleet", NAMES[0]),
+        ("fleet", "join", NAMES[1]),
+        ("fleet", "run", "bert-tiny", "--address", NAMES[0]),
+        ("fleet", "run", "--resume", NAMES[1], "--address", "127.0.0.1:1", "--launches", "2"),
+    ),
     "hardware": (("hardware", NAMES[1]),),
     "matrix": tuple(
         ("matrix", "--db", "DB", *more)

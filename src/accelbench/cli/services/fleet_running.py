@@ -15,10 +15,10 @@ from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_execute import (
     FleetOptions,
     execute_on,
-    last_unfinished,
     nodes_of,
     resume_on,
 )
+from accelbench.run.fleet.fleet_journal import last_unfinished
 from accelbench.run.fleet.fleet_nodes import FleetInventory, differences
 from accelbench.run.fleet.work_units import on_each, units_of
 from accelbench.run.plan import planning

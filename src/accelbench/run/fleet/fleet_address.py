@@ -1,4 +1,4 @@
-"""Which fleet is meant: one that is named, or the one that was started or joined on this machine."""
+"""Which fleet is meant: one that is named, or the one that was started or joined here."""
 
 from __future__ import annotations
 

@@ -1,0 +1,88 @@
+"""Which node falls out of its kind, and when that cannot be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.analysis.node_spread import validated
+
+
+def row(node: str, ms: float | None, kind: str = "epyc", **more: Any) -> dict[str, Any]:
+    """A result of one case on a node."""
+    return {
+        "run_id": f"20260101-000000-0123456789.{node}",
+        "device_fingerprint": kind,
+        "device_name": kind,
+        "model": "bert-tiny",
+        "runtime": "pytorch",
+        "hardware": "cpu",
+        "precision": "fp32",
+        "batch_size": 1,
+        "status": "failed" if ms is None else "ok",
+        "reason": "crash" if ms is None else None,
+        "message": "it crashed" if ms is None else None,
+        "latency_p50_ms": ms,
+        "latency_mean_ms": ms,
+        "sample_count": 30,
+        "provenance": "measured",
+        **more,
+    }
+
+
+def test_the_slow_one_of_four_is_named() -> None:
+    found = validated([row("a", 10.0), row("b", 10.2), row("c", 9.9), row("d", 13.0)], 0.1)
+    assert list(found.bad) == ["d"]
+    assert "29% slower than the median of its kind" in found.bad["d"][0]
+    assert not found.open
+    (spread,) = found.spreads
+    assert spread.spread == pytest.approx(3.1 / 10.1)
+
+
+def test_nodes_that_are_alike_are_fine() -> None:
+    found = validated([row(name, ms) for name, ms in zip("abc", (10, 10.5, 9.8), strict=True)], 0.1)
+    assert not found.bad
+    assert not found.open
+
+
+def test_of_two_that_differ_neither_is_named() -> None:
+    found = validated([row("a", 10.0), row("b", 15.0)], 0.1)
+    assert not found.bad
+    assert len(found.open) == 1
+
+
+def test_two_that_agree_are_fine_and_one_alone_cannot_be_told() -> None:
+    assert not validated([row("a", 10.0), row("b", 10.3)], 0.1).open
+    assert len(validated([row("a", 10.0)], 0.1).open) == 1
+
+
+def test_what_differs_by_more_than_the_threshold_everywhere_is_no_fault_of_one() -> None:
+    """Five nodes 15 % apart each: the slowest is not three deviations from the median."""
+    times = (10.0, 11.5, 13.2, 15.2, 17.5)
+    found = validated([row(name, ms) for name, ms in zip("abcde", times, strict=True)], 0.1)
+    assert not found.bad
+
+
+def test_a_node_that_is_faster_is_no_fault_but_said() -> None:
+    found = validated([row("a", 10.0), row("b", 10.2), row("c", 9.9), row("d", 7.0)], 0.1)
+    assert not found.bad
+    assert list(found.spreads[0].fast) == ["d"]
+
+
+def test_launches_of_a_node_are_taken_by_their_median() -> None:
+    rows = [row("c", ms, launch=n) for n, ms in enumerate((10.0, 10.1, 99.0))]
+    found = validated([row("a", 10.0), row("b", 10.2), *rows], 0.1)
+    assert not found.bad
+
+
+def test_kinds_are_held_apart_and_a_failure_of_one_node_counts() -> None:
+    rows = [row("a", 10.0), row("b", 10.1), row("c", None), row("d", 50.0, "other")]
+    found = validated(rows, 0.1)
+    assert list(found.bad) == ["c"]
+    assert "failed there alone: it crashed" in found.bad["c"][0]
+    assert [spread.device for spread in found.open] == ["other"]
+
+
+def test_what_no_node_could_measure_blames_none() -> None:
+    assert not validated([row("a", None), row("b", None), row("c", None)], 0.1).bad
