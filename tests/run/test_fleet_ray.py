@@ -24,7 +24,16 @@ from accelbench.run.fleet.session import StartedNode
 
 pytest.importorskip("ray")
 
-MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+PLAN = """
+matrix:
+  models: [bert-tiny, vit-tiny, resnet-tiny, gpt2-tiny]
+  hardware: [cpu, cuda]
+  framework: scripted
+  batch_sizes: [1, 2]
+run:
+  iterations: 60
+  benchmark_only: true
+"""
 
 
 @dataclass
@@ -113,9 +122,9 @@ def test_another_token_is_refused(fleet: Fleet) -> None:
 
 
 def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
-    words = [*MODELS, "--hardware", "cpu,cuda", "--framework", "scripted", "--batch-sizes", "1,2"]
+    (fleet.folder / "plan.yaml").write_text(PLAN)
     with subprocess.Popen(
-        fleet.command("run", *words, "--iterations", "60", "--benchmark-only"),
+        fleet.command("run", "plan.yaml"),
         env=fleet.environment, cwd=fleet.folder, text=True, stdout=subprocess.PIPE,
     ) as running:  # fmt: skip
         assert running.stdout is not None

@@ -4,82 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE
-from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
+from accelbench.cli.arguments.command_options import options_of
+from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE, with_options_of
+from accelbench.cli.commands import run as one_machine
+from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import UsageError
-from accelbench.core.word_lists import numbers, seconds, words
+from accelbench.core.word_lists import seconds
+from accelbench.exchange.prices import prices_at
 
-#: What may stand beside --resume: everything else was settled when the run began.
-_BESIDE_RESUME = frozenset(
-    {"resume", "address", "token_file", "db", "no_database", "output_dir", "as_json", "quiet"}
+#: Options of `accelbench run` that a fleet does not have: of one machine, of one process's time, or
+#: of no machine at all; and what would run code of others on every node.
+_OF_ONE_MACHINE = frozenset(
+    {"browser", "budget", "plan_schema", "profile", "save_plan", "simulate", "trust_remote_code"}
 )
 
 
-@with_size_options
+@with_options_of(one_machine.app, _OF_ONE_MACHINE)
 def run(
     ctx: typer.Context,
-    models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Names, aliases or hub ids; accelbench models lists them."
-    ),
-    # -- what, as `accelbench run` has it
-    set_name: str | None = typer.Option(None, "--set", help="A set of models: key or small."),
-    models_file: Path | None = typer.Option(
-        None, "--models-file", help="JSON that describes models of your own."
-    ),
-    category: list[str] | None = typer.Option(
-        None, "--category", help="Families or modalities: vision, text, embedding …"
-    ),
-    every: bool = typer.Option(False, "--all", help="Every model of the catalogue."),
-    limit: int | None = typer.Option(None, "--limit", min=1, help="At most so many cases."),
-    hardware: list[str] | None = typer.Option(
-        None, "--hardware", help="Platforms, such as cpu or cuda; all that nodes have by default."
-    ),
-    framework: list[str] | None = typer.Option(
-        None, "--framework", help="Runtimes, such as pytorch or onnxruntime."
-    ),
-    batch_sizes: list[str] | None = typer.Option(
-        None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
-    ),
-    sizes: Sizes = OPTIONS,
-    precision: list[str] | None = typer.Option(
-        None, "--precision", help="fp32, fp16, bf16, int8, amp-fp16 or amp-bf16; fp32 by default."
-    ),
-    mode: list[str] | None = typer.Option(
-        None, "--mode", help="inference, training, or both; inference by default."
-    ),
-    compiled: bool = typer.Option(False, "--compile", help="Compile; timed apart."),
-    runtime_options: list[str] | None = typer.Option(
-        None, "--option", metavar="RUNTIME.NAME=VALUE", help="An option of one runtime's own."
-    ),
-    weights: str = typer.Option(
-        "random", "--weights", help="random (seeded), hub, or a folder that every node has."
-    ),
-    # -- how
-    iterations: int | None = typer.Option(None, "--iterations", min=1, help="So many samples."),
-    warmup: int | None = typer.Option(None, "--warmup", min=0, help="So many warm-up steps."),
-    launches: int | None = typer.Option(
-        None, "--launches", min=1, help="Fresh processes for each case, all on one node."
-    ),
-    against: str | None = typer.Option(
-        None,
-        "--against",
-        metavar="ENV",
-        help="Measure in turns with it, on the same node: an environment that every node has, or a"
-        " setting such as threads=1.",
-    ),
-    threads: int | None = typer.Option(None, "--threads", min=1, help="Threads of the engine."),
-    seed: int = typer.Option(0, "--seed", min=0, max=2**63 - 1, help="Seed of weights and inputs."),
-    verify: str = typer.Option("auto", "--verify", help="auto, or require."),
-    verify_only: bool = typer.Option(False, "--verify-only", help="Verify, and time nothing."),
-    benchmark_only: bool = typer.Option(False, "--benchmark-only", help="Verify nothing."),
-    no_fix: bool = typer.Option(False, "--no-fix", help="Try no workaround."),
-    timeout: str | None = typer.Option(
-        None, "--timeout", help="For loading and for each case; 10m by default."
-    ),
-    # -- where
     each: bool = typer.Option(
         False, "--each", help="Every node measures every case that it can: the spread between them."
     ),
@@ -91,50 +37,45 @@ def run(
     silence: str | None = typer.Option(
         None, "--silence", help="After which a node that says nothing is taken for hung; 90s."
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Show the nodes and the plan."),
-    resume: str | None = typer.Option(
-        None, "--resume", metavar="RUN", help="Go on with a run that was cut off; its id, or last."
-    ),
-    # -- where it goes
-    db: Path | None = typer.Option(
-        None, "--db", help="Database or lake; ACCELBENCH_DB, or accelbench.duckdb here."
-    ),
-    no_database: bool = typer.Option(False, "--no-database", help="Keep only the journals."),
-    output_dir: Path | None = typer.Option(None, "--output-dir", help="Folder for result files."),
-    label: str | None = typer.Option(None, "--label", help="A name for this run."),
-    as_json: bool = typer.Option(
-        False, "--json", help="One JSON document on standard output, progress on standard error."
-    ),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Nothing but errors."),
+    **typed: Any,
 ) -> None:
     """Measure models on the nodes of a fleet; store every sample here.
 
-    A case runs on one node that has its platform, alone on its device (for the CPU: on the whole
-    node), with all its launches. It is tried again elsewhere where its node is lost or hangs.
-    What a node measures is a run of its own, RUN.NODE, with that node's environment.
+    Takes what accelbench run takes, plan files among it. A case runs on one node that has its
+    platform, alone on its device (for the CPU: on the whole node), with all its launches. It is
+    tried again elsewhere where its node is lost or hangs. What a node measures is a run of its
+    own, RUN.NODE, with that node's environment.
 
-    Ends as `accelbench run` does.
+    Ends as accelbench run does.
     """
-    from accelbench.catalog.find import called
     from accelbench.cli.arguments import run_arguments
-    from accelbench.cli.commands.run import termination_as_interrupt
+    from accelbench.cli.arguments.run_words import settings_of
+    from accelbench.cli.arguments.thresholds import refuse_threshold
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.against import against_of
+    from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.run_end import finish
-    from accelbench.core.job_settings import JobSettings
     from accelbench.run.fleet.dispatch import DispatchRules
     from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.run.fleet.fleet_execute import FleetOptions
-    from accelbench.run.plan.request import Request
-    from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
-    from accelbench.runtimes.shared.names import runtimes_named
 
-    _refuse_beside_resume(ctx)
+    refuse_threshold(typed["threshold"])
+    asked = asked_run(ctx, typed, options_of(one_machine.app))
+    if asked is None and each:
+        raise UsageError(
+            "A resumed run keeps what it began with: --each cannot be given anew.",
+            "Leave it out, or start a new run.",
+        )
+    as_json, quiet = typed["as_json"], typed["quiet"]
+    compare, threshold = typed["compare"], typed["threshold"]
     stream = sys.stderr if as_json else sys.stdout
     places = running.OutputPlaces(
-        database=None if no_database else db,
-        use_database=not no_database,
-        output_dir=output_dir,
+        database=None if typed["no_database"] else (typed["db_path"] or typed["db"]),
+        use_database=not typed["no_database"],
+        output_dir=typed["output_dir"],
+        output_ci=typed["output_ci"],
+        report=typed["create_report"],
+        prices=prices_at(typed["prices"]) if compare or typed["create_report"] else None,
         command=("accelbench", "fleet", "run"),
     )
     rules = DispatchRules(
@@ -142,70 +83,38 @@ def run(
     )
     where = FleetAddress.of(address, token_file)
     with termination_as_interrupt():
-        if resume is not None:
-            ended = fleet_running.resume_run(resume, where, places, rules, stream, quiet)
-            finish(ended, places, stream, as_json, quiet, compare=False, threshold=None)
-        names = words(models)
-        chosen = run_arguments.models_for(
-            names=names,
-            set_name=set_name,
-            categories=words(category),
-            specific=[],
-            every=every,
-            hardware_named=bool(hardware),
-            models_file=models_file,
-        )
-        request = Request(
-            models=chosen,
-            hardware=run_arguments.platforms(words(hardware)),
-            runtimes=runtimes_named(words(framework)),
-            batch_sizes=numbers(batch_sizes, "--batch-sizes"),
-            **sizes_of(sizes),
-            precisions=run_arguments.precisions(words(precision)),
-            modes=run_arguments.modes(words(mode), training=False),
-            training_options={},
-            simulate=False,
-            options=run_arguments.options(compiled, threads),
-            runtime_options=run_arguments.runtime_options(runtime_options),
-        )
+        if asked is None:
+            resumed = str(typed["resume"])
+            ended = fleet_running.resume_run(resumed, where, places, rules, stream, quiet)
+            finish(ended, places, stream, as_json, quiet, compare, threshold)
+        _refuse_planned(asked.typed)
         how = running.RunOptions(
-            RunSettings(
-                job=JobSettings(seed=seed, weights=run_arguments.weights(weights), threads=threads),
-                launches=run_arguments.launches(launches, words(framework), against),
-                iterations=iterations,
-                warmup=warmup,
-                timeout=seconds(timeout, "--timeout") or DEFAULT_TIMEOUT,
-                fix=not no_fix,
-                verify=run_arguments.verification(verify, verify_only, benchmark_only),
-            ),
-            against=against_of(against),
-            limit=limit,
-            label=run_arguments.label(label),
-            names=called(names, chosen),
-            precisions_named=run_arguments.precisions(words(precision)) if precision else (),
+            settings_of(asked.typed),
+            against=against_of(asked.typed["against"]),
+            limit=asked.typed["limit"],
+            label=run_arguments.label(asked.typed["label"]),
+            names=asked.names,
+            selector=running.selector_of(places),
+            precisions_named=asked.precisions,
+            plan_files=asked.plans.about,
+            notes=asked.plans.notes,
         )
         options = FleetOptions(each, rules)
-        if dry_run:
-            fleet_running.show_plan(request, how, where, options, sys.stdout, as_json=as_json)
+        if typed["dry_run"]:
+            fleet_running.show_plan(
+                asked.requests, how, where, options, sys.stdout, as_json=as_json
+            )
             return
-        ended = fleet_running.new_run(request, how, where, options, places, stream, quiet)
-        finish(ended, places, stream, as_json, quiet, compare=False, threshold=None)
+        ended = fleet_running.new_run(asked.requests, how, where, options, places, stream, quiet)
+        finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
-def _refuse_beside_resume(ctx: typer.Context) -> None:
-    """Words that would silently be ignored are refused instead."""
-    given = {
-        parameter.name: parameter.opts[0] if parameter.opts[0].startswith("-") else "a model"
-        for parameter in ctx.command.params
-        if parameter.name
-        and (source := ctx.get_parameter_source(parameter.name))
-        and source.name == "COMMANDLINE"
-    }
-    settled = [option for name, option in given.items() if name not in _BESIDE_RESUME]
-    if "resume" in given and settled:
+def _refuse_planned(typed: Any) -> None:
+    """A plan file may say what no option of this command can."""
+    said = [name for name in sorted(_OF_ONE_MACHINE) if typed.get(name)]
+    if said:
+        name = said[0].replace("_", "-")
         raise UsageError(
-            f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
-            "Leave it out, or start a new run.",
+            f"The plan says {name}, which a fleet's run does not have.",
+            "Measure it by accelbench run, or leave it out.",
         )
-    if "no_database" in given and "db" in given:
-        raise UsageError("--no-database and --db contradict each other.", "Leave one out.")

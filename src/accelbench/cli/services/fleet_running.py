@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.fleet import FleetWatch, node_line
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def new_run(
-    request: Request,
+    requests: Sequence[Request],
     how: RunOptions,
     where: FleetAddress,
     options: FleetOptions,
@@ -50,7 +50,7 @@ def new_run(
         watch.begin(spec.settings.run_id, _results(spec, inventory, options), len(inventory.nodes))
         return watch
 
-    run_request = RunRequest(lambda *here: [prepare(request, how, *here)], places)
+    run_request = RunRequest(lambda *here: [prepare(requests, how, *here)], places)
     ((_, ended),) = execute_on(cluster, run_request, observe, options, watch.note)
     return ended
 
@@ -74,7 +74,7 @@ def resume_run(
 
 
 def show_plan(
-    request: Request,
+    requests: Sequence[Request],
     how: RunOptions,
     where: FleetAddress,
     options: FleetOptions,
@@ -86,7 +86,7 @@ def show_plan(
     notes: list[str] = []
     nodes = nodes_of(where.connected(), notes.append)
     inventory = FleetInventory(nodes)
-    spec = prepare(request, how, inventory, planning.installed_runtimes())
+    spec = prepare(requests, how, inventory, planning.installed_runtimes())
     units = list(units_of(spec.plan, spec.settings, spec.other))
     if options.each:
         units = on_each(units, {node.id: frozenset(node.devices) for node in nodes})

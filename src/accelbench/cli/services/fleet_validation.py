@@ -56,7 +56,7 @@ def validate(
     places = OutputPlaces(database=db, command=("accelbench", "fleet", "run"))
     stream = sys.stderr if as_json else sys.stdout
     options = FleetOptions(each=True)
-    ended = new_run(request, how, where, options, places, stream, quiet)
+    ended = new_run((request,), how, where, options, places, stream, quiet)
     if ended.interrupted:
         raise KeyboardInterrupt
     verdict = validated([row_of(row) for row in ended.rows], threshold)
