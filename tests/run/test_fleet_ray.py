@@ -25,8 +25,8 @@ from accelbench.run.fleet.session import StartedNode
 pytest.importorskip("ray")
 
 PLAN = """
+models: [bert-tiny, vit-tiny, resnet-tiny, gpt2-tiny]
 matrix:
-  models: [bert-tiny, vit-tiny, resnet-tiny, gpt2-tiny]
   hardware: [cpu, cuda]
   framework: scripted
   batch_sizes: [1, 2]

@@ -218,12 +218,12 @@ def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
 
 
 def finish_parts(folder: Path, fleet: str, status: str) -> None:
-    """Say of parts that an earlier process began, and nobody went on with, that they are over."""
+    """Say of parts that nobody went on with how the fleet's run has ended, and they with it."""
     for path in parts_in(folder, fleet):
         milestones = [
             fact for fact in read(path) if fact.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)
         ]
-        if milestones and milestones[-1].kind != RUN_FINISHED:
+        if milestones and milestones[-1].body.get("status") not in (status, "finished"):
             run_id = path.name.removesuffix(SUFFIX)
             with Journal.resume(folder, run_id) as journal:
                 journal.append(_finished(run_id, status))

@@ -1,0 +1,236 @@
+"""A fleet's run from its nodes to rows of a database: parts, plans, arms, what is gone on with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixed_machine import models
+from virtual_fleets import FLEET, Heard, Kept, node, units
+
+from accelbench.core.errors import StoreError, SurroundingsError, UsageError
+from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
+from accelbench.core.protocols import Runtime
+from accelbench.query.run_names import runs_meant
+from accelbench.report.dashboard.live import Journals
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.execute import RunRequest, StoredResults
+from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, resume_on
+from accelbench.run.fleet.fleet_journal import last_unfinished, rows_of
+from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences
+from accelbench.run.fleet.fleet_record import FleetRecord
+from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
+from accelbench.run.fleet.work_units import WorkUnit
+from accelbench.run.plan import planning
+from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import SilentObserver
+from accelbench.runtimes.scripted import ScriptedRuntime
+from accelbench.store.database import Database
+from accelbench.store.journal import read
+
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+RUNTIMES: dict[str, Runtime] = {"scripted": ScriptedRuntime({})}
+
+
+def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
+    """Plans all models with two batches on some platforms."""
+
+    def plans(inventory: Any, _: Mapping[str, Runtime]) -> list[RunSpec]:
+        request = Request(
+            models(*MODELS), hardware=hardware, runtimes=("scripted",), batch_sizes=(1, 2)
+        )
+        plan = planning.plan_for(request, inventory, RUNTIMES)
+        settings = RunSettings(run_id=new_run_id(), launches=launches)
+        return [RunSpec(plan, settings, RUNTIMES, {"label": label, "names": {}})]
+
+    return plans
+
+
+class Interrupting(Heard):
+    """Ctrl-C at the so-manieth result."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._after = after
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        super().measured(node, row)
+        if len(self.rows) == self._after:
+            raise KeyboardInterrupt
+
+
+def cluster(*names: str, faults: tuple[NodeFault, ...] = ()) -> VirtualCluster:
+    return VirtualCluster([node(name) for name in names], lambda case, name: 5.0, faults)
+
+
+def started(
+    database: Database,
+    here: VirtualCluster,
+    heard: Heard,
+    *hardware: str,
+    each: bool = False,
+    launches: int = 1,
+) -> lifecycle.RunResult:
+    request = RunRequest(planner(*hardware, launches=launches), StoredResults(database))
+    ((_, ended),) = execute_on(here, request, lambda *_: heard, FleetOptions(each=each))
+    return ended
+
+
+def runs_of(database: Database) -> dict[str, str]:
+    _, rows = database.query("SELECT run_id, status FROM benchmark_runs")
+    return {str(run): str(status) for run, status in rows}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "store.duckdb")
+
+
+def test_each_node_s_part_is_a_run_and_the_fleet_s_name_means_all(database: Database) -> None:
+    ended = started(database, cluster("a", "b"), Heard(), "cpu", "cuda")
+    fleet = ended.run_id
+    assert runs_of(database) == dict.fromkeys((fleet, f"{fleet}.a", f"{fleet}.b"), "finished")
+    assert sorted(runs_meant(database, fleet)) == sorted(runs_of(database))
+    assert runs_meant(database, f"{fleet}.a") == [f"{fleet}.a"]
+    assert sorted(runs_meant(database, "night")) == sorted(runs_of(database))
+    assert sorted(runs_meant(database, fleet[:20])) == sorted(runs_of(database))
+    _, rows = database.query("SELECT run_id, status, reason FROM benchmark_results")
+    assert Counter((status, reason) for _, status, reason in rows) == {
+        ("ok", None): 8,
+        ("unsupported", "no_node"): 8,
+    }
+    assert {run for run, status, _ in rows if status == "unsupported"} == {fleet}
+    assert len(ended.rows) == 16
+    assert ended.tally.counts == {"ok": 8, "unsupported": 8}
+
+
+def test_a_part_says_its_plan_and_its_node_s_environment(database: Database) -> None:
+    ended = started(database, cluster("a"), Heard(), "cpu")
+    facts = read(database.journals / f"{ended.run_id}.a.jsonl")
+    (begun,) = [fact for fact in facts if fact.kind == RUN_STARTED]
+    assert begun.body["environment"] == {"machine": "a"}
+    assert begun.body["fleet"] == ended.run_id
+    assert sum(fact.kind == RUN_EXTENDED for fact in facts) == len(MODELS) - 1
+
+
+def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database: Database) -> None:
+    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
+    assert cut.interrupted
+    assert last_unfinished(database.journals) == cut.run_id
+    heard = Heard()
+    ended = resume_on(cluster("b", "c"), cut.run_id, StoredResults(database), heard)
+    assert not ended.interrupted
+    rows = Counter(row["case_id"] for row in ended.rows)
+    assert len(rows) == 8
+    assert set(rows.values()) == {1}
+    assert len(heard.rows) == 3
+    assert set(runs_of(database).values()) == {"finished"}
+    assert last_unfinished(database.journals) is None
+    again = resume_on(cluster("b"), cut.run_id, StoredResults(database), Heard())
+    assert len(again.rows) == 8
+
+
+def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database: Database) -> None:
+    cut = started(database, cluster("a", "b"), Interrupting(9), "cpu", each=True)
+    resume_on(cluster("a", "b"), cut.run_id, StoredResults(database), Heard())
+    rows = Counter((r["run_id"], r["case_id"]) for r in rows_of(database.journals, cut.run_id))
+    assert len(rows) == 16
+    assert set(rows.values()) == {1}
+
+
+def test_launches_of_a_case_count_together(database: Database) -> None:
+    """The node is lost between two launches: both are measured on the other one."""
+    faults = (NodeFault(12.0, "b", "kill"),)
+    ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
+    by_case: dict[str, set[str]] = {}
+    for row in ended.rows:
+        by_case.setdefault(row["case_id"], set()).add(row["run_id"])
+    assert len(ended.rows) == 16
+    assert all(len(runs) == 1 for runs in by_case.values())
+
+
+def test_a_fleet_s_run_is_not_gone_on_with_on_one_machine(database: Database) -> None:
+    cut = started(database, cluster("a"), Interrupting(2), "cpu")
+    for run in (cut.run_id, f"{cut.run_id}.a"):
+        with pytest.raises(UsageError, match="is of a fleet") as refused:
+            lifecycle.resume(run, database.journals, SilentObserver(), {})
+        assert refused.value.advice.endswith(f"accelbench fleet run --resume {cut.run_id}")
+    assert lifecycle.last_unfinished(database.journals) is None
+
+
+def test_another_run_is_not_gone_on_with_on_a_fleet(database: Database) -> None:
+    from accelbench.store.journal import Journal
+
+    database.ensure()
+    with Journal.create(database.journals, FLEET) as journal:
+        journal.append(Fact(RUN_STARTED, FLEET, {"run_id": FLEET, "plan": []}))
+    with pytest.raises(StoreError, match="is not a fleet's"):
+        resume_on(cluster("a"), FLEET, StoredResults(database), Heard())
+
+
+def test_the_dashboard_follows_a_fleet_by_its_parts(database: Database) -> None:
+    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
+    run = Journals(database.journals).of(cut.run_id)
+    assert run is not None
+    assert (run.planned, len(run.results)) == (8, 5)
+    assert [r.run_id for r in Journals(database.journals).unfinished([])] in ([], [cut.run_id])
+
+
+def test_a_fleet_without_nodes_is_refused() -> None:
+    broken = FleetNode("a", "a", broken="accelbench does not run there")
+    request = RunRequest(planner("cpu"), StoredResults(None, Path()))
+    notes: list[str] = []
+    for nodes in ([], [broken]):
+        here = VirtualCluster(nodes, lambda *_: 1.0)
+        with pytest.raises(SurroundingsError, match="no node that can measure"):
+            execute_on(here, request, lambda *_: Heard(), note=notes.append)
+    assert notes == ["a measures nothing: accelbench does not run there"]
+
+
+def test_arms_of_a_unit_count_together_or_not_at_all() -> None:
+    (whole,) = units(1, 1)
+    other = units(1, 1)[0].cases[0]
+    unit = WorkUnit(**{**vars(whole), "others": (other,)})
+    kept = Kept()
+    record = FleetRecord(FLEET, kept, [unit], "threads=1")
+    run_id, case = f"{FLEET}.a", unit.cases[0].case.case_id
+    begun = Fact(RUN_STARTED, run_id, {"run_id": run_id, "plan": [], "environment": {}})
+
+    def result(arm: str) -> Fact:
+        body = {"case_id": case, "arm": arm, "status": "ok", "launch": 0}
+        return Fact(RESULT, arm, body)
+
+    assert not record.take(0, 1, [begun, result("this")])
+    record.forget(0, 1)
+    assert record.left(0) == unit
+    assert len(record.take(0, 2, [begun, result("this"), result("threads=1")])) == 2
+    assert record.complete(0)
+    assert record.dropped == 1
+    assert not record.take(0, 1, [result("this")])
+
+
+def test_what_differs_among_nodes_is_named() -> None:
+    def like(name: str, **packages: str) -> FleetNode:
+        return FleetNode(name, name, {"python": "3.11.7", "packages": packages})
+
+    (found,) = differences(
+        [like("a", torch="2.13"), like("b", torch="2.13"), like("c", torch="2.12")]
+    )
+    assert str(found) == "torch: 2.13 (a, b); 2.12 (c)"
+    assert str(differences([like("a", torch="2.13"), like("b")])[0]) == (
+        "torch: 2.13 (a); not installed (b)"
+    )
+    assert not differences([like("a", torch="2.13")])
+
+
+def test_memory_of_a_plan_is_that_of_the_fullest_node() -> None:
+    nodes = [FleetNode("a", "a", memory=8), FleetNode("b", "b", memory=5)]
+    inventory = FleetInventory([*nodes, node("c", cuda=1)])
+    assert inventory.free(inventory.nodes[2].devices["cuda"][0]) is None
+    cpu = node("d").devices["cpu"][0]
+    assert FleetInventory(nodes).free(cpu) == 5
