@@ -11,7 +11,7 @@ from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 from accelbench.predict import residual_process
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
-from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase
 from accelbench.predict.measurement_plan import MeasurementCosts, plan
 from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
@@ -116,6 +116,38 @@ def test_that_a_model_is_unlike_is_not_known_where_it_is_left_out() -> None:
             for case in predictor.known.cases]  # fmt: skip
     _, standard = predictor.errors_of_unseen_models()
     assert standard[np.array(rows)].min() > 4.0  # as far off as it is for who has never seen it
+
+
+@pytest.mark.parametrize("differs", [0.0, 0.4])
+def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(differs: float) -> None:
+    measured, traced = measured_cases()
+    narrow = replace(THERE, precision="int8")
+    strange = {"model-3", "model-7", "model-11"}
+
+    def case(entry: MeasuredCase) -> tuple[MeasuredCase, TracedCase]:
+        asked = replace(entry.case, configuration=narrow)
+        times = np.exp(differs) if asked.model in strange else 1.0
+        ms = 0.6 * times * (entry.latency_ms or 0.0)
+        return replace(entry, case=asked, latency_ms=ms), replace(traced[entry.case], case=asked)
+
+    known = [
+        replace(entry, latency_ms=10 * (entry.latency_ms or 0.0))
+        if entry.case.model in strange and entry.case.configuration == THERE
+        else entry
+        for entry in measured
+    ]
+    pairs = [case(entry) for entry in known if entry.case.configuration == THERE]
+    traced |= {entry.case: trace for entry, trace in pairs}
+    hidden = [entry for entry, _ in pairs if entry.case.model in {"model-3", "model-5"}]
+    some = [*known, *(entry for entry, _ in pairs if entry not in hidden)]
+    predictor = predictor_of(some, traced, "latency").fit()
+    assert ("model-3", THERE) in predictor.unlike
+    features = CaseFeatures.of([traced[entry.case] for entry in hidden], "latency")
+    answer = predictor.predict(features)
+    for place, entry in enumerate(hidden):
+        assert entry.latency_ms is not None
+        assert abs(np.log(answer.value[place] / entry.latency_ms)) < 0.2 + differs
+        assert answer.low[place] <= entry.latency_ms <= answer.high[place]
 
 
 def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:

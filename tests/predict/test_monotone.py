@@ -63,7 +63,7 @@ def test_what_is_known_better_moves_less() -> None:
 
 
 def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> None:
-    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)))
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
     place = replace(HERE, device="AMD EPYC 7763")
     cases = [

@@ -39,3 +39,11 @@ def test_what_no_engine_would_run_has_its_reason(
 
 def test_a_calibrated_cpu_is_predicted_in_what_was_measured_of_it() -> None:
     assert why_not(replace(CPU, precision="bf16"), {("cpu", "A processor")}, generates=False) == ""
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8", "fp16"])
+def test_a_calibrated_cpu_is_calibrated_for_openvino_too(precision: str) -> None:
+    place = replace(CPU, hardware="openvino", runtime="openvino", precision=precision)
+    other = replace(place, device="Another processor")
+    assert why_not(place, {("cpu", "A processor")}, generates=False) == ""
+    assert "is not known" in why_not(other, {("cpu", "A processor")}, generates=False)

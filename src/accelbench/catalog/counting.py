@@ -93,16 +93,18 @@ def count_training(
     inputs: Mapping[str, torch.Tensor],
     labels: Mapping[str, torch.Tensor],
     loss: Callable[[Any], torch.Tensor],
-) -> Count:
-    """Count forward, loss and backward; gradients are among what is alive.
+    counter_class: type[Counter] | None = None,
+) -> Counter:
+    """A counter of forward, loss and backward; gradients are among what is alive.
 
     Args:
         module: on the meta device, in training mode.
         inputs: what the module takes.
         labels: what the loss takes beside its outputs: their bytes.
         loss: of the module's outputs.
+        counter_class: what counts, where more is wanted of each operation than its cost.
     """
-    counter = Counter(module, (*inputs.values(), *labels.values()))
+    counter = (counter_class or Counter)(module, (*inputs.values(), *labels.values()))
     try:
         with counter.counting():
             loss_value = loss(module(**inputs))
@@ -110,7 +112,7 @@ def count_training(
             del loss_value
     finally:
         module.zero_grad(set_to_none=True)
-    return counter.count
+    return counter
 
 
 class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch

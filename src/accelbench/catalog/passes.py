@@ -117,6 +117,10 @@ class TrainingPasses(Passes):
 
     def step(self, shapes: Shapes) -> Count:
         """Forward, loss and backward."""
+        return self.step_counted(shapes, Counter).count
+
+    def step_counted(self, shapes: Shapes, counter_class: type[Counter]) -> Counter:
+        """Forward, loss and backward, by a counter of one's own."""
         fed = inputs_on_meta(self._untrained, shapes, self._half, Mode.TRAINING)
         labels = {label.name: fed[label.name] for label in self._training.labels}
         inputs = {name: t for name, t in fed.items() if name not in labels}
@@ -130,7 +134,7 @@ class TrainingPasses(Passes):
             )
 
         with _one_draw():
-            return count_training(self.module, inputs, labels, loss)
+            return count_training(self.module, inputs, labels, loss, counter_class)
 
 
 @contextmanager

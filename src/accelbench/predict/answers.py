@@ -16,6 +16,7 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    is_calibrated,
     sizes_of,
 )
 from accelbench.predict.measurements import LATENCY, MEMORY
@@ -25,7 +26,6 @@ from accelbench.predict.request_parts import RequestParts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
-    is_calibrated,
     peaks_are_known,
     time_terms,
 )
@@ -134,7 +134,9 @@ def answer(
     known_cases = [entry.case for entry in traced]
     series = BatchSeries.of(known_cases)
     latency, memory = (
-        series.rising(predictors[target].predict(CaseFeatures.of(traced, target, times)))
+        series.rising(
+            predictors[target].predict(CaseFeatures.of(traced, target, times, calibrated))
+        )
         for target in (LATENCY, MEMORY)
     )
     known = {entry.case: entry for entry in measured}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
+from accelbench.predict.graphs import Ints
 
 
 class Basis(StrEnum):
@@ -44,3 +46,19 @@ def bases_of(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> 
         is_measured = kind is Basis.OTHER_SIZES and case in measured
         found.append(Basis.MEASURED if is_measured else kind)
     return found
+
+
+def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
+    """What each case would rest on without its group."""
+    counts = Counter((c.model, c.configuration) for c in cases)
+    models = Counter(c.model for c in cases)
+    sizes = Counter(groups.tolist())
+    bases = []
+    for case, group in zip(cases, groups.tolist(), strict=True):
+        if counts[case.model, case.configuration] > sizes[group]:
+            bases.append(Basis.OTHER_SIZES)
+        elif models[case.model] > sizes[group]:
+            bases.append(Basis.ELSEWHERE)
+        else:
+            bases.append(Basis.OTHER_MODELS)
+    return bases

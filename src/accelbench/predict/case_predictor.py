@@ -3,22 +3,25 @@
 It learns from measured cases of any configurations, and predicts others with an interval: of a
 model that was measured in the same configuration at other sizes, of one that was measured
 elsewhere, of one that never was, and in configurations that never were. What it knows of a case,
-its basis, decides how its interval is calibrated.
+its basis, decides how its interval is calibrated; none reaches below what the device can do.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.bases import Basis, bases_of
-from accelbench.predict.cases import (
-    CaseConfiguration,
-    MeasuredCase,
-    PredictedCase,
+from accelbench.predict.bases import Basis, bases_of, left_out_bases
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+from accelbench.predict.device_limits import least_values, measured_below
+from accelbench.predict.extrapolation import (
+    USUAL_WIDENING,
+    doublings_beyond,
+    larger_batches,
+    widening,
 )
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL
@@ -41,6 +44,7 @@ from accelbench.predict.terms import (
     usual_memory,
     usual_time,
 )
+from accelbench.predict.unlike_models import CarriedDeviations, carried_deviations
 
 #: Half of an interval of 90 % as standard deviations, before errors were counted.
 _USUAL_WIDTH = 1.645
@@ -80,6 +84,7 @@ class CaseFeatures:
     cases: tuple[PredictedCase, ...]
     terms: Floats  # of the target
     sizes: Floats
+    least: Floats  # what none can be below; 0 where that is not known
 
     @classmethod
     def of(
@@ -95,12 +100,13 @@ class CaseFeatures:
             traced: the cases.
             target: latency or memory.
             times: their terms of time, where known.
-            calibrated: measured limits of devices, for those terms.
+            calibrated: measured limits of devices, for those terms and for what is possible.
         """
         times = time_terms(traced, calibrated) if times is None else times
         terms = times if target == LATENCY else memory_terms(traced)
         cases = tuple(entry.case for entry in traced)
-        return cls(cases, terms, kernel_sizes(traced, times))
+        least = least_values(traced, target, times, calibrated)
+        return cls(cases, terms, kernel_sizes(traced, times), least)
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -108,7 +114,7 @@ class CaseFeatures:
     def only(self, rows: Ints) -> CaseFeatures:
         """Some of the cases."""
         cases = tuple(self.cases[int(row)] for row in rows)
-        return CaseFeatures(cases, self.terms[rows], self.sizes[rows])
+        return CaseFeatures(cases, self.terms[rows], self.sizes[rows], self.least[rows])
 
 
 @dataclass
@@ -122,6 +128,7 @@ class CasePredictor:
         rooflines: the fitted sums.
         process: of the residuals.
         widths: by basis, half of an interval of 90 % as standard deviations.
+        widening: what half an interval grows by, for each doubling beyond what was measured.
         unlike: models that are unlike others in a configuration, by how many times.
         names: numbers of names for the process.
         unseen: errors of each known case by a predictor that does not know its model, as logarithms
@@ -134,6 +141,7 @@ class CasePredictor:
     rooflines: ConfigurationSums = field(default_factory=ConfigurationSums)
     process: ResidualProcess | None = None
     widths: dict[Basis, float] = field(default_factory=dict)
+    widening: float = USUAL_WIDENING
     unlike: dict[tuple[str, CaseConfiguration], float] = field(default_factory=dict)
     names: KernelNames = field(default_factory=KernelNames)
     unseen: tuple[Floats, Floats] | None = None
@@ -193,9 +201,21 @@ class CasePredictor:
         width = np.array([self.widths.get(kind, _UNCOUNTED_WIDTH) for kind in basis])
         peaks = _PEAKS_WIDTH[self.target]
         half = np.where([kind is Basis.PEAKS for kind in basis], peaks, width * deviation)
-        return CasePredictions(
-            np.exp(log_value), np.exp(log_value - half), np.exp(log_value + half), tuple(basis)
+        half += self.widening * self._beyond(features)
+        least = features.least * self._reachable(features.cases)
+        value, low, high = (
+            np.maximum(np.exp(log_value + side * half), least) for side in (0.0, -1.0, 1.0)
         )
+        return CasePredictions(value, low, high, tuple(basis))
+
+    def _beyond(self, features: CaseFeatures) -> Floats:
+        known = self.known
+        return doublings_beyond(features.cases, features.sizes, known.cases, known.sizes)
+
+    def _reachable(self, cases: Sequence[PredictedCase]) -> Floats:
+        """Which share of its limit a case may be at: one, unless less was measured there."""
+        shares = measured_below(self.known.cases, self.known.least, self.log_values)
+        return np.array([shares.get(case.configuration, 1.0) for case in cases])
 
     def covariance(self, features: CaseFeatures) -> tuple[Floats, float]:
         """Covariance of what predictions of cases are off by, and the noise of a measurement.
@@ -254,7 +274,16 @@ class CasePredictor:
         if self.process is None:
             return base, np.full(len(features), _PEAKS_WIDTH[self.target] / _USUAL_WIDTH)
         mean, variance = self.process(self._inputs(features, learn=False))
-        return base + mean, np.sqrt(variance)
+        shift, unsure = self._carried(features.cases)
+        return base + mean + shift, np.sqrt(variance + unsure)
+
+    @cached_property
+    def _carried(self) -> CarriedDeviations:
+        def errors(groups: Ints) -> Floats:
+            assert self.process is not None
+            return self.process.residual - self.process.left_out(groups)[0]
+
+        return carried_deviations(self.known.cases, self.unlike, errors)
 
     def _inputs(self, features: CaseFeatures, *, learn: bool) -> CaseInputs:
         places = [case.configuration for case in features.cases]
@@ -281,10 +310,11 @@ class CasePredictor:
         }
         for basis, groups in kinds.items():
             mean, variance = process.left_out(groups)
-            wanted = self._left_out_bases(groups)
+            wanted = left_out_bases(self.known.cases, groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(basis, errors[[kind is basis for kind in wanted]])
         self._calibrate_new_configurations(process)
+        self._calibrate_larger_batches(process)
         self.unseen = self.errors_of_unseen_models(seed)
         standard = self.unseen[1]
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
@@ -296,6 +326,17 @@ class CasePredictor:
             mean, variance = process.left_out(groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(Basis.OTHER_CONFIGURATIONS, errors)
+
+    def _calibrate_larger_batches(self, process: ResidualProcess) -> None:
+        """What intervals grow by beyond what was measured: the largest batches are left out."""
+        width = self.widths.get(Basis.OTHER_SIZES, _UNCOUNTED_WIDTH)
+        excess, beyond = [np.zeros(0)], [np.zeros(0)]
+        for groups, doublings in larger_batches(self.known.cases):
+            mean, variance = process.left_out(groups)
+            error = np.abs(process.residual - mean) - width * np.sqrt(variance)
+            excess.append(error[doublings > 0.0])
+            beyond.append(doublings[doublings > 0.0])
+        self.widening = widening(np.concatenate(excess), np.concatenate(beyond))
 
     def errors_of_unseen_models(self, seed: int = 0) -> tuple[Floats, Floats]:
         """Errors of each case, its model left out: as logarithms, and as standard deviations.
@@ -317,21 +358,6 @@ class CasePredictor:
             error[outside] = self.log_values[outside] - log_value
             standard[outside] = np.abs(error[outside]) / deviation
         return error, standard
-
-    def _left_out_bases(self, groups: Ints) -> list[Basis]:
-        """What each case would rest on without its group."""
-        counts = Counter((c.model, c.configuration) for c in self.known.cases)
-        models = Counter(c.model for c in self.known.cases)
-        sizes = Counter(groups.tolist())
-        bases = []
-        for case, group in zip(self.known.cases, groups.tolist(), strict=True):
-            if counts[case.model, case.configuration] > sizes[group]:
-                bases.append(Basis.OTHER_SIZES)
-            elif models[case.model] > sizes[group]:
-                bases.append(Basis.ELSEWHERE)
-            else:
-                bases.append(Basis.OTHER_MODELS)
-        return bases
 
     def _set_width(self, basis: Basis, errors: Floats) -> None:
         if len(errors) >= _FEWEST_ERRORS:

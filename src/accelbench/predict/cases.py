@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -36,6 +36,11 @@ class CaseConfiguration:
     compiled: bool = False
     threads: int | None = None
     options: str = ""
+
+    @property
+    def calibrated_as(self) -> tuple[str, str]:
+        """The platform and name by which a calibration knows its device: a CPU is one of `cpu`."""
+        return ("cpu" if self.hardware in ON_CPUS else self.hardware), self.device
 
     def __str__(self) -> str:
         parts = [f"{self.runtime}/{self.hardware}", self.precision]
@@ -91,6 +96,16 @@ def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:
             number = of_object[id(place)] = numbers.setdefault(place, len(numbers))
         places.append(number)
     return places
+
+
+def is_calibrated(place: CaseConfiguration, calibrated: Container[tuple[str, str]]) -> bool:
+    """Whether the peaks of a configuration's device were measured.
+
+    Args:
+        place: the configuration.
+        calibrated: platforms and names of devices whose peaks were measured.
+    """
+    return place.calibrated_as in calibrated
 
 
 def sizes_of(shapes: Shapes) -> dict[str, int]:

@@ -10,7 +10,7 @@ from collections.abc import Container
 from accelbench.core.cards import cards, title_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.predict.cases import ON_CPUS, CaseConfiguration
+from accelbench.predict.cases import ON_CPUS, CaseConfiguration, is_calibrated
 
 #: What training or autocast computes in is no precision of weights.
 _AUTOCAST = "amp-"
@@ -50,7 +50,7 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     as long as fp32 (bert-tiny in PyTorch: bf16 231 ms, int8 548 ms, fp32 2.8 ms).
     """
     precision = place.precision.removeprefix(_AUTOCAST)
-    if precision == _USUAL or (place.hardware, place.device) in calibrated:
+    if precision == _USUAL or is_calibrated(place, calibrated):
         return ""
     known = [r for r in rooflines_of(place.hardware) if is_called(r, place.device)]
     if known and precision not in known[0].teraops:

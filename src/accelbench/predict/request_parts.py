@@ -59,7 +59,7 @@ def request_parts(
         return parts
     cases = [part for _, part in asked]
     times = time_terms(cases, calibrated)
-    predicted = predictor.predict(CaseFeatures.of(cases, LATENCY, times))
+    predicted = predictor.predict(CaseFeatures.of(cases, LATENCY, times, calibrated))
     predicted = BatchSeries.of([entry.case for entry in cases]).rising(predicted)
     for row, (place, part) in enumerate(asked):
         value, low, high = (

@@ -145,10 +145,13 @@ class ResidualProcess:
         return mean, np.maximum(variance, 1e-6) + self.variances[-1]
 
     def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
-        """Mean and variance of each case from those of all other groups, in closed form."""
+        """Mean and variance of each case from those of all other groups, in closed form.
+
+        Cases of a negative group stay; of them nothing is said.
+        """
         inverse = np.linalg.inv(self.lower @ self.lower.T)
         mean, variance = np.zeros(len(self.inputs)), np.zeros(len(self.inputs))
-        for group in np.unique(groups):
+        for group in np.unique(groups[groups >= 0]):
             rows = np.flatnonzero(groups == group)
             block = np.linalg.inv(inverse[np.ix_(rows, rows)])
             mean[rows] = self.residual[rows] - block @ self.solved[rows]

@@ -51,11 +51,13 @@ class PassTrace:
         signatures: each with how often it occurs.
         weights: parameters of the model.
         peak_bytes: intermediate results alive at once, in fp32.
+        fixed_bytes: results alive at once whatever the batch: of training, gradients.
     """
 
     signatures: Sequence[tuple[OperatorSignature, int]]
     weights: int
     peak_bytes: int
+    fixed_bytes: int = 0
 
     @cached_property
     def sums(self) -> ClassSums:
@@ -79,13 +81,16 @@ class PassTrace:
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         rows = [[*signature, count] for signature, count in self.signatures]
-        return {"signatures": rows, "weights": self.weights, "peak_bytes": self.peak_bytes}
+        fixed = {"fixed_bytes": self.fixed_bytes} if self.fixed_bytes else {}
+        sizes = {"weights": self.weights, "peak_bytes": self.peak_bytes, **fixed}
+        return {"signatures": rows, **sizes}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PassTrace:
         """What `to_dict` gave."""
         rows = [(OperatorSignature(*row[:-1]), row[-1]) for row in content["signatures"]]
-        return cls(rows, content["weights"], content["peak_bytes"])
+        fixed = content.get("fixed_bytes", 0)
+        return cls(rows, content["weights"], content["peak_bytes"], fixed)
 
 
 def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 FOLDER = "prediction_models"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 4
+VERSION = 5
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500
@@ -79,7 +79,8 @@ class Predictors:
         """Latency and memory of cases."""
         times = time_terms(traced, self.calibrated)
         latency, memory = (
-            self.of[target].predict(CaseFeatures.of(traced, target, times)) for target in TARGETS
+            self.of[target].predict(CaseFeatures.of(traced, target, times, self.calibrated))
+            for target in TARGETS
         )
         return latency, memory
 
@@ -231,6 +232,7 @@ def _write(
         ],
         "variances": process.variances.tolist() if process else [],
         "widths": {basis.name: width for basis, width in predictor.widths.items()},
+        "widening": predictor.widening,
         "unseen": _plain(predictor.unseen),
         "cases": [
             {
@@ -241,12 +243,13 @@ def _write(
                 "part": case.part,
                 "terms": terms.tolist(),
                 "sizes": sizes.tolist(),
+                "least": float(least),
                 "log_value": float(value),
                 "unlike": predictor.unlike.get((case.model, case.configuration), 1.0),
             }
-            for case, terms, sizes, value in zip(
+            for case, terms, sizes, least, value in zip(
                 predictor.known.cases, predictor.known.terms, predictor.known.sizes,
-                predictor.log_values, strict=True,
+                predictor.known.least, predictor.log_values, strict=True,
             )
         ],
     }  # fmt: skip
@@ -310,6 +313,7 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
         ),
         np.array([entry["terms"] for entry in entries]),
         np.array([entry["sizes"] for entry in entries]),
+        np.array([float(entry["least"]) for entry in entries]),
     )  # fmt: skip
     predictor = CasePredictor(
         target,
@@ -317,6 +321,7 @@ def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
         np.array([entry["log_value"] for entry in entries]),
         _sums(content),
         widths={Basis[name]: width for name, width in content["widths"].items()},
+        widening=float(content["widening"]),
         unlike={
             (case.model, case.configuration): float(entry["unlike"])
             for case, entry in zip(known.cases, entries, strict=True)

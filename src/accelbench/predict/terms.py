@@ -23,6 +23,7 @@ from accelbench.predict.cases import (
     PREFILL,
     CaseConfiguration,
     PredictedCase,
+    is_calibrated,
     numbers_of_places,
 )
 from accelbench.predict.device_facts import DeviceFacts, facts_of
@@ -44,8 +45,13 @@ _USUAL_TIME = (*([2.0] * (len(TIME_TERMS) - 1)), 1.0)
 _LAUNCH_MS = 0.005
 _USUAL_MEMORY = (1.0, 1.0, 1.0, 2.0, 1.0)
 _CONSTANT_MB = 100.0
-#: A backward pass does the products of the forward pass twice, for two gradients.
+#: A backward pass does the products of the forward pass twice, for two gradients: what a training
+#: step is taken for that could not be traced.
 _TRAINING = 3.0
+#: SGD with momentum moves 8 values for each weight where AdamW moves 20, in 3 operations for 9.
+_SGD_MOVED, _SGD_STEPS = 0.4, 1 / 3
+#: On accelerators the optimizer takes some thirty tensors at once, on CPUs one by one.
+_TOGETHER = 1 / 30
 #: Weights, gradients and the two moments of AdamW.
 _TRAINED_COPIES = 4.0
 _BYTES = {"fp32": 4.0, "int8": 1.0}
@@ -74,14 +80,27 @@ class TracedCase:
     @property
     def repeats(self) -> Mapping[str, float]:
         """How often a step, or the part of a request that is asked for, makes each pass."""
-        shapes, part = self.case.shapes, self.case.part
+        shapes, place, part = self.case.shapes, self.case.configuration, self.case.part
         if part:
             return {part: 1.0}
+        is_narrowed = place.precision.startswith("amp-")
+        is_sgd = "sgd" in place.options
         return {
             "forward": float(shapes.steps or 1),
             PREFILL: 1.0,
             DECODE: float(max((shapes.new_tokens or 1) - 1, 0)),
+            "training": 1.0,
+            # Under autocast weights stay in fp32: twice as many bytes as other values have.
+            "optimizer": (_SGD_MOVED if is_sgd else 1.0) * (2.0 if is_narrowed else 1.0),
+            "tensors": (_SGD_STEPS if is_sgd else 1.0)
+            * (1.0 if place.hardware in ON_CPUS else _TOGETHER),
+            "casts": float(is_narrowed),
         }
+
+    @property
+    def is_trained_by_rule(self) -> bool:
+        """Whether it is a training step of which the forward pass alone is known."""
+        return self.case.configuration.mode == Mode.TRAINING and "training" not in self.passes
 
 
 def facts_for(
@@ -106,19 +125,13 @@ def peaks_are_known(
     return is_calibrated(configuration, calibrated) or _known(configuration) is not None
 
 
-def is_calibrated(configuration: CaseConfiguration, calibrated: Calibrated) -> bool:
-    """Whether the peaks of a configuration's device were measured."""
-    return _measured(configuration, calibrated) is not None
-
-
 def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> DeviceFacts | None:
     """The peaks that a calibration measured of a device.
 
     The probes ran in PyTorch, which multiplies in a type that the device has no unit for by slow
     loops. Another engine widens such values, so that its products meet no less than the fp32 peak.
     """
-    platform = "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
-    limits = calibrated.get((platform, configuration.device))
+    limits = calibrated.get(configuration.calibrated_as)
     if limits is None:
         return None
     fp32 = limits.peaks["fp32"]
@@ -209,7 +222,7 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
         terms[:, MULTIPLYING:-2] += batched * (sums.values * moved)
         terms[:, -2] += times * sums.weights_read * moved
         terms[:, -1] += times * sums.launches * _LAUNCH_MS
-    return terms * (_TRAINING if configuration.mode == Mode.TRAINING else 1.0)
+    return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
 
 
 def memory_terms(traced: Sequence[TracedCase]) -> Floats:
@@ -232,9 +245,30 @@ def _memory(traced: TracedCase, batches: Ints) -> Floats:
     kept = width * (_TRAINED_COPIES if is_trained else 1.0)
     alive = width * (_TRAINING if is_trained else 1.0)
     terms = np.full((len(batches), len(MEMORY_TERMS)), _CONSTANT_MB)
+    if "training" in traced.passes:
+        return _trained_memory(traced, batches, terms)
     terms[:, 0], terms[:, 1] = kept * multiplied, kept * (weights - multiplied)
     terms[:, 2] = alive * batches * max(passed.peak_bytes for passed in passes) / 4
     terms[:, 3] = alive * batches * max(passed.scores for passed in passes)
+    return terms
+
+
+def _trained_memory(traced: TracedCase, batches: Ints, terms: Floats) -> Floats:
+    """Weights with the state of their optimizer, and what is alive at the worst moment of a step.
+
+    That is in the backward pass, of results kept and gradients so far, or the optimizer's, of all
+    gradients. Autocast keeps weights, gradients and state in fp32, and a narrow copy of weights.
+    """
+    place, step = traced.case.configuration, traced.passes["training"]
+    is_narrowed = place.precision.startswith("amp-")
+    width = value_bytes(place.precision) / _MIB
+    stored = 4.0 / _MIB if is_narrowed else width
+    state = 1.0 if "sgd" in place.options else 2.0
+    terms[:, 0] = step.weights * (stored * (1.0 + state) + (width if is_narrowed else 0.0))
+    terms[:, 1] = 0.0
+    alive = width / 4 * (batches * step.peak_bytes + step.fixed_bytes)
+    terms[:, 2] = np.maximum(alive, stored * step.weights)
+    terms[:, 3] = 0.0
     return terms
 
 

@@ -1,4 +1,4 @@
-"""Traces of the catalogue at its default sizes: a forward pass, and a request where there is one.
+"""Traces of the catalogue at its default sizes: a forward pass, a request, a training step.
 
 python -m accelbench.predict.trace_catalogue --write    traces every model, writes the file
 python -m accelbench.predict.trace_catalogue            says which entries are out of date
@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from accelbench.catalog.find import every_model
@@ -18,6 +19,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, CaseError
 from accelbench.core.jsonc import loads
 from accelbench.core.model import ModelSpec
+from accelbench.core.vocabulary import Mode
 from accelbench.predict.traces import CATALOGUE_FILE, trace_name
 
 
@@ -30,13 +32,19 @@ def default_shapes(spec: ModelSpec) -> Iterator[Shapes]:
 
 def traced(spec: ModelSpec) -> dict[str, object]:
     """The entries of a model, by the names that traces are kept by."""
+    from accelbench.catalog.op_costs import UnknownOperationError
     from accelbench.predict.tracing import trace
+    from accelbench.predict.training_trace import trace_training
 
+    made = {trace_name(spec, shapes): trace(spec, shapes) for shapes in default_shapes(spec)}
+    if spec.training is not None:
+        shapes = settle(spec, Shapes(1))
+        # Of a step that no rule counts the forward pass stands in.
+        with suppress(UnknownOperationError):
+            made[trace_name(spec, shapes, Mode.TRAINING)] = trace_training(spec, shapes)
     return {
-        trace_name(spec, shapes): {
-            name: passed.to_dict() for name, passed in trace(spec, shapes).items()
-        }
-        for shapes in default_shapes(spec)
+        name: {part: passed.to_dict() for part, passed in passes.items()}
+        for name, passes in made.items()
     }
 
 

@@ -21,6 +21,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
+from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import OperatorSignature, PassTrace, UntracedError
@@ -66,30 +67,49 @@ class Traces:
         self.coarse: set[str] = set()
         self.left_out: set[str] = set()
 
-    def of(self, model: str, shapes: Shapes) -> dict[str, PassTrace]:
+    def of(self, model: str, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
         """The passes of a case, by name.
+
+        Of a training step that cannot be traced they are those of its forward pass.
 
         Args:
             model: the catalogue's name.
             shapes: settled sizes.
+            mode: inference or training.
 
         Raises:
             UntracedError: the model's operators are not known at these sizes.
         """
-        key = (model, SIZES_WITHOUT_BATCH(shapes))
+        key = (model, mode, SIZES_WITHOUT_BATCH(shapes))
         if key not in self._known:
-            entry = self.own.get(model)
-            single = replace(shapes, batch=1)
-            self._known[key] = (
-                entry.at(single) if entry is not None and entry.passes is not None
-                else self._read_or_take(self.spec(model), single)
-            )  # fmt: skip
+            entry, single = self.own.get(model), replace(shapes, batch=1)
+            if entry is not None and entry.passes is not None:
+                self._known[key] = entry.at(single)
+            else:
+                spec = self.spec(model)
+                trained = self._training(spec, single) if mode == Mode.TRAINING else None
+                self._known[key] = trained or self._read_or_take(spec, single)
         return self._known[key]
 
     def spec(self, model: str) -> ModelSpec:
         """A model of a file, or of the catalogue, by its name."""
         entry = self.own.get(model)
         return entry.spec if entry is not None else find(model)
+
+    def _training(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace] | None:
+        """The parts of a training step; None of one that is not kept and cannot be traced."""
+        name = trace_name(spec, shapes, Mode.TRAINING)
+        path = self._folder / f"{name}.json"
+        if (known := _of_catalogue().get(name) or _read(path)) is not None:
+            return known
+        if not self._trace or not torch_is_here() or spec.training is None:
+            return None
+        try:
+            taken = _taken(spec, shapes, Mode.TRAINING)
+        except UntracedError:
+            return None
+        _keep(path, taken)
+        return taken
 
     def of_cases(
         self, cases: Sequence[PredictedCase]
@@ -99,10 +119,11 @@ class Traces:
         failures: dict[str, UntracedError] = {}
         known: dict[tuple[object, ...], dict[str, PassTrace] | None] = {}
         for case in cases:
-            key = (case.model, SIZES_WITHOUT_BATCH(case.shapes))
+            mode = case.configuration.mode
+            key = (case.model, mode, SIZES_WITHOUT_BATCH(case.shapes))
             if key not in known:
                 try:
-                    known[key] = self.of(case.model, case.shapes)
+                    known[key] = self.of(case.model, case.shapes, mode)
                 except UntracedError as error:
                     failures[case.model] = error
                     known[key] = None
@@ -129,10 +150,11 @@ class Traces:
         return taken
 
 
-def trace_name(spec: ModelSpec, shapes: Shapes) -> str:
+def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
     """What a trace is kept by: everything that it depends on."""
     about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
-    return digest({**about, "sizes": sizes_of(shapes)})
+    step = {"trained": spec.trained.config_digest} if mode == Mode.TRAINING else {}
+    return digest({**about, "sizes": sizes_of(shapes), **step})
 
 
 @cache
@@ -144,12 +166,13 @@ def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
     }
 
 
-def _taken(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
+def _taken(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
     from accelbench.catalog.op_costs import UnknownOperationError
     from accelbench.predict.tracing import trace
+    from accelbench.predict.training_trace import trace_training
 
     try:
-        return trace(spec, shapes)
+        return (trace_training if mode == Mode.TRAINING else trace)(spec, shapes)
     except (UnknownOperationError, CaseError) as error:
         raise UntracedError(f"The operators of {spec.id} cannot be traced: {error}") from error
 

@@ -62,13 +62,13 @@ class SignatureCounter(Counter):
             self._add_other(name, args, result)
 
     def _add_other(self, name: str, args: Args, result: Any) -> None:
-        results = [t for t in _operands((result,)) if t.numel()]
+        results = [t for t in operands((result,)) if t.numel()]
         if not results:
             return
         first = results[0]
         # Of a norm the other results are statistics, and at inference empty.
         made = first.numel() if "norm" in name else sum(t.numel() for t in results)
-        read = made if name == "embedding" else sum(t.numel() for t in _operands(args))
+        read = made if name == "embedding" else sum(t.numel() for t in operands(args))
         width = int(first.shape[-1]) if first.dim() else 1
         self.count.signatures[OperatorSignature(
             class_of(name), 0, read, 0, made, width, 0, 0, 1, 1, 1
@@ -105,12 +105,13 @@ def _traced(count: Count, weights: int) -> PassTrace:
     return PassTrace(ordered, weights, count.peak_activation_bytes)
 
 
-def _operands(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+def operands(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among arguments or results."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
-            yield from _operands(value)
+            yield from operands(value)
 
 
 def _product(name: str, args: Args, result: Any) -> OperatorSignature:
@@ -132,13 +133,17 @@ def _product(name: str, args: Args, result: Any) -> OperatorSignature:
 def _convolution(args: Args, result: Any, macs: int) -> OperatorSignature:
     inputs, weight, strides, groups = args[0], args[1], args[3], int(args[8])
     kernel = math.prod(map(int, weight.shape[2:]))
-    if groups > 1:
-        op_class = "dw" if int(weight.shape[1]) == 1 else "grp"
-    else:
-        op_class = "pw" if kernel == 1 else "conv"
+    op_class = convolution_class(weight, groups)
     channels = int(result.shape[1]) * int(result.shape[0])
     made = int(result.numel())
     return OperatorSignature(
         op_class, macs, int(inputs.numel()), int(weight.numel()), made, made // max(channels, 1),
         int(weight.shape[0]), int(weight.shape[1]) * kernel, groups, kernel, int(strides[0]),
     )  # fmt: skip
+
+
+def convolution_class(weight: torch.Tensor, groups: int) -> str:
+    """The operator class of a convolution with these weights."""
+    if groups > 1:
+        return "dw" if int(weight.shape[1]) == 1 else "grp"
+    return "pw" if math.prod(map(int, weight.shape[2:])) == 1 else "conv"

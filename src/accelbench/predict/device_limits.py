@@ -1,0 +1,79 @@
+"""The least that a case can take on its device: no step is faster, no model smaller. Pure numpy.
+
+Products take no less than at the device's peak, measured or a vendor's, and weights that no cache
+holds are read no faster than at its bandwidth. Memory holds the weights in their precision. Where
+something was measured below such a limit (a convolution that multiplies less than was counted, a
+mapped file of which few rows are read), the limit of its configuration is lowered by that much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.graphs import MULTIPLYING, Floats
+from accelbench.predict.measurements import LATENCY
+from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    Calibrated,
+    TracedCase,
+    peaks_are_known,
+    value_bytes,
+)
+
+#: Bytes of weights that a cache may hold from one step to the next: the largest of a server's CPU.
+_CACHED = 512 * 2**20
+_MIB = 2.0**20
+#: A training step multiplies as often as two forward passes at least: inputs have no gradient.
+_LEAST_TRAINED = 2.0 / 3.0
+
+
+def least_values(
+    traced: Sequence[TracedCase],
+    target: str,
+    times: Floats,
+    calibrated: Calibrated = NOT_CALIBRATED,
+) -> Floats:
+    """Milliseconds or megabytes below which no case can be; 0 where no peak is known.
+
+    Args:
+        traced: the cases.
+        target: latency or memory.
+        times: their terms of time, at the devices' peaks.
+        calibrated: measured limits of devices.
+    """
+    if target != LATENCY:
+        return np.array([_weight_bytes(entry) / _MIB for entry in traced])
+    places = dict.fromkeys(entry.case.configuration for entry in traced)
+    known = {place: peaks_are_known(place, calibrated) for place in places}
+    products = times[:, :MULTIPLYING].sum(axis=1)
+    by_rule = np.array([entry.is_trained_by_rule for entry in traced], dtype=bool)
+    products = products * np.where(by_rule, _LEAST_TRAINED, 1.0)
+    read = np.array([_weight_bytes(entry) > _CACHED for entry in traced], dtype=bool)
+    least = np.maximum(products, np.where(read, times[:, -2], 0.0))
+    return np.where([known[entry.case.configuration] for entry in traced], least, 0.0)
+
+
+def _weight_bytes(entry: TracedCase) -> float:
+    weights = max(passed.weights for passed in entry.passes.values())
+    return weights * value_bytes(entry.case.configuration.precision)
+
+
+def measured_below(
+    cases: Sequence[PredictedCase], least: Floats, log_values: Floats
+) -> dict[CaseConfiguration, float]:
+    """By configuration the smallest share of its limit that a case was measured at.
+
+    Args:
+        cases: the measured cases.
+        least: their limits.
+        log_values: logarithms of what was measured.
+    """
+    shares: dict[CaseConfiguration, float] = {}
+    for case, limit, value in zip(cases, least.tolist(), np.exp(log_values).tolist(), strict=True):
+        if limit > value:
+            place = case.configuration
+            shares[place] = min(value / limit, shares.get(place, 1.0))
+    return shares

@@ -1,0 +1,139 @@
+"""Predictions at the edges: wider the farther from what was measured, and never what cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
+
+from accelbench.core.calibration import CalibratedLimits
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.extrapolation import USUAL_WIDENING, doublings_beyond, widening
+from accelbench.predict.graphs import MULTIPLYING
+from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
+from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.terms import NOT_CALIBRATED, Calibrated, TracedCase, time_terms
+
+LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)
+CALIBRATED: Calibrated = {("cpu", HERE.device): LIMITS}
+CARD = CaseConfiguration("cuda", "NVIDIA A100-SXM4-80GB", "pytorch", "fp32", "inference")
+
+
+def latency(cases: list[TracedCase], calibrated: Calibrated = NOT_CALIBRATED) -> CaseFeatures:
+    return CaseFeatures.of(cases, "latency", calibrated=calibrated)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> CasePredictor:
+    return predictor_of(*measured_cases(batches=(1, 2, 4, 8)), "latency").fit()
+
+
+def test_intervals_widen_with_the_distance_from_what_was_measured(fitted: CasePredictor) -> None:
+    batches = (8, 32, 1_000, 30_000, 1_000_000)
+    answer = fitted.predict(latency([made_case(3, HERE, batch) for batch in batches]))
+    width = np.log(answer.high / answer.low)
+    assert (np.diff(width) > 0.1).all()
+    assert width[-1] > width[0] + 2 * 0.05 * 15  # five hundredths a doubling at the least
+
+
+def test_a_longer_sequence_and_more_work_are_far_away_too() -> None:
+    near, far = made_case(3), made_case(3)
+    long = replace(far.case, shapes=replace(far.case.shapes, sequence=100_000))
+    sizes = np.zeros((2, 4))
+    sizes[1, 3] = np.log(100_000) / 2
+    beyond = doublings_beyond([near.case, long], sizes, [near.case], np.zeros((1, 4)))
+    assert beyond == pytest.approx([0.0, np.log2(100_000) - 1.0])
+    sizes[1, 3], sizes[1, 0] = 0.0, np.log(64) / 2
+    assert doublings_beyond([near.case, long], sizes, [near.case], np.zeros((1, 4)))[
+        1
+    ] == pytest.approx(5.0)
+
+
+def test_what_was_measured_in_between_brings_an_interval_near_again() -> None:
+    cases = [made_case(3, HERE, batch).case for batch in (1, 1024)]
+    asked = [made_case(3, HERE, batch).case for batch in (32, 600)]
+    column = [np.log2(c.shapes.batch) / 2 for c in (*cases, *asked)]
+    sizes = np.zeros((4, 4))
+    sizes[:, 1] = column
+    beyond = doublings_beyond(asked, sizes[2:], cases, sizes[:2])
+    assert beyond == pytest.approx([4.0, 0.0])
+
+
+def test_widening_is_what_nine_in_ten_left_out_larger_batches_need() -> None:
+    assert widening(np.full(19, 9.0), np.ones(19)) == USUAL_WIDENING
+    excess = np.array([*([-1.0] * 15), *([0.6] * 10)])
+    assert widening(excess, np.full(25, 2.0)) == pytest.approx(0.3)
+    assert widening(np.full(25, -1.0), np.ones(25)) == pytest.approx(0.05)
+
+
+def test_batches_that_turn_slow_widen_what_lies_beyond() -> None:
+    def slope(power: float) -> float:
+        measured, traced = measured_cases(batches=(1, 2, 4, 8))
+        bent = [
+            replace(m, latency_ms=(m.latency_ms or 0.0) * max(m.case.shapes.batch / 2, 1) ** power)
+            for m in measured
+        ]
+        return predictor_of(bent, traced, "latency").fit().widening
+
+    assert slope(1.0) > slope(0.0)
+
+
+def base_of_nothing(predictor: CasePredictor) -> CasePredictor:
+    """A predictor that says next to nothing of any case: what is left are the limits."""
+    predictor.rooflines = ConfigurationSums(PositiveSum(np.full(len(predictor.usual), -20.0)))
+    predictor.process = None
+    return predictor
+
+
+def roofline_ms(case: TracedCase) -> float:
+    products = time_terms([case], CALIBRATED)[0, :MULTIPLYING].sum()
+    return float(products)
+
+
+@pytest.mark.parametrize("place", [HERE, CARD])
+def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
+    place: CaseConfiguration,
+) -> None:
+    measured, traced = measured_cases(models=8)
+    predictor = base_of_nothing(predictor_of(measured, traced, "latency", CALIBRATED))
+    case = made_case(30, place, 64)
+    answer = predictor.predict(latency([case], CALIBRATED))
+    assert answer.value[0] == answer.low[0] == pytest.approx(roofline_ms(case))
+    # A middle device's peak, which stands in where none is known, limits nothing.
+    unknown = predictor.predict(latency([made_case(30, HERE, 64)]))
+    assert unknown.low[0] < 1e-3 * answer.low[0]
+
+
+def test_weights_that_no_cache_holds_are_read_at_the_bandwidth() -> None:
+    case = made_case(30, CARD)
+    trace = PassTrace(
+        [(OperatorSignature("lin", 10**9, 10, 10**9, 10, 1, 1, 1, 1, 1, 1), 1)], 10**9, 10
+    )
+    large = replace(case, passes={"forward": trace})
+    assert latency([large]).least[0] == pytest.approx(4e9 / 2039e9 * 1e3)
+
+
+def test_what_was_measured_below_a_limit_lowers_it_there_alone() -> None:
+    measured, traced = measured_cases(models=8)
+    quick = [
+        replace(entry, latency_ms=roofline_ms(traced[entry.case]) * share)
+        for entry in measured
+        for share in [0.5 if entry.case.configuration == HERE else 2.0]
+    ]
+    predictor = base_of_nothing(predictor_of(quick, traced, "latency", CALIBRATED))
+    for place, share in ((HERE, 0.5), (THERE, 1.0)):
+        case = made_case(30, place, 64)
+        low = predictor.predict(latency([case], CALIBRATED)).low[0]
+        assert low == pytest.approx(share * roofline_ms(case))
+
+
+@pytest.mark.parametrize(("precision", "width"), [("fp32", 4), ("bf16", 2), ("int8", 1)])
+def test_memory_is_never_below_the_weights_in_their_precision(precision: str, width: int) -> None:
+    predictor = base_of_nothing(predictor_of(*measured_cases(models=8), "memory"))
+    case = made_case(30, replace(HERE, precision=precision))
+    answer = predictor.predict(CaseFeatures.of([case], "memory"))
+    weights = made_trace(30).weights * width / 2**20
+    assert answer.low[0] == answer.value[0] == pytest.approx(weights)
