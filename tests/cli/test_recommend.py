@@ -71,7 +71,13 @@ def test_without_any_database_rules_answer(recommend: Command) -> None:
     code, out, _ = recommend("bert-tiny", "--hardware", "cpu,cuda")
     assert code == 0
     assert "rule: high" in out
-    assert " ms " not in out  # no figure is made up, nor a column for one
+    ranked, _, predicted = out.partition("predicted")
+    assert " ms " not in ranked  # no figure is made up, nor a column for one
+    # What is predicted stands apart, marked, with its band.
+    assert "90 % band" in predicted
+    assert all(mark in predicted for mark in ("~", "…", "peaks"))
+    assert "~ predicted, not measured" in predicted
+    assert "nothing is ranked by it" in " ".join(predicted.split())
 
 
 def test_no_clear_winner_is_an_answer(tmp_path: Path, recommend: Command) -> None:
@@ -287,3 +293,28 @@ def test_a_figure_alone_shows_no_interval(tmp_path: Path, recommend: Command) ->
     assert known["latency_interval"] is None
     assert known["latency_low"] < known["latency"] < known["latency_high"]
     assert "within" not in recommend("bert-tiny", "--hardware", "cpu")[1]
+
+
+def test_what_is_predicted_and_ranked_stands_in_a_table_of_its_own(
+    tmp_path: Path, recommend: Command
+) -> None:
+    models = ("distilbert-tiny", "gpt2-tiny", "vit-tiny", "bert-base", "distilbert-base")
+    rows = [
+        {
+            "model": model,
+            "batch_size": batch,
+            "latency_p50_ms": 4.0 * batch,
+            "sequence_length": None,
+        }
+        for model in models
+        for batch in (1, 4)
+    ]
+    store(tmp_path / DB, *rows)
+    code, out, _ = recommend("resnet-50", "--hardware", "cpu,cuda")
+    assert code == 0
+    table, _, rest = out.partition("90 % band")
+    assert all(word in rest for word in ("other", "models"))  # folded in a narrow column
+    assert "peaks" in rest
+    assert "ms" not in table.partition("In order")[0]
+    assert "ranked by it is what is predicted from results there" in " ".join(rest.split())
+    assert max(map(len, out.splitlines())) <= 80

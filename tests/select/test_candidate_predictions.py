@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from choosing_world import result, selector
+from choosing_world import result, selector, stored
 
 from accelbench.predict import traces as traces_module
 from accelbench.predict.stored_predictors import FOLDER
-from accelbench.select.estimate.candidate_predictions import CandidatePredictions
+from accelbench.select.estimate.candidate_predictions import (
+    CandidatePredictions,
+    PredictedCandidates,
+)
 from accelbench.select.selector import HardwareSelector
 
 PEAKS = "vendor peaks alone"
@@ -49,7 +52,7 @@ def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> N
 
     models = ("bert-tiny", "llama-2-7b", "whisper-tiny", "clip-base")
     with_predictions = [order(model) for model in models]
-    monkeypatch.setattr(CandidatePredictions, "of", lambda *_: {})
+    monkeypatch.setattr(CandidatePredictions, "of", lambda *_: PredictedCandidates())
     assert with_predictions == [order(model) for model in models]
 
 
@@ -116,3 +119,101 @@ def test_a_predictor_of_untraced_operators_is_not_kept(
     ]
     assert "predictions" in scores(selector(tmp_path, *rows), "cuda")["cuda"]
     assert not (tmp_path / FOLDER).exists()
+
+
+FIVE = ("distilbert-tiny", "gpt2-tiny", "vit-tiny", "bert-base", "distilbert-base")
+
+
+def measured_models(**more: Any) -> list[dict[str, Any]]:
+    """Five models at three batches: each four milliseconds an item."""
+    return [
+        result(
+            model=name, batch_size=batch, latency_p50_ms=4.0 * batch, latency_mean_ms=None,
+            flops=None, sequence_length=None, **more,
+        )
+        for name in FIVE
+        for batch in (1, 2, 4)
+    ]  # fmt: skip
+
+
+def test_what_five_models_ran_in_makes_a_figure_that_is_ranked_and_marked(tmp_path: Path) -> None:
+    rows = [*measured_models(), *measured_models(hardware="cuda", runtime="pytorch")]
+    answer = ask(selector(tmp_path, *rows), "cpu", "cuda", "rocm", model_name="resnet-50")
+    for name in ("cpu", "cuda"):
+        score = answer["all_scores"][name]
+        assert score["basis"] == "predicted"
+        assert score["predictions"]["provenance"] == "predicted"
+        assert score["predictions"]["basis"] == "other models in this configuration"
+        assert score["run_id"] is None
+    assert answer["all_scores"]["rocm"]["basis"] == "rule"
+    assert "not ranked by it" in answer["explanation"]
+    assert "Data of" not in answer["explanation"]
+
+
+def test_predictions_whose_bands_meet_have_no_clear_winner(tmp_path: Path) -> None:
+    rows = [*measured_models(), *measured_models(hardware="cuda", runtime="pytorch")]
+    scale = {"cpu": 4.0, "cuda": 4.0}
+    near = ask(selector(tmp_path, *rows), *scale, model_name="resnet-50")
+    assert set(near["no_clear_winner_between"]) == {"cpu", "cuda"}
+    for row in rows:
+        if row["hardware"] == "cuda":
+            row["latency_p50_ms"] /= 1e4
+    far = ask(selector(tmp_path, *rows), *scale, model_name="resnet-50")
+    bands = [far["all_scores"][name]["predictions"] for name in ("cuda", "cpu")]
+    assert bands[0]["latency_high"] < bands[1]["latency_low"]
+    assert far["no_clear_winner_between"] == []
+    assert far["primary_recommendation"] == "cuda"
+
+
+def test_predictions_and_estimates_from_other_work_are_never_in_one_answer(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        result(
+            model=name, batch_size=1, latency_p50_ms=4.0, latency_mean_ms=None, flops=1e9,
+            family="vision", hardware=hardware,
+        )
+        for name in ("vit-tiny", "vit-base", "resnet-50", "resnet-tiny", "detr-tiny", "elsewhere")
+        for hardware in ("cpu", "cuda")
+    ]  # fmt: skip
+    here = selector(tmp_path, *rows)
+    traced = scores(here, "cpu", "cuda", model_name="detr-resnet-50")
+    assert {score["basis"] for score in traced.values()} == {"predicted"}
+    question = {"model_name": "somebody-elses", "model_family": "vision", "flops": 2e9}
+    imported = scores(here, "cpu", "cuda", **question)
+    assert {score["basis"] for score in imported.values()} == {"roofline"}
+    # On a third platform ran models alone whose operators nobody knows.
+    rows += [
+        result(
+            model=f"elsewhere-{n}", batch_size=1, latency_p50_ms=4.0, latency_mean_ms=None,
+            flops=1e9, family="vision", hardware="rocm",
+        )
+        for n in range(5)
+    ]  # fmt: skip
+    among = ("cpu", "cuda", "rocm")
+    mixed = scores(selector(tmp_path, *rows), *among, model_name="detr-resnet-50")
+    assert {score["basis"] for score in mixed.values()} == {"roofline"}
+
+
+def test_beyond_the_largest_batch_a_prediction_takes_the_place_of_the_rule(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, *measured_models())
+    for batch, basis in ((4, "measured"), (3, "between batches"), (64, "predicted")):
+        score = scores(chosen, "cpu", model_name="vit-tiny", batch_size=batch)["cpu"]
+        assert score["basis"] == basis
+    assert score["predictions"]["basis"] == "the model here, at other sizes"
+
+
+def test_a_machine_that_is_named_has_predictions_of_its_devices_alone(tmp_path: Path) -> None:
+    file = tmp_path / "results.duckdb"
+    stored(file, *measured_models(), run="r1")
+    stored(file, *measured_models(hardware="cuda"), run="r2", machine="other")
+    every = scores(HardwareSelector(file), "cpu", "cuda", "rocm", model_name="resnet-50")
+    assert {score["basis"] for score in every.values()} == {"predicted", "rule"}
+    assert all(score["predictions"]["provenance"] == "predicted" for score in every.values())
+    named = scores(
+        HardwareSelector(file, machine="other"), "cpu", "cuda", "rocm", model_name="resnet-50"
+    )
+    assert named["cuda"]["basis"] == "predicted"
+    for name in ("cpu", "rocm"):  # of which that machine has no result
+        assert named[name]["basis"] == "rule"
+        assert "predictions" not in named[name]

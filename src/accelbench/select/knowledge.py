@@ -53,7 +53,9 @@ class Knowledge:
             EmptyStore() if self.database is None else EvidenceStore(self.database, machine)
         )
         self._detected: Inventory = Detected()
-        self.predictions = CandidatePredictions(self.database, self._device_name)
+        self.predictions = CandidatePredictions(
+            self.database, self._device_name, lambda: self.store.machine_devices()
+        )
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.
         self.where, self.unwritable = destination(database_path)

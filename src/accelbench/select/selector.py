@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
@@ -181,9 +180,9 @@ class HardwareSelector:
             ground = AnswerBasis(
                 config, knows.matrices(config), order, self.prices,
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
+                predict=knows.predictions.of,
             )  # fmt: skip
             chosen = choose(query, among, knows.store, ground, known)
-            chosen = replace(chosen, predicted=knows.predictions.of(query, chosen.unknown))
         answer = told(chosen, self.prices, knows.beside(chosen))
         spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:

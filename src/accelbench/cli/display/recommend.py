@@ -29,6 +29,7 @@ from accelbench.cli.display.recommend_cells import (
     way,
     where,
 )
+from accelbench.cli.display.recommend_predicted import predicted_table, predicted_words
 from accelbench.cli.display.words import figure
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import counted
@@ -63,6 +64,8 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
         console.print(_candidates(able, sign))
         for sentence in _order_of(able):
             console.print(text(sentence))
+        if (predicted := predicted_table(able)) is not None:
+            console.print(predicted)
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     for line in (*lines, *_together(answer)):
         console.print(text(line))
@@ -221,7 +224,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
 def _kind(candidate: Answer) -> str:
     """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
-        return "measured or estimated"
+        return "measured, estimated or predicted"
     runs = (
         "measured, though not as asked" if candidate.get("measured_otherwise") else "by rule alone"
     )
@@ -285,6 +288,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     ):
         yield mixed
     yield from _unclear(answer)
+    yield from predicted_words({n: s for n, s in scores.items() if s["compatible"]})
     if _is_alone(answer):
         yield "No other has a figure: nothing shows that it is the best of them."
     if any("≈" in "".join(figures(score)) for score in scores.values()):

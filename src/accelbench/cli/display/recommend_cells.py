@@ -155,9 +155,9 @@ def basis(candidate: Answer) -> str:
 
 
 def in_a_word(candidate: Answer) -> str:
-    """Measured, estimated or ruled, where there is no room for more."""
+    """Measured, estimated, predicted or ruled, where there is no room for more."""
     known = str(candidate.get("basis") or "")
-    return known if known in ("measured", "rule", "") else "estimated"
+    return known if known in ("measured", "predicted", "rule", "") else "estimated"
 
 
 def is_measured(candidate: Answer) -> bool:
@@ -171,6 +171,6 @@ def _is_of_a_measurement(candidate: Answer) -> bool:
 
 
 def _figures(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The figures that a candidate is ranked by: nothing is ranked by a prediction."""
+    """The figures that were measured, or estimated from such: predictions stand apart."""
     figures: Mapping[str, Any] = candidate.get("predictions") or {}
     return {} if figures.get("provenance") == Provenance.PREDICTED else figures

@@ -163,8 +163,11 @@ def _score_told(
             fields["measured_otherwise"] = True
         return fields
     row = candidate.figure.cell.row
+    figures = candidate.figure
     fields |= {
-        "predictions": candidate.figure.to_dict(),
+        "predictions": figures.to_dict()
+        if figures.predicted is None
+        else _predicted_told(figures.predicted),
         "criteria": dict(candidate.criteria or {}),
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),

@@ -185,7 +185,11 @@ def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
         here = "" if candidate.present is not False else ", not on this machine"
         text = f"By rule alone, rated {candidate.rating}{here}: {why}."
         predicted = chosen.predicted.get(candidate.name)
-        return text if predicted is None else f"{text} {_predicted_said(predicted)}"
+        return (
+            text if predicted is None else f"{text} {_predicted_said(predicted)}; not ranked by it."
+        )
+    if figure.predicted is not None:
+        return f"{_predicted_said(figure.predicted)}, score {candidate.score:.3g}."
     row = figure.cell.row
     where = ", ".join(way_said(row))
     figures = f"{name_of(figure.statistic)} {rounded(figure.latency)} ms a step"
@@ -234,7 +238,7 @@ def _ground(chosen: Choice) -> Iterator[str]:
         yield f"Sizes: {sizes}."
     size = chosen.asked.size
     yield f"Size of the model: {size.name}, by {size.source}."
-    if chosen.compared:
+    if chosen.compared and not chosen.ranked[0].figure_is_predicted:
         yield f"Data of {data_date(chosen) or 'no date that is known'} ({chosen.ranked[0].name})."
     yield f"Compatibility by {chosen.matrix_source}."
 
@@ -243,5 +247,5 @@ def _predicted_said(figures: PredictedFigures) -> str:
     low, middle, high = (rounded(figures[name]) for name in _LATENCIES)
     return (
         f"Predicted from {figures['basis']}: {middle} ms a step, from {low} to {high} ms"
-        f" ({figures['device']}, {figures['runtime']}, {figures['precision']}); not ranked by that."
+        f" ({figures['device']}, {figures['runtime']}, {figures['precision']})"
     )

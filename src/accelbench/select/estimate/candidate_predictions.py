@@ -1,22 +1,24 @@
-"""Predictions of candidates that have no figure: for the answer alone, never for its order.
+"""Predictions of candidates that were not measured, by the predictors of a database.
 
-What a candidate is ranked by stays what was measured, an estimate from that, or the rules. A
-prediction from vendor peaks is off by a factor of three either way: it says what to expect, not who
-is first.
+What was measured of other models there, or of the model elsewhere, makes an estimate that a
+candidate may be ranked by (`ranks`). A prediction from other devices or from peaks alone says what
+to expect, and not who is first: it is off by a factor of three either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import shapes_from
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.query.query import Query
+from accelbench.select.evidence.cells import FEWEST_FITTED
+from accelbench.select.evidence.select_context import own_shapes
+from accelbench.select.query.query import GENERATING, Query
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
@@ -25,6 +27,25 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _EXACT = "fp32"
+#: What tells one way of running from another.
+_WAY = ("hardware", "device", "runtime", "precision", "mode", "compiled", "threads")
+#: Devices that results of one machine are of, by platform; None where every machine counts.
+MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
+
+
+@dataclass(frozen=True)
+class PredictedCandidates:
+    """What is predicted of candidates, by their names.
+
+    Attributes:
+        of: the predictions.
+        ranking: those of them that a candidate may be ranked by.
+        traced: whether the model's operators are known.
+    """
+
+    of: Mapping[str, PredictedFigures] = field(default_factory=dict)
+    ranking: frozenset[str] = frozenset()
+    traced: bool = False
 
 
 class CandidatePredictions:
@@ -33,62 +54,115 @@ class CandidatePredictions:
     Args:
         database: what to learn from; None where nothing was measured.
         device_here: the name of a platform's device on this machine; None where it has none.
+        machine_devices: those of the machine that alone counts.
     """
 
-    def __init__(self, database: Database | None, device_here: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        database: Database | None,
+        device_here: Callable[[str], str | None],
+        machine_devices: MachineDevices = lambda: None,
+    ) -> None:
         self._database = database
         self._device_here = device_here
+        self._machine_devices = machine_devices
+        self._known: tuple[object, Predictors, Traces] | None = None
 
-    def of(self, query: Query, candidates: Iterable[Candidate]) -> dict[str, PredictedFigures]:
-        """The prediction of each candidate, by its name; of none where nothing is known of it.
+    def of(
+        self, query: Query, candidates: Iterable[Candidate], sizes: Mapping[str, int]
+    ) -> PredictedCandidates:
+        """The prediction of each candidate; of none where nothing is known of it.
 
         Operators are known of the catalogue's models alone.
+
+        Args:
+            query: the question.
+            candidates: those without a figure of their own.
+            sizes: of the model's figures, else those that were asked for.
         """
-        if query.spec is None:
-            return {}
+        several = list(candidates)
+        if query.spec is None or not several:
+            return PredictedCandidates()
+        known, traces = self._predictors()
+        wanted = dict(sizes or own_shapes(query.spec))
+        if query.mode == Mode.TRAINING:
+            wanted = {name: size for name, size in wanted.items() if name not in GENERATING}
         question = PredictionQuestion(
             models=(query.spec,),
             batches=(query.batch,),
-            sizes=(shapes_from(query.batch, query.shapes),),
+            sizes=(shapes_from(query.batch, wanted),),
             precisions=(query.precision,) if query.precision else (),
             mode=query.mode,
         )
-        predictions = {
-            candidate.name: self._fastest(question, candidate) for candidate in candidates
+        machine = self._machine_devices()
+        found = {
+            candidate.name: self._fastest(question, candidate, machine) for candidate in several
         }
-        return {name: figures for name, figures in predictions.items() if figures is not None}
+        # Without its operators a model would be predicted by others' terms than were learned from.
+        if query.spec.id in traces.left_out:
+            return PredictedCandidates()
+        of = {name: figures for name, figures in found.items() if figures is not None}
+        ranking = frozenset(name for name, figures in of.items() if ranks(figures, known))
+        return PredictedCandidates(of, ranking, traced=True)
 
     def _fastest(
-        self, question: PredictionQuestion, candidate: Candidate
+        self,
+        question: PredictionQuestion,
+        candidate: Candidate,
+        machine: Mapping[str, Sequence[str]] | None,
     ) -> PredictedFigures | None:
         """Of the ways that were measured there the fastest; exact ones, where none is named."""
-        from accelbench.predict.answers import answer
-
-        named = f"{candidate.platform}:{candidate.device.removeprefix('=')}".removesuffix(":")
-        known = self._predictors
-        measured = known.stored.cases
-        try:
-            cases = cases_of(
-                replace(question, hardware=(named,)), measured, self._device_here, known.calibrated
-            )
-        except UsageError:  # nothing was measured there, and no document gives its peaks
-            return None
-        figures = answer(cases.cases, known.of, measured, self._traces, known.calibrated).figures
-        # Without its operators a model would be predicted by others' terms than were learned from.
-        if question.models[0].id in self._traces.left_out:
-            return None
+        device = candidate.device.removeprefix("=")
+        if machine is None:
+            figures = self._of(question, f"{candidate.platform}:{device}".removesuffix(":"))
+        else:
+            names = machine.get(candidate.platform, ())
+            figures = [
+                figure
+                for name in names
+                for figure in self._of(question, f"{candidate.platform}:{name}")
+                if figure["device"] == name and device.lower() in name.lower()
+            ]
+        figures = [figure for figure in figures if figure["device"] not in candidate.but]
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
         some = figures if question.precisions else exact or figures
         return min(some, key=lambda entry: entry["latency_ms"], default=None)
 
-    @cached_property
-    def _traces(self) -> Traces:
+    def _of(self, question: PredictionQuestion, place: str) -> list[PredictedFigures]:
+        from accelbench.predict.answers import answer
+
+        known, traces = self._predictors()
+        measured = known.stored.cases
+        try:
+            cases = cases_of(
+                replace(question, hardware=(place,)), measured, self._device_here, known.calibrated
+            )
+        except UsageError:  # nothing was measured there, and no document gives its peaks
+            return []
+        return answer(cases.cases, known.of, measured, traces, known.calibrated).figures
+
+    def _predictors(self) -> tuple[Predictors, Traces]:
+        """The predictors of what the database has now."""
+        from accelbench.predict.stored_predictors import predictors_of
         from accelbench.predict.traces import Traces
 
-        return Traces(trace=False)
+        now = None if self._database is None else self._database.path.stat().st_mtime_ns
+        if self._known is None or self._known[0] != now:
+            traces = Traces(trace=False)
+            self._known = (now, predictors_of(self._database, traces), traces)
+        return self._known[1:]
 
-    @cached_property
-    def _predictors(self) -> Predictors:
-        from accelbench.predict.stored_predictors import predictors_of
 
-        return predictors_of(self._database, self._traces)
+def ranks(figures: PredictedFigures, known: Predictors) -> bool:
+    """Whether a candidate may be ranked by a prediction: enough models ran in that very way."""
+    from accelbench.predict.basis import Basis
+
+    if figures["basis"] not in (Basis.OTHER_SIZES, Basis.ELSEWHERE, Basis.OTHER_MODELS):
+        return False
+    place = tuple(figures[name] for name in _WAY)  # type: ignore[literal-required]
+    models = {
+        entry.case.model
+        for entry in known.stored.cases
+        if tuple(getattr(entry.case.configuration, name) for name in _WAY) == place
+    }
+    return len(models) >= FEWEST_FITTED

@@ -281,6 +281,26 @@ class EvidenceStore:
         """Of each platform, the devices with a result that counts."""
         return self._once("devices", self._devices)
 
+    def machine_devices(self) -> dict[str, list[str]] | None:
+        """Of each platform the devices of the machine that alone counts; None where all do.
+
+        Raises:
+            UsageError: No machine answers to it, or several do.
+        """
+        if self.machine is None:
+            return None
+        machines = self._machines()
+        ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
+        by_platform: dict[str, list[str]] = {}
+        for run, hardware, device in self._once("run devices", self._run_devices):
+            if machines.get(run) == ours and device not in by_platform.get(hardware, ()):
+                by_platform.setdefault(hardware, []).append(device)
+        return by_platform
+
+    def _run_devices(self) -> list[tuple[str, str, str]]:
+        _, rows = self._query(queries.RUN_DEVICES)
+        return [(str(run), str(place), str(name)) for run, place, name in rows if name is not None]
+
     def _once(self, key: Hashable, made: Callable[[], Kept]) -> Kept:
         """What was asked before, unless the store has changed since."""
         now = self._looks()

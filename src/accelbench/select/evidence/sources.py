@@ -60,6 +60,9 @@ class EmptyStore:
     def devices(self) -> dict[str, list[str]]:
         return {}
 
+    def machine_devices(self) -> None:
+        """Nothing was measured, by any machine."""
+
 
 def configured(given: StrPath | Mapping[str, object] | None) -> Config:
     """A configuration over the defaults: of a file, or as it is.

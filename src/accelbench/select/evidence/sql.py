@@ -179,6 +179,8 @@ DEVICES = f"""
 SELECT DISTINCT hardware, device_name FROM benchmark_results
 WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
 """  # noqa: S608 — our words
+#: The same by the run that they are of.
+RUN_DEVICES = DEVICES.replace("DISTINCT hardware", "DISTINCT run_id, hardware")
 #: Every spelling of a precision.
 PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
 #: What every run recorded of its machine.

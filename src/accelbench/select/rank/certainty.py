@@ -92,6 +92,8 @@ def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Historie
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
         return quantiles(shared, n=20, method="inclusive")[0]
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
+    if mine.predicted or first.predicted:  # told apart only where their bands do not meet
+        return ratio / math.exp(down + up)
     return ratio / _together(down, up)
 
 

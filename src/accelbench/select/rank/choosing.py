@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Protocol
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.rows import Json, Row
 from accelbench.select.estimate.batch_steps import is_near
+from accelbench.select.estimate.candidate_predictions import PredictedCandidates
 from accelbench.select.estimate.ceilings import bounded
-from accelbench.select.estimate.figures import Figure, FigureQuestion, figure, has_sizes
+from accelbench.select.estimate.figures import (
+    Figure,
+    FigureQuestion,
+    figure,
+    from_others,
+    has_sizes,
+)
 from accelbench.select.estimate.platform_rules import RuleSubject, ruled
+from accelbench.select.estimate.predicted_figures import predicted_figure
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
     FEWEST_FITTED,
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
 _ENOUGH_PEERS = 20
 #: Dollars per million items of a result, or None where no price is known.
 Prices = Callable[[Row], float | None]
+#: Of a question, candidates and sizes, what is predicted of each.
+Predict = Callable[[Query, Sequence[Candidate], Mapping[str, int]], PredictedCandidates]
 
 
 class ModelFigures(Protocol):
@@ -71,6 +81,7 @@ class AnswerBasis:
         present: which of some platforms this machine has, where that is to count; it is asked only
             about what has no figure.
         unasked: platforms that nobody named, and that only count when named.
+        predict: of a question, candidates and sizes, what is predicted.
     """
 
     config: Config
@@ -79,6 +90,7 @@ class AnswerBasis:
     prices: Prices | None = None
     present: Callable[[Sequence[str]], Container[str]] | None = None
     unasked: Container[str] = ()
+    predict: Predict = lambda *_: PredictedCandidates()
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ class Choice:
     aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
     #: Where results are of several machines: each with the candidates whose figure is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Of those without a figure what they are predicted to do; nothing is ranked by it.
+    #: Of those without a figure what they are predicted to do; none of them is ranked by it.
     predicted: Mapping[str, PredictedFigures] = field(default_factory=dict)
 
     @property
@@ -112,11 +124,6 @@ class Choice:
         alone = len(self.ranked) > 1 and len(self.compared) < 2
         wanted = bool(self.ranked) and self.ranked[0].score > 0.0
         return wanted and bool(self.compared) and not alone and not self.unclear
-
-    @property
-    def unknown(self) -> Sequence[Candidate]:
-        """Those that can be chosen, and of which no figure is known."""
-        return [entry.candidate for entry in self.ranked if entry.figure is None]
 
     @property
     def compared(self) -> Sequence[str]:
@@ -148,7 +155,9 @@ def choose(
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
     )
-    figures = _figures(question, candidates, own, evidence, about)
+    able = [candidate for candidate in candidates if _is_predicted(query, candidate, own, ground)]
+    predicted = ground.predict(query, able, own.sizes)
+    figures = _figures(question, candidates, own, evidence, about, predicted)
     contenders = [
         _contender(query, candidate, prediction, own.of(candidate), ground)
         for candidate, prediction in zip(candidates, figures, strict=True)
@@ -181,7 +190,24 @@ def choose(
         _machines(
             order.ranked, [cell for candidate in candidates for cell in own.of(candidate).cells]
         ),
+        {
+            candidate.name: predicted.of[candidate.name]
+            for candidate in order.ranked
+            if candidate.figure is None and candidate.name in predicted.of
+        },
     )
+
+
+def _is_predicted(
+    query: Query, candidate: Candidate, own: ModelEvidence, ground: AnswerBasis
+) -> bool:
+    """Whether something is to be predicted of a candidate that can be chosen.
+
+    It is where it has no figures, or those of smaller batches alone.
+    """
+    evidence = own.of(candidate)
+    beyond = all(cell.batch < query.batch for cell in evidence.cells)
+    return beyond and _contender(query, candidate, None, evidence, ground).compatible
 
 
 def _machines(
@@ -253,6 +279,7 @@ def _figures(
     own: ModelEvidence,
     evidence: ModelFigures,
     known: ModelKnowledge,
+    predicted: PredictedCandidates,
 ) -> list[Figure | None]:
     """The figure of each candidate.
 
@@ -269,10 +296,20 @@ def _figures(
         shared = set.intersection(*somewhere)
         if len(shared) >= FEWEST_FITTED:
             others = [[cell for cell in peers if cell.question in shared] for peers in others]
+    # One way for all: two in one answer might put platforms in another order.
+    by_prediction = predicted.traced and not any(
+        from_others(question, peers, known)
+        for candidate, peers in zip(candidates, others, strict=True)
+        if peers and candidate.name not in predicted.ranking
+    )
+    ranking = predicted.ranking if by_prediction else frozenset()
     figures = [
-        figure(question, subset.cells, peers, known, subset.failures)
-        for subset, peers in zip(mine, others, strict=True)
-    ]
+        figure(
+            question, subset.cells, [] if by_prediction else peers, known, subset.failures,
+            predicted_figure(predicted.of[candidate.name]) if candidate.name in ranking else None,
+        )
+        for candidate, subset, peers in zip(candidates, mine, others, strict=True)
+    ]  # fmt: skip
     # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
     if not known.flops or not any(prediction and prediction.measured for prediction in figures):
         return figures

@@ -63,6 +63,11 @@ class ScoredCandidate:
         return bare, bare and not self.runs, bare and self.present is False
 
     @property
+    def figure_is_predicted(self) -> bool:
+        """Whether its figure is a prediction, which is of no date."""
+        return self.figure is not None and self.figure.predicted is not None
+
+    @property
     def rating(self) -> str:
         return self.entry.rating or self.ruled.rating
 
