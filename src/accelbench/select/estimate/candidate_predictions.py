@@ -155,7 +155,7 @@ class CandidatePredictions:
 
 def ranks(figures: PredictedFigures, known: Predictors) -> bool:
     """Whether a candidate may be ranked by a prediction: enough models ran in that very way."""
-    from accelbench.predict.basis import Basis
+    from accelbench.predict.bases import Basis
 
     if figures["basis"] not in (Basis.OTHER_SIZES, Basis.ELSEWHERE, Basis.OTHER_MODELS):
         return False
