@@ -19,13 +19,14 @@ from accelbench.core.vocabulary import Mode
 TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
 
+@pytest.mark.timeout(600)
 def test_two_processes_are_measured_beside_one(tmp_path: Path) -> None:
     words = [*TRAINED, "--gpu-count", "2", "--hardware", "cpu", "--batch-sizes", "4"]
     words += ["--sequence-lengths", "16", "--iterations", "3", "--warmup", "1"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
     done = subprocess.run(
         [sys.executable, "-m", "accelbench", "run", *words, "--json", "--db", "store.duckdb"],
-        cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=280,
+        cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=580,
     )  # fmt: skip
     assert done.returncode == EXIT_OK, done.stderr[-3000:]
     alone, together = json.loads(done.stdout)["results"]
@@ -68,7 +69,12 @@ def test_words_that_make_no_sense_are_refused(
 
 
 def test_whoever_counts_gpus_means_gpus() -> None:
-    typed = dict.fromkeys(_NAMES) | {"distributed": True, "gpu_count": 4, "nodes": 1}
+    typed = dict.fromkeys(_NAMES) | {
+        "distributed": True,
+        "gpu_count": 4,
+        "nodes": 1,
+        "rendezvous": None,
+    }
     assert distributed_run(typed, (Mode.TRAINING,), named=False).hardware == ("gpu",)
     assert distributed_run(typed, (Mode.TRAINING,), named=True).hardware == ()
     counted = {**typed, "gpu_count": None, "processes": 4}

@@ -73,26 +73,16 @@ _OPTIONS: tuple[tuple[str, Any, Any], ...] = (
         typer.Option(False, "--no-baseline", help="Do not measure one process as well."),
     ),
     (
-        "nodes",
-        int,
-        typer.Option(1, "--nnodes", min=1, help="Machines that have as many processes each."),
-    ),
-    (
         "node_rank",
         int | None,
         typer.Option(
             None, "--node-rank", min=0, help="Which of them this is: 0 measures, others take part."
         ),
     ),
-    (
-        "rendezvous",
-        str | None,
-        typer.Option(
-            None, "--rdzv-endpoint", metavar="HOST:PORT", help="Where they meet: at machine 0."
-        ),
-    ),
 )
 _NAMES = tuple(name for name, _, _ in _OPTIONS)
+#: What every worker is told as well, and the command declares itself: its option and its default.
+_OF_JOBS = {"nodes": ("--nnodes", 1), "rendezvous": ("--rdzv-endpoint", None)}
 
 
 def with_distributed_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -144,10 +134,10 @@ def distributed_run(typed: DistributedWords, modes: Sequence[Mode], named: bool)
         UsageError: they contradict each other, or what stands beside them.
     """
     if not typed["distributed"]:
-        given = next((n for n, _, o in _OPTIONS if typed[n] not in (None, o.default)), None)
-        if given is None:
+        options = {n: (o.param_decls[0], o.default) for n, _, o in _OPTIONS} | _OF_JOBS
+        option = next((o for n, (o, usual) in options.items() if typed[n] not in (None, usual)), "")
+        if not option:
             return DistributedRun()
-        option = next(o.param_decls[0] for n, _, o in _OPTIONS if n == given)
         raise UsageError(f"{option} is of --distributed.", "Add it, or leave this out.")
     if tuple(modes) != (Mode.TRAINING,):
         raise UsageError("--distributed is of training alone.", "Add --mode training.")

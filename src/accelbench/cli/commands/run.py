@@ -104,6 +104,12 @@ def run(
         False, "--pure", help="For training in fp16 or bf16: half-precision weights, no autocast."
     ),
     distributed: DistributedWords = DISTRIBUTED,
+    nodes: int = typer.Option(
+        1, "--nnodes", min=1, help="For --distributed: machines that have as many processes each."
+    ),
+    rendezvous: str | None = typer.Option(
+        None, "--rdzv-endpoint", metavar="HOST:PORT", help="Where they meet: at machine 0."
+    ),
     compiled: bool = typer.Option(
         False, "--compile", help="Compile with the runtime's own compiler; timed apart."
     ),
