@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import IO, Any
 
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.watch import LiveWatch, PlainWatch, QuietWatch, case_line, watch_for
+from accelbench.cli.display.watch import (
+    LiveWatch,
+    PlainWatch,
+    QuietWatch,
+    StatusLine,
+    case_line,
+    watch_for,
+)
 from accelbench.cli.display.words import duration
 from accelbench.core.visible import visible
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
@@ -39,11 +46,12 @@ class FleetWatch:
 
     def __init__(self, stream: IO[str], quiet: bool) -> None:
         self._lines = watch_for(stream, quiet)
-        self._bar = _Bar(stream) if isinstance(self._lines, LiveWatch) else None
+        self._bar = StatusLine(stream) if isinstance(self._lines, LiveWatch) else None
         if self._bar is not None:
             self._lines = PlainWatch(stream)
         self._total = self._done = 0
         self._at: dict[str, str] = {}
+        self._began = monotonic()
 
     @property
     def quiet(self) -> bool:
@@ -90,32 +98,13 @@ class FleetWatch:
 
     def _draw(self) -> None:
         if self._bar is not None and self._total:
-            self._bar.draw(self._done, self._total, self._at)
+            self._bar.draw(self._state())
 
-
-class _Bar:
-    """The line below all others: how far a run is, and what its nodes are at."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self._began = time.monotonic()
-        self._drawn = False
-
-    def draw(self, done: int, total: int, at: Mapping[str, str]) -> None:
-        import shutil
-
-        filled = round(12 * done / max(total, 1))
-        rest = ""
+    def _state(self) -> str:
+        done, total = self._done, max(self._total, self._done)
+        filled, rest = round(12 * done / total), ""
         if done:
-            left = (time.monotonic() - self._began) / done * (total - done)
+            left = (monotonic() - self._began) / done * (total - done)
             rest = f" · about {duration(left)} left"
-        nodes = " | ".join(f"{node}: {visible(text)}" for node, text in sorted(at.items()))
-        line = f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}{rest} · {nodes}"
-        self._stream.write("\r\x1b[2K" + line[: shutil.get_terminal_size().columns - 1])
-        self._stream.flush()
-        self._drawn = True
-
-    def wipe(self) -> None:
-        if self._drawn:
-            self._stream.write("\r\x1b[2K")
-            self._drawn = False
+        nodes = " | ".join(f"{node}: {visible(text)}" for node, text in sorted(self._at.items()))
+        return f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}{rest} · {nodes}"

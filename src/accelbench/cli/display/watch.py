@@ -197,6 +197,26 @@ class LiveWatch(PlainWatch):
             self._drawn = False
 
 
+class StatusLine:
+    """The line below all others, drawn anew as things move on, as wide as the terminal."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._drawn = False
+
+    def draw(self, text: str) -> None:
+        """Put a text in the place of the one before."""
+        self._stream.write("\r\x1b[2K" + text[: _width(self._stream) - 1])
+        self._stream.flush()
+        self._drawn = True
+
+    def wipe(self) -> None:
+        """Leave the place to others."""
+        if self._drawn:
+            self._stream.write("\r\x1b[2K")
+            self._drawn = False
+
+
 class QuietWatch(PlainWatch):
     """Nothing at all while the run goes on."""
 
