@@ -92,7 +92,10 @@ def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("backend: {name: vllm, device: cuda, model: gpt2-tiny}", "the backend 'vllm' is no"),
+        (
+            "backend: {name: vllm, device: cuda, model: gpt2-tiny}",
+            "line 10, 'framework': There is no runtime named 'vllm'.",
+        ),
         (
             "backend: {device: cpu, model: gpt2-tiny, quantization_config: {bits: 4}}",
             "line 11, 'quantization_config': backend.quantization_config changes what is measured",
