@@ -25,6 +25,7 @@ DOORS = {
         "cli/display/terminal.py",
         "cli/display/console.py",
         "cli/display/watch.py",  # the live bar
+        "cli/display/progress_line.py",  # a line that goes when it is done
     },
     # Python's escapes of what was typed: `in_quotes` has our own.
     r"![rsa]\}|(?<!_)\brepr\((?=field|name|word)": {
@@ -40,6 +41,7 @@ DOORS = {
 WRITERS = {
     "cli/display/terminal.py",
     "cli/display/watch.py",
+    "cli/display/progress_line.py",
     "api/progress.py",
     "cli/commands/check.py",  # the comment, which is Markdown already
     "cli/display/text_output.py",  # a document of ours, past the guard of `main`

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from accelbench.core.visible import in_quotes
 from accelbench.predict.signatures import UntracedError
 
 BATCH, SEQUENCE, IMAGE = "batch", "sequence", "image"
@@ -34,7 +35,7 @@ class FileInput:
 
 
 @dataclass(frozen=True)
-class BoundInputs:
+class GraphSizes:
     """Inputs with all dimensions bound.
 
     Attributes:
@@ -62,7 +63,7 @@ def meaning(dimension: str, place: int, rank: int) -> str:
     return IMAGE if rank == 4 and place in {2, 3} else ""
 
 
-def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> BoundInputs:
+def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> GraphSizes:
     """Inputs at some sizes, a batch of one where the batch is free.
 
     Args:
@@ -93,7 +94,7 @@ def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> Bound
         shapes[entry.name] = tuple(shape)
     fixed = {shape[0] for shape in shapes.values() if len(shape) > 1}
     batch = 1 if BATCH in axes or len(fixed) != 1 else max(fixed.pop(), 1)
-    return BoundInputs(shapes, dimensions, frozenset(axes), batch)
+    return GraphSizes(shapes, dimensions, frozenset(axes), batch)
 
 
 def axes_of(inputs: Iterable[FileInput]) -> frozenset[str]:
@@ -107,7 +108,7 @@ def axes_of(inputs: Iterable[FileInput]) -> frozenset[str]:
 
 
 def _remains(entry: FileInput, place: int, name: str, wanted: str) -> tuple[str, str]:
-    called = f"{name!r}" if name else f"{place}"
+    called = f"{in_quotes(name)}" if name else f"{place}"
     return (
         f"Dimension {called} of its input {entry.name} is free.",
         f"Name its size: {OPTIONS[wanted]} 128." if wanted else

@@ -20,7 +20,8 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
-from accelbench.predict.graph_files.free_sizes import BoundInputs, FileInput
+from accelbench.core.visible import in_quotes
+from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
 from accelbench.predict.graph_files.onnx_operators import is_countable, onnx_step
 from accelbench.predict.graph_files.steps import GraphStep, GraphValue
 from accelbench.predict.signatures import UntracedError
@@ -82,7 +83,7 @@ class OnnxGraph:
         self.precision = TensorProto.DataType.Name(most).lower()
         _refuse_unknown(model)
 
-    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives.
 
         Raises:
@@ -203,7 +204,7 @@ def _number(node: Any, name: str, usual: int | None) -> int | None:
 
 
 def _called(node: Any) -> str:
-    return f"{node.op_type} {node.name!r}" if node.name else str(node.op_type)
+    return f"{node.op_type} {in_quotes(node.name)}" if node.name else str(node.op_type)
 
 
 def _dimensions(entry: Any) -> Iterable[Any]:

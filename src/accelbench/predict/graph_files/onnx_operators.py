@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from accelbench.core.visible import in_quotes
 from accelbench.predict.graph_files.steps import (
     GraphStep,
     GraphValue,
@@ -120,7 +121,7 @@ def _einsum(node: Any, inputs: Sequence[GraphValue], made: GraphValue) -> Operat
     equation = _attribute(node, "equation", b"").decode().replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     if len(inputs) > 2 or "." in equation:
-        raise UntracedError(f"No rule counts its Einsum of {equation!r}.")
+        raise UntracedError(f"No rule counts its Einsum of {in_quotes(equation)}.")
     sizes = {letter: size for term, value in zip(terms, inputs, strict=True)
              for letter, size in zip(term, value.shape, strict=True)}  # fmt: skip
     if len(inputs) < 2:

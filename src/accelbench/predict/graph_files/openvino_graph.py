@@ -12,7 +12,8 @@ from typing import Any
 
 import openvino
 
-from accelbench.predict.graph_files.free_sizes import BoundInputs, FileInput
+from accelbench.core.visible import in_quotes
+from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
 from accelbench.predict.graph_files.steps import (
     GraphStep,
     GraphValue,
@@ -103,7 +104,7 @@ class OpenvinoGraph:
         self.weights = sum(sizes.values())
         self.precision = max(sizes, key=lambda kind: sizes[kind], default="float")
 
-    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""
         model = self._model.clone()
         try:
@@ -145,7 +146,7 @@ def _value(output: Any, constants: set[str]) -> GraphValue:
     node = output.get_node()
     if shape.is_dynamic:
         raise UntracedError(
-            f"The shape of what its operator {node.get_type_name()} {node.get_friendly_name()!r}"
+            f"The shape of what its operator {node.get_type_name()} {in_quotes(node.get_friendly_name())}"
             " gives does not follow from shapes: it depends on values."
         )
     name = _output_name(output)

@@ -19,8 +19,8 @@ from accelbench.core.errors import MissingExtraError
 from accelbench.predict.graph_files.free_sizes import (
     IMAGE,
     SEQUENCE,
-    BoundInputs,
     FileInput,
+    GraphSizes,
     axes_of,
     bound,
 )
@@ -67,7 +67,7 @@ class FileGraph(Protocol):
     weights: int
     precision: str
 
-    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.predict.graph_files.free_sizes import BoundInputs, FileInput
+from accelbench.core.visible import in_quotes
+from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
 from accelbench.predict.graph_files.steps import (
     GraphStep,
     GraphValue,
@@ -118,7 +119,7 @@ class TorchExportGraph:
             sizes[kind] = sizes.get(kind, 0) + number
         return sum(sizes.values()), max(sizes, key=lambda kind: sizes[kind], default="float")
 
-    def steps(self, sizes: BoundInputs) -> tuple[list[GraphStep], set[str]]:
+    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""
         constants = set(self._constants)
         known: dict[str, GraphValue] = {}
@@ -279,9 +280,11 @@ def _size(size: Mapping[str, Any], dimensions: Mapping[str, int]) -> int:
     try:
         value = _calculated(ast.parse(text, mode="eval").body, dimensions)
     except (SyntaxError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-        raise UntracedError(f"Its size {text[:80]!r} does not follow from its inputs'.") from error
+        raise UntracedError(
+            f"Its size {in_quotes(text[:80])} does not follow from its inputs'."
+        ) from error
     if not 0 <= value <= _LARGEST_SIZE:
-        raise UntracedError(f"Its size {text[:80]!r} is no size.")
+        raise UntracedError(f"Its size {in_quotes(text[:80])} is no size.")
     return value
 
 
