@@ -52,7 +52,9 @@ def test_without_measurements_it_says_so_and_is_wide(predict: Command) -> None:
     assert "nothing is measured" in out
     found = predict.json(*words)
     (entry,) = found["predictions"]
-    assert entry["latency_high_ms"] / entry["latency_low_ms"] > 8
+    # Its lower end is where the peaks are, of which nothing is faster.
+    assert entry["latency_high_ms"] / entry["latency_ms"] > 2.5
+    assert entry["latency_low_ms"] < entry["latency_ms"] / 1.5
     assert entry["throughput"] == pytest.approx(16e3 / entry["latency_ms"])
     assert entry["provenance"] == "predicted"
 

@@ -12,7 +12,7 @@ from accelbench.catalog.own import OwnModels, describe, refusal
 from accelbench.core import processes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.jsonc import JsonError
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.jsonc import read as read_json
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
@@ -164,7 +164,7 @@ def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[s
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines:
         raise UntracedError(f"Its reader failed: {done.last_line or 'no message'}", EXPORT_IT)
-    answer: dict[str, Any] = json.loads(lines[-1])
+    answer: dict[str, Any] = loads(lines[-1])
     if "error" in answer:
         raise UntracedError(answer["error"], answer["advice"])
     return answer
@@ -219,7 +219,7 @@ def _of_config(name: str, folder: Path) -> FileModel:
     if (why := refusal(config)) is not None:
         raise UntracedError(f"{why[:1].upper()}{why[1:]}.")
     family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
-    own = OwnModels(name, first, json.loads(json.dumps(config)), family, "", ())
+    own = OwnModels(name, first, loads(json.dumps(config), infinite=True), family, "", ())
     (spec,) = describe([own])
     if isinstance(spec, str):
         raise UntracedError(f"{spec.rstrip('.')}.")

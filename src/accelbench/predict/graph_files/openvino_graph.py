@@ -146,8 +146,9 @@ def _value(output: Any, constants: set[str]) -> GraphValue:
     node = output.get_node()
     if shape.is_dynamic:
         raise UntracedError(
-            f"The shape of what its operator {node.get_type_name()} {in_quotes(node.get_friendly_name())}"
-            " gives does not follow from shapes: it depends on values."
+            f"The shape of what its operator {node.get_type_name()}"
+            f" {in_quotes(node.get_friendly_name())} gives does not follow from shapes: it depends"
+            " on values."
         )
     name = _output_name(output)
     return GraphValue(name, tuple(shape.to_shape()), name in constants)

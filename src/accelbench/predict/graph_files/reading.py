@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from accelbench.core.errors import MissingExtraError
+from accelbench.core.jsonc import loads
 from accelbench.predict.graph_files.free_sizes import (
     IMAGE,
     SEQUENCE,
@@ -192,7 +193,7 @@ def _opened(path: Path) -> FileGraph:
 
 def main(arguments: Sequence[str]) -> None:
     """Print what a file says, or why nothing is known of it."""
-    path, grid = Path(arguments[0]), json.loads(arguments[1])
+    path, grid = Path(arguments[0]), loads(arguments[1])
     try:
         answer = read(path, grid)
     except UntracedError as error:
