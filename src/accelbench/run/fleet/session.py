@@ -33,7 +33,7 @@ from accelbench.run.fleet.state_folder import state_folder
 DEFAULT_PORT = 6379
 LOOPBACK = "127.0.0.1"
 _STARTER = "accelbench.run.fleet.ray_start"
-_START_SECONDS = 180.0
+_START_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 #: Results are small and leave at once; Ray would take a third of the memory that is measured.
 _OBJECT_STORE_BYTES = 100_000_000
@@ -206,6 +206,8 @@ def _started(
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray gives a node half a minute, which is not enough on a machine that has other work.
+        "RAY_raylet_start_wait_time_s": f"{_START_SECONDS:.0f}",
     }
     where = "loopback" if is_loopback(host) else "network"
     program = [sys.executable, "-P", "-m", _STARTER, where, *options]
