@@ -206,8 +206,6 @@ def _started(
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # Ray gives a node half a minute, which is not enough on a machine that has other work.
-        "RAY_raylet_start_wait_time_s": f"{_START_SECONDS:.0f}",
     }
     where = "loopback" if is_loopback(host) else "network"
     program = [sys.executable, "-P", "-m", _STARTER, where, *options]
@@ -256,6 +254,11 @@ def _refusal(address: str, said: str) -> SurroundingsError:
             f"No fleet answers at {address}.",
             "Look whether it runs there, with accelbench fleet status, and whether it was started"
             " with a --host that this machine reaches.",
+        )
+    if "timed out during startup" in said:
+        return SurroundingsError(
+            "Ray did not start within the half minute that it gives a node.",
+            "The machine has much other work: try again when it has less.",
         )
     lines = [line for line in said.splitlines() if line.strip()]
     return SurroundingsError(
