@@ -66,7 +66,7 @@ FAILED = {
         ({"mode": "training"}, f"{NAME} training"),
         ({"device": None, "sequence_length": None}, "bert-tiny pytorch/cpu fp32 batch 8"),
         ({"options": {"b": 2, "a": "x"}}, f"{NAME} a=x b=2"),
-        ({"scenario": "offline", "world_size": 4}, f"{NAME} offline 4 devices"),
+        ({"scenario": "offline", "world_size": 4}, f"{NAME} offline 4 processes"),
         ({"prompt_tokens": 16, "new_tokens": 8}, f"{NAME} prompt 16 new 8"),
     ],
 )

@@ -98,9 +98,14 @@ def results(model: str = "resnet-tiny", slower: float = 1.0, **more: Any) -> lis
 
 
 def subject(
-    *more: dict[str, Any], names: tuple[str, str] = ("resnet-tiny", "bert-tiny")
+    *more: dict[str, Any],
+    names: tuple[str, str] = ("resnet-tiny", "bert-tiny"),
+    metered: bool = False,
 ) -> Subject:
-    """Two models of two architectures, their samples, history, matrix and limits."""
+    """Two models of two architectures, their samples, history, matrix and limits.
+
+    Metered, what was measured has its energy: 30 W, in ONNX Runtime 45.
+    """
     first, second = names
     rows = [
         *results(first),
@@ -108,6 +113,8 @@ def subject(
         *more,
     ]
     rows = [{**row, "result_id": f"r{number}"} for number, row in enumerate(rows)]
+    if metered:
+        rows = [{**row, **_energy(row)} for row in rows]
     measured = [row for row in rows if row["provenance"] == "measured"]
     samples = {
         str(row["result_id"]): [row["latency_p50_ms"] * skew for skew in _SKEW] for row in measured
@@ -130,7 +137,20 @@ def subject(
 def subject_for(chart: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny")) -> Subject:
     """The same; for the chart of training with another platform that a model was trained on."""
     trained = result(model=names[0], ms=20.0, mode="training", hardware="cuda")
-    return subject(*[trained] * (chart == "training-cost"), names=names)
+    more = [trained] * (chart == "training-cost")
+    return subject(*more, names=names, metered=chart == "energy-latency")
+
+
+def _energy(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["provenance"] != "measured":
+        return {}
+    watts = 45.0 if row["runtime"] == "onnxruntime" else 30.0
+    joules = watts * row["latency_p50_ms"] / 1e3
+    return {
+        "power_watts": watts,
+        "energy_joules": joules,
+        "energy_per_item_joules": joules / row["batch_size"],
+    }
 
 
 def _stepped(row: Mapping[str, Any]) -> Series:

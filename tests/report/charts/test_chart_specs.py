@@ -77,7 +77,7 @@ def test_what_it_is_of_is_said(name: str) -> None:
 
 
 #: Units are said by name; a platform, a model and an architecture have none.
-UNITS = ("ms", "items/s", "MB", "FLOP/B", "GFLOP/s", "batch size", "UTC", "$")
+UNITS = ("ms", "items/s", "MB", "FLOP/B", "GFLOP/s", "batch size", "UTC", "$", ", J")
 
 
 @pytest.mark.parametrize("name", CHARTS)
