@@ -324,12 +324,12 @@ def test_every_setting_of_a_run_has_a_key() -> None:
     """But for what starts a program or runs code, and the id that a run is given."""
     options = {option.parameter: option.key for option in options_of(app)}
     keys = {key.name for key in plan_keys(options_of(app))}
-    spelt = {"fix": "no_fix", "nodes": "nnodes", "rendezvous": "rdzv_endpoint"}
+    spelt = {"fix": "no_fix"}
     for name in RunSettings.names():
         if name not in ("run_id", "trust_remote_code"):
             assert options[spelt.get(name, name)] in keys, name
-    jobs = {spelt.get(name, name) for name in JobSettings.names()}
-    assert jobs - {"trust_remote_code"} <= keys
+    jobs = {options[name] for name in JobSettings.names() if name != "trust_remote_code"}
+    assert jobs <= keys
 
 
 def test_the_schema_knows_what_may_stand_where() -> None:
