@@ -35,6 +35,26 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plan that another command of the page writes."""
+    folder = tmp_path_factory.mktemp("planned")
+    (saving,) = (command for command in COMMANDS if "--save-plan nightly.yaml" in command)
+    assert in_process(folder, *shlex.split(saving)).returncode == 0
+    return folder / "nightly.yaml"
+
+
+def write_graph(path: Path) -> None:
+    """A file with one product, whose batch is free."""
+    onnx = pytest.importorskip("onnx")
+    given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 64])
+    made = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 32])
+    weights = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [64, 32], [0.5] * 2048)
+    product = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([product], "product", [given], [made], [weights])
+    onnx.save(onnx.helper.make_model(graph), path)
+
+
 def test_the_readme_has_commands() -> None:
     assert len(COMMANDS) > 5
 
@@ -51,6 +71,10 @@ def test_the_command_is_understood(
         shutil.copytree(request.getfixturevalue("measured"), tmp_path, dirs_exist_ok=True)
     if "--verify" in words:  # measures for minutes, which tests of the command do
         words.remove("--verify")
+    if "model.onnx" in words:
+        write_graph(tmp_path / "model.onnx")
+    if words[:2] == ["run", "nightly.yaml"]:
+        shutil.copy(request.getfixturevalue("planned"), tmp_path)
     if words[0] == "db":
         assert in_process(tmp_path, "db", "init").returncode == 0
     done = in_process(tmp_path, *words)
