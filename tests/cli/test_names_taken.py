@@ -42,7 +42,7 @@ def test_a_slip_is_answered_with_names_like_it_and_else_with_all() -> None:
     [
         (("compar",), "There is no command 'compar'. Did you mean compare?"),
         (("db", "exprt"), "There is no command 'exprt'. Did you mean export?"),
-        (("toast",), "There is no command 'toast'. Commands: run, hardware,"),
+        (("toast",), "There is no command 'toast'. Commands: run, fleet, hardware,"),
         (("run", "bert-tiny", "--hardware", "cudda"), "Did you mean cuda or cpu?"),
         (("run", "bert-tiny", "--framework", "onnxrt"), "Did you mean onnxruntime?"),
         (("plot", "--chart", "paretto"), "There is no chart 'paretto'. Did you mean pareto?"),

@@ -33,7 +33,8 @@ OF_CHART = {
     "training-inference": "ms", "precision": "ms", "framework": "ms",
     "architecture": "ms an item", "hardware-cost": "money", "cost-by-batch": "money",
     "training-cost": "money", "latency-distribution": "ms", "cold-warm": "ms",
-    "pareto": "items/s", "roofline": "operations", "trend": "ms", "compatibility": "",
+    "pareto": "items/s", "energy-latency": "J", "roofline": "operations", "trend": "ms",
+    "compatibility": "",
 }  # fmt: skip
 CAPTIONS = {
     **{f"Figures of {CHARTS[name].title}": of for name, of in OF_CHART.items()},
