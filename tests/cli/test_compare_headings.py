@@ -52,7 +52,7 @@ def test_what_tells_two_questions_apart_is_said_of_both(
     ("changes", "said"),
     [
         ({"scenario": "offline"}, "offline"),
-        ({"world_size": 8}, "8 devices"),
+        ({"world_size": 8}, "8 processes"),
         ({"options": {"layout": "nhwc"}}, "layout=nhwc"),
         ({"mode": "training"}, "training"),
     ],

@@ -175,6 +175,17 @@ def test_a_fixed_batch_is_counted_an_item_at_a_time(tmp_path: Path) -> None:
     assert macs_of(model.at(Shapes(1))["forward"]) == {"lin": 6 * 8 * 4}
 
 
+def test_work_that_grows_with_the_square_of_the_batch_is_refused(tmp_path: Path) -> None:
+    """65,536 items, each held against each other, were predicted in 1.3 ms on an H100."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+    ]
+    assert "grows faster than its batch" in refusal(saved(graph(nodes, ["batch", 64]), tmp_path))
+    fixed = file_model(str(saved(graph(nodes, [4, 64]), tmp_path, "fixed.onnx")), [Shapes(1)])
+    assert fixed.batch == 4
+
+
 def test_operators_that_no_rule_counts_are_named(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("NonZero", ["x"], ["n"]),
@@ -303,6 +314,8 @@ def test_configs_that_say_too_little_are_refused(tmp_path: Path) -> None:
     for content, words in (
         ("{", "no JSON"), ("[]", "no object"), ("{}", "names no architecture"),
         ('{"architectures": ["X"], "auto_map": {}}', "Python code of its own"),
+        ('{"architectures": ["X"], "num_hidden_layers": 1000000000}', "no model has"),
+        ('{"architectures": ["X"], "text_config": {"n_layer": 20000}}', "no model has"),
     ):  # fmt: skip
         (tmp_path / "config.json").write_text(content)
         assert words in refusal(tmp_path)

@@ -8,6 +8,7 @@ transformers itself, on the meta device, in a process that ends afterwards
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -28,6 +29,7 @@ from accelbench.core.errors import AccelbenchError, MissingExtraError, Surroundi
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.serial import model_from_json
+from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.store.scratch import Scratch
 
@@ -35,6 +37,8 @@ from accelbench.store.scratch import Scratch
 _ORIGIN = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype"}
 _ORIGIN |= {"_name_or_path", "_commit_hash"}
 _PROMPT, _NEW, _SEQUENCE, _SECONDS, _RATE, _IMAGE = 128, 32, 128, 10, 16_000, 224
+#: What a model is built of one by one, and more of it than any has: a billion layers took minutes.
+_REPEATED, _MOST_REPEATED = re.compile(r"layer|block|expert|head|depth|stage"), 10_000
 #: Importing transformers and laying out a large model took 8 s on a busy two-core machine.
 _PATIENCE_SECONDS = 300.0
 #: What a class is for, by how its name ends; a model without a head gives features.
@@ -72,6 +76,10 @@ def refusal(config: Mapping[str, Any]) -> str | None:
         return "it comes with Python code of its own, which is not run from here"
     if "quantization_config" in config:
         return "it is quantised, and would be measured as if it were not"
+    parts = [config, *(value for value in config.values() if isinstance(value, Mapping))]
+    for name, count in (item for part in parts for item in part.items()):
+        if _REPEATED.search(str(name)) and isinstance(count, int) and count > _MOST_REPEATED:
+            return f"it claims {count:,} of {visible(str(name))}, which no model has"
     return None
 
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
 from accelbench.predict.graph_files.free_sizes import (
+    BATCH,
     IMAGE,
     SEQUENCE,
     FileInput,
@@ -27,7 +28,7 @@ from accelbench.predict.graph_files.free_sizes import (
 )
 from accelbench.predict.graph_files.fusing import fused
 from accelbench.predict.graph_files.steps import GraphStep, pass_of
-from accelbench.predict.signatures import UntracedError
+from accelbench.predict.signatures import PassTrace, UntracedError
 
 ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
 FORMATS = {".onnx": ONNX, ".xml": OPENVINO, ".pt2": TORCH_EXPORT}
@@ -56,6 +57,8 @@ _LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40}
 #: Larger values and weights are of no machine: a slip, or a file that means harm.
 _MOST_ELEMENTS = 2**48
 _MOST_MACS = 2**62
+#: Of two items in place of one: twice the work, and a little that is done once.
+_MOST_GROWTH = 2.05
 _POINTER = b"version https://git-lfs"
 
 Sizes = Mapping[str, int | None]
@@ -168,12 +171,36 @@ def _passed(graph: FileGraph, sizes: Sizes) -> dict[str, Any]:
         raise UntracedError("It multiplies more than any machine ever will.")
     if not taken.signatures:
         raise UntracedError("Nothing in it depends on its inputs.")
-    free = "batch" in inputs.axes
     return {
         "pass": taken.to_dict(),
-        "batch": None if free else inputs.batch,
+        "batch": None if BATCH in inputs.axes and _grows(graph, sizes, taken) else inputs.batch,
         "operators": sum(number for _, number in taken.signatures),
     }
+
+
+def _grows(graph: FileGraph, sizes: Sizes, single: PassTrace) -> bool:
+    """Whether a graph takes two items at once, as twice the work of one.
+
+    Raises:
+        UntracedError: two items are more than twice the work: every item is held against every
+            other, and from the work of one nothing follows for many.
+    """
+    inputs = bound(graph.inputs, {**sizes, BATCH: 2})
+    try:
+        steps, results = graph.steps(inputs)
+    except UntracedError:  # its batch is free by name alone
+        return False
+    double = pass_of(fused(steps, results), results, graph.weights)
+    for one, two in zip(_work(single), _work(double), strict=True):
+        if two > _MOST_GROWTH * one:
+            raise UntracedError(
+                "Its work grows faster than its batch.", "Export it with a fixed batch."
+            )
+    return True
+
+
+def _work(taken: PassTrace) -> tuple[float, float]:
+    return float(taken.sums.macs.sum()), float(taken.sums.values.sum())
 
 
 def _opened(path: Path) -> FileGraph:
