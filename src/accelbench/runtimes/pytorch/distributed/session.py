@@ -222,7 +222,7 @@ def combined(blocks: Sequence[Block], n: int, timing: Timing) -> Block:
     """The ranks' blocks as one: a step is over when its last rank has finished it."""
     losses = [sum(each) / len(blocks) for each in zip(*(b.losses for b in blocks), strict=True)]
     if timing is Timing.PHASES:
-        phases = _slowest_phases(blocks, n)
+        phases = _slowest_phases(blocks)
     else:
         phases = {"step": _latest([block.phase_ns["step"] for block in blocks])}
     return Block(
@@ -240,12 +240,11 @@ def _latest(times: Sequence[Sequence[int]]) -> list[int]:
     return [later - earlier for earlier, later in pairwise([0, *ends])]
 
 
-def _slowest_phases(blocks: Sequence[Block], n: int) -> dict[str, list[int]]:
-    """Of each step the phases of the rank that took longest over it."""
-    names = list(blocks[0].phase_ns)
-    phases: dict[str, list[int]] = {name: [] for name in names}
-    for step in range(n):
-        slowest = max(blocks, key=lambda b: sum(b.phase_ns[name][step] for name in names))
-        for name in names:
-            phases[name].append(slowest.phase_ns[name][step])
-    return phases
+def _slowest_phases(blocks: Sequence[Block]) -> dict[str, list[int]]:
+    """The phases of the rank that took longest over the block.
+
+    Of one rank throughout: phases of whichever took longest over each step would add up to more
+    than passed, as ranks that are late by turns make up for it in the next step.
+    """
+    slowest = max(blocks, key=lambda block: sum(map(sum, block.phase_ns.values())))
+    return {name: list(times) for name, times in slowest.phase_ns.items()}
