@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from shells import SCRIPTED, Command, Shell
@@ -52,10 +53,11 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
 
 
 def test_a_dry_run_says_that_a_busy_machine_takes_longer(
-    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
+    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(planned_module, "busy_warning", lambda now: "The machine is busy.")
-    monkeypatch.setenv("ACCELBENCH_SCRIPT", "script.json")
+    (tmp_path / "script.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
     code, out, _ = command("run")(*words)
     assert (code, "Note: The machine is busy.\n" in out) == (0, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,13 @@ def test_workers_of_other_versions_find_what_they_look_for() -> None:
         *("case", "device", "artefact", "spill"),
         *("seed", "threads", "weights", "data", "trust_remote_code"),
     }
+
+
+def test_a_setting_of_later_is_said_where_it_is_set() -> None:
+    """An older worker would refuse every job for a setting that it does not know."""
+    metered = replace(JOB, settings=replace(JOB.settings, energy=True))
+    assert job_to_json(metered)["energy"] is True
+    assert job_from_json(json.loads(json.dumps(job_to_json(metered)))) == metered
 
 
 def test_a_setting_that_is_not_known_is_refused() -> None:

@@ -74,10 +74,17 @@ def device_from_json(body: Mapping[str, Any]) -> Device:
     return Device(**{k: v for k, v in body.items() if k != "fingerprint"})
 
 
+#: Settings that every version of the wire's workers knows. Others are said where they are set:
+#: an older worker refuses a setting that it does not know, and does without one that nobody set.
+_KNOWN_TO_ALL = frozenset({"seed", "weights", "data", "trust_remote_code", "threads"})
+
+
 def job_to_json(job: Job) -> dict[str, Any]:
     """A job, its settings by their names beside what is of this one alone."""
+    usual = JobSettings().to_dict()
+    settings = job.settings.to_dict().items()
     return {
-        **job.settings.to_dict(),
+        **{name: v for name, v in settings if name in _KNOWN_TO_ALL or v != usual[name]},
         "case": case_to_json(job.case),
         "device": device_to_json(job.device),
         "artefact": job.artefact,
