@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_it_can_be_asked_for(made: dict[str, Any]) -> None:
-    assert "first-token" in made["help"]
+    assert "first-token" in "".join(made["help"].split())  # a line may end within it
 
 
 def test_a_history_judges_it(made: dict[str, Any]) -> None:
