@@ -17,7 +17,7 @@ from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.report.check import document, sentences
 from asked_rows import row
 
-LATENCY, THROUGHPUT, MEMORY = METRICS
+LATENCY, THROUGHPUT, MEMORY, *_ = METRICS
 
 
 def wandering(count: int, seed: int = 0) -> list[float]:

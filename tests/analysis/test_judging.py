@@ -17,7 +17,7 @@ from accelbench.measure.launches import Noise, pooled, pooled_noise
 from accelbench.measure.runs import PRIOR, noise_between
 from accelbench.report.check import change
 
-LATENCY, THROUGHPUT, MEMORY = METRICS
+LATENCY, THROUGHPUT, MEMORY, *_ = METRICS
 QUIET = Noise(0.005, 8)
 
 
