@@ -11,6 +11,8 @@ from guides_map import lines_with
 from map_commands import places_in, prints_results
 from map_trials import Tried
 
+from accelbench.core.errors import EXIT_CANNOT_TELL
+
 #: How a command may end: three iterations on a busy machine may well differ by more than a
 #: tenth, and a check that says that one launch does not tell works. That something was judged at
 #: all is seen in its table.
@@ -48,6 +50,10 @@ def check_what_came(command: str, tried: Tried, present: set[str]) -> None:
     ended = ENDS.get(tried.words[0], (0,))
     if prints_results(command) and "unmeasured" in json.loads(done.stdout):
         ended = (3,)  # it names a platform that is not here
+    if "--verify" in tried.words and done.stderr.rstrip().endswith("· unusable"):
+        # What was measured is too unsteady to choose by, as three iterations on a busy machine
+        # may be: then nothing is known, and that is how it ends.
+        ended = (*ended, EXIT_CANNOT_TELL)
     assert done.returncode in ended, f"{said}\n{done.stdout}\n{done.stderr}"
     if tried.words[0] == "check":
         assert "latency, ms" in done.stdout, done.stdout

@@ -126,10 +126,10 @@ def execute(request: RunRequest, observe: Observe) -> list[ExecutedRun]:
         surroundings = environment()
         observer = observe(spec, inventory, surroundings)
         folder, keep = places.journals(), places.keep_profiles()
-        with _resumable(spec.settings.run_id, places):
+        with resumable(spec.settings.run_id, places):
             ended = lifecycle.start(spec, folder, observer, surroundings, keep)
         executed.append(ExecutedRun(spec, ended, observer))
-    _fill(places, executed[-1].observer)
+    fill(places, executed[-1].observer.note)
     return executed
 
 
@@ -140,25 +140,26 @@ def go_on(
     simulate: Simulate | None = None,
 ) -> RunResult:
     """Detect, go on with a run that was cut off, and store what it comes to."""
-    with _resumable(run_id, places):
+    with resumable(run_id, places):
         inventory, surroundings, keep = Detected(), environment(), places.keep_profiles()
         observer = observe(surroundings)
         ended = lifecycle.resume(
             run_id, places.journals(), observer, surroundings, inventory, keep, simulate
         )
-        _fill(places, observer)
+        fill(places, observer.note)
         return ended
 
 
-def _fill(places: ResultPlaces, observer: Observer) -> None:
+def fill(places: ResultPlaces, note: Callable[[str], None]) -> None:
+    """Put what is in the journals into the database, where there is one; problems are noted."""
     database = places.open_database()
     if database is not None:
         for problem in database.fill().problems:
-            observer.note(problem)
+            note(problem)
 
 
 @contextmanager
-def _resumable(run_id: str, places: ResultPlaces) -> Iterator[None]:
+def resumable(run_id: str, places: ResultPlaces) -> Iterator[None]:
     """An error that ends a run half-way says how to go on with it."""
     try:
         yield

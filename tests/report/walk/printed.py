@@ -104,7 +104,8 @@ def kind_of(header: str, about: str = "") -> Kind | None:
 
 
 def _of_cell(cell: str, kind: Kind | None, context: str) -> Iterator[Printed]:
-    if "≈" in cell or ("can" in cell and "tell" in cell):  # an estimate says so; nothing is told
+    # An estimate says so, by ≈ or by ~ before it; a cell that cannot tell tells nothing.
+    if "≈" in cell or re.match(r"~\d", cell) or ("can" in cell and "tell" in cell):
         return
     known = list(figures_with_units(cell))
     if kind is None or known:

@@ -1,4 +1,4 @@
-"""What takes a while: one line of a terminal that goes when it is done, elsewhere a line each."""
+"""What a terminal says while something goes on: one line, drawn anew, that goes when it is done."""
 
 from __future__ import annotations
 
@@ -12,6 +12,40 @@ from accelbench.core.visible import visible
 _WIPE = "\r\x1b[2K"
 
 
+class StatusLine:
+    """The line below all others, drawn anew as things move on, no wider than the terminal.
+
+    Args:
+        stream: of a terminal, unguarded; what is drawn is made visible before.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._drawn = False
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        try:
+            # A terminal that nobody gave a size says 0.
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except OSError:
+            return 80
+
+    def draw(self, text: str) -> None:
+        """Put a text in the place of the one before."""
+        self._stream.write(_WIPE + text[: self.width - 1])
+        self._stream.flush()
+        self._drawn = True
+
+    def wipe(self) -> None:
+        """Leave the place to others."""
+        if self._drawn:
+            self._stream.write(_WIPE)
+            self._stream.flush()
+            self._drawn = False
+
+
 class ProgressLine:
     """Line that says what is being done.
 
@@ -21,7 +55,7 @@ class ProgressLine:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._drawn = False
+        self._line = StatusLine(unguarded(stream))
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -30,25 +64,11 @@ class ProgressLine:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        if self._drawn:
-            plain = unguarded(self._stream)
-            plain.write(_WIPE)
-            plain.flush()
-            self._drawn = False
+        self._line.wipe()
 
     def say(self, text: str) -> None:
         """What is begun now."""
         if not self._stream.isatty():
             print_line(text, self._stream)
             return
-        plain = unguarded(self._stream)
-        plain.write(_WIPE + visible(text)[: _width(self._stream) - 1])
-        plain.flush()
-        self._drawn = True
-
-
-def _width(stream: IO[str]) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except OSError:
-        return 80
+        self._line.draw(visible(text))

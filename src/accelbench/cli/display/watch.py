@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from typing import IO, Any
 
+from accelbench.cli.display.progress_line import StatusLine
 from accelbench.cli.display.terminal import unguarded
 from accelbench.cli.display.words import (
     case_name,
@@ -144,10 +145,10 @@ class LiveWatch(PlainWatch):
         self._done_here = 0  # without those of before a resume, which took no time of this run
         self._total = 0
         self._head = ""
-        self._drawn = False
+        self._line = StatusLine(stream)
 
     def say(self, text: str) -> None:
-        self._wipe()
+        self._line.wipe()
         super().say(text)
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
@@ -184,37 +185,8 @@ class LiveWatch(PlainWatch):
         bar = "━" * filled + "╌" * (12 - filled)
         tail = f" · {state} · {duration(now - self._case_began)}{rest}"
         text = f"{bar} {self._done}/{self._total} {self._head}"
-        width = _width(self._stream)
         # The state is what moves: of a narrow line the case's name gives way.
-        text = text[: max(width - len(tail) - 1, 10)] + tail
-        self._stream.write("\r\x1b[2K" + text[: width - 1])
-        self._stream.flush()
-        self._drawn = True
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            self._stream.write("\r\x1b[2K")
-            self._drawn = False
-
-
-class StatusLine:
-    """The line below all others, drawn anew as things move on, as wide as the terminal."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self._drawn = False
-
-    def draw(self, text: str) -> None:
-        """Put a text in the place of the one before."""
-        self._stream.write("\r\x1b[2K" + text[: _width(self._stream) - 1])
-        self._stream.flush()
-        self._drawn = True
-
-    def wipe(self) -> None:
-        """Leave the place to others."""
-        if self._drawn:
-            self._stream.write("\r\x1b[2K")
-            self._drawn = False
+        self._line.draw(text[: max(self._line.width - len(tail) - 1, 10)] + tail)
 
 
 class QuietWatch(PlainWatch):
@@ -222,14 +194,6 @@ class QuietWatch(PlainWatch):
 
     def say(self, text: str) -> None:
         return None
-
-
-def _width(stream: IO[str]) -> int:
-    try:
-        # A terminal that nobody gave a size says 0.
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except OSError:
-        return 80
 
 
 def watch_for(stream: IO[str], quiet: bool) -> PlainWatch:

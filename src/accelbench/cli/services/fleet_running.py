@@ -17,10 +17,10 @@ from accelbench.run.fleet.fleet_execute import (
     execute_on,
     nodes_of,
     resume_on,
+    units_on,
 )
 from accelbench.run.fleet.fleet_journal import last_unfinished
 from accelbench.run.fleet.fleet_nodes import FleetInventory, differences
-from accelbench.run.fleet.work_units import on_each, units_of
 from accelbench.run.plan import planning
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ def show_plan(
     nodes = nodes_of(where.connected(), notes.append)
     inventory = FleetInventory(nodes)
     spec = prepare(requests, how, inventory, planning.installed_runtimes())
-    units = list(units_of(spec.plan, spec.settings, spec.other))
-    if options.each:
-        units = on_each(units, {node.id: frozenset(node.devices) for node in nodes})
+    units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
     able = {unit.number: sum(n.offer.slots(unit.need) > 0 for n in nodes) for unit in units}
     if as_json:
         document = {
@@ -124,6 +122,5 @@ def _results(spec: RunSpec, inventory: FleetInventory, options: FleetOptions) ->
     """How many results a run will have."""
     if not options.each:
         return sum(plan.results(how.launches) for _, plan, how in spec.arms)
-    units = units_of(spec.plan, spec.settings, spec.other)
-    pinned = on_each(units, {node.id: frozenset(node.devices) for node in inventory.nodes})
+    pinned = units_on(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
     return sum((len(unit.cases) + len(unit.others)) * unit.launches for unit in pinned)

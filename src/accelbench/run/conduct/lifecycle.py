@@ -111,13 +111,17 @@ def start(
         opened(journey.other, environment) as arm,
         Journal.create(folder, settings.run_id) as journal,
     ):
+        against = {}
+        if arm is not None:
+            seen = {"environment": dict(arm.environment)}
+            against["against"] = {**arm_to_json(arm.other), **seen}
         started = {
             "run_id": settings.run_id,
             "started_at": utc_now(),
             "accelbench": __version__,
             "settings": settings.to_dict(),
             "plan": [planned_to_json(p) for p in journey.plan.cases],
-            **({} if arm is None else {"against": arm_to_json(arm)}),
+            **against,
             "notes": list(journey.plan.notes),
             "environment": dict(environment),
             "git_commit": (environment.get("git") or {}).get("commit"),

@@ -21,7 +21,6 @@ from accelbench.run.plan.against import Against, AgainstKind
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal
 from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.process.other_interpreter import Arm
 
 
 def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
@@ -37,16 +36,15 @@ def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
         ) from error
 
 
-def arm_to_json(arm: Arm) -> dict[str, Any]:
+def arm_to_json(other: OtherArm) -> dict[str, Any]:
     """The arm that a run is held against."""
-    against = arm.other.against
+    against = other.against
     return {
         "kind": against.kind.value,
         "name": against.name,
         "word": against.word,
-        "settings": arm.other.settings.to_dict(),
-        "plan": [planned_to_json(p) for p in arm.other.plan.cases],
-        "environment": dict(arm.environment),
+        "settings": other.settings.to_dict(),
+        "plan": [planned_to_json(p) for p in other.plan.cases],
     }
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.errors import StoreError, SurroundingsError
+from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import (
     RESULT,
     RUN_FINISHED,
@@ -30,7 +29,7 @@ from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
-from accelbench.run.execute import ResultPlaces, RunRequest
+from accelbench.run.execute import ResultPlaces, RunRequest, fill, resumable
 from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_journal import begin, begun_of, refused_bodies, rows_of
@@ -144,7 +143,7 @@ def _start(
 ) -> RunResult:
     options = options or FleetOptions()
     fleet = spec.settings.run_id
-    units = _units(spec.plan, spec.settings, spec.other, nodes, each=options.each)
+    units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
     with Journal.create(places.journals(), fleet) as journal:
         begin(journal, spec, nodes, surroundings, each=options.each)
         job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
@@ -175,7 +174,7 @@ def resume_on(
         other = arm_settled(fleet, begun)
         nodes = nodes_of(cluster, observer.note)
         each = bool((begun.get(FLEET) or {}).get("each"))
-        units = _units(plan, settings, other, nodes, each=each)
+        units = units_on(nodes, plan, settings, other, each=each)
         against = other.against.name if other else ""
         left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
         moment = utc_now()
@@ -187,14 +186,15 @@ def resume_on(
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
 
 
-def _units(
+def units_on(
+    nodes: Iterable[FleetNode],
     plan: Plan,
     settings: RunSettings,
     other: OtherArm | None,
-    nodes: Iterable[FleetNode],
     *,
     each: bool,
 ) -> list[WorkUnit]:
+    """The units of a plan on a fleet; where each node measures all, once for each that can."""
     units = list(units_of(plan, settings, other))
     return on_each(units, {node.id: frozenset(node.devices) for node in nodes}) if each else units
 
@@ -232,15 +232,13 @@ def _go(
     observer: FleetObserver,
     rules: DispatchRules,
 ) -> RunResult:
-    folder, database = places.journals(), places.open_database()
+    folder = places.journals()
 
-    def fill() -> None:
-        if database is not None:
-            for problem in database.fill().problems:
-                observer.note(problem)
+    def store() -> None:
+        fill(places, observer.note)
 
     record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
-    run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, fill))
+    run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, store))
     interrupted = False
     try:
         run.welcome(nodes)
@@ -258,8 +256,8 @@ def _go(
     moment = utc_now()
     body = {"run_id": job.fleet, "finished_at": moment, "status": status, "counts": tally.counts}
     journal.append(Fact(RUN_FINISHED, digest([job.fleet, moment]), body))
-    with _resumable(job.fleet, places):
-        fill()
+    with resumable(job.fleet, places):
+        store()
     return RunResult(job.fleet, tally, rows, interrupted)
 
 
@@ -288,12 +286,3 @@ class NotedNodes:
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
         del node
         self.observer.case_finished(row)
-
-
-@contextmanager
-def _resumable(fleet: str, places: ResultPlaces) -> Iterator[None]:
-    try:
-        yield
-    except StoreError as error:
-        error.advice = f"{error.advice} {places.resume_hint(fleet)}".strip()
-        raise

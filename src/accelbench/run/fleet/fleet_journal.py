@@ -25,11 +25,11 @@ from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct.lifecycle import FLEET, RunSpec
 from accelbench.run.conduct.results import LaunchFacts, compose
-from accelbench.run.conduct.run_record import planned_to_json
+from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.fleet_record import parts_in
 from accelbench.run.fleet.work_units import is_tried
-from accelbench.run.plan.request import Planned
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, read
 
 #: Cases of a plan that one line of a journal has.
@@ -51,14 +51,8 @@ def begin(
     plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
     other = {}
     if spec.other is not None:
-        named = spec.other.against
-        other["against"] = {
-            "kind": named.kind.value,
-            "name": named.name,
-            "word": named.word,
-            "settings": spec.other.settings.to_dict(),
-            "plan": [planned_to_json(_anywhere(planned)) for planned in spec.other.plan.cases],
-        }
+        anywhere = Plan(tuple(_anywhere(planned) for planned in spec.other.plan.cases))
+        other["against"] = arm_to_json(replace(spec.other, plan=anywhere))
     body = {
         "run_id": fleet,
         "started_at": utc_now(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import utc_now
@@ -12,6 +12,7 @@ from accelbench.core.outcome import Outcome
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.cluster import (
     Cluster,
     ClusterEvent,
@@ -34,8 +35,9 @@ from accelbench.run.fleet.dispatch import (
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FactSink, FleetRecord, facts_of
-from accelbench.run.fleet.work_units import WorkUnit, unit_to_json
+from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_settings import RunSettings
 
 #: How long the cluster is waited for before deadlines are looked at again.
@@ -92,25 +94,17 @@ class FleetJob:
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
         """What a node is told of a unit."""
-        body = unit_to_json(unit)
-        others = body.pop("others")
         against = {}
         if self.other is not None:
-            named = self.other.against
-            against["against"] = {
-                "kind": named.kind.value,
-                "name": named.name,
-                "word": named.word,
-                "settings": self.other.settings.to_dict(),
-                "plan": others,
-            }
+            against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
         return {
             "fleet": self.fleet,
             "attempt": attempt,
             "settings": self.settings.to_dict(),
             "device_of_node": not unit.need.whole_node,
             "about": {**self.about, "fleet": self.fleet},
-            **body,
+            "unit": unit.number,
+            "plan": [planned_to_json(planned) for planned in unit.cases],
             **against,
         }
 

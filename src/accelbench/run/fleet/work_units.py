@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
 
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.reasons import belongs
 from accelbench.core.vocabulary import Belongs
-from accelbench.run.conduct.run_record import planned_to_json
 from accelbench.run.plan import estimates
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan, Planned
@@ -148,15 +146,6 @@ def on_each(units: Iterable[WorkUnit], nodes: Mapping[str, frozenset[str]]) -> l
         for node in able or [""]:
             pinned.append(replace(unit, number=len(pinned), need=replace(unit.need, node=node)))
     return pinned
-
-
-def unit_to_json(unit: WorkUnit) -> dict[str, Any]:
-    """What a node is told of a unit."""
-    return {
-        "unit": unit.number,
-        "plan": [planned_to_json(planned) for planned in unit.cases],
-        "others": [planned_to_json(planned) for planned in unit.others],
-    }
 
 
 def is_tried(planned: Planned) -> bool:
