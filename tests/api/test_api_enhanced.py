@@ -226,6 +226,9 @@ def test_progress_is_printed_as_the_guides_api_prints_it(
         ({"launches": 0}, "launches takes a whole number of at least 1"),
         ({"iterations": 0}, "iterations takes a whole number of at least 1"),
         ({"verify": "never"}, "verify takes auto, require, off"),
+        ({"energy": "yes"}, "energy takes True or False, not 'yes'"),
+        ({"processes": 0}, "processes takes a whole number of at least 1, not 0"),
+        ({"strategy": "zero3"}, "There is no strategy 'zero3'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_made(

@@ -21,10 +21,12 @@ from fixed_machine import CPU, models
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Support
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
 
@@ -133,3 +135,10 @@ class TestWhyNot:
         for _ in range(3):
             context.curves.gather(context, [Planned(case_of(), CPU)])
         assert len(shop.made) == 1
+
+
+def test_a_run_that_verifies_nothing_trains_no_reference() -> None:
+    """`--benchmark-only` is of training as well."""
+    shop, settings = Workshop(falls), RunSettings("run", JobSettings(threads=1), verify="off")
+    assert why_not([case_of("bf16")], shop, settings=settings) == "it was not asked for"
+    assert shop.made == []

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixed_machine import models
 
+from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.energy import EnergyMethod, MeterError
 from accelbench.core.job_settings import JobSettings
-from accelbench.core.protocols import Device
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
 from accelbench.run.plan import estimates
 from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.worker.energy_pass import MeterThread, measured_energy
+from accelbench.run.worker import energy_pass
+from accelbench.run.worker.energy_pass import MeterThread, devices_of, measured_energy
 
 
 class SteppedMeter:
@@ -75,6 +80,7 @@ def test_a_meter_that_fails_in_the_thread_is_told_outside(error: Exception) -> N
 
 
 CPU = Device("cpu", "A processor")
+CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(4, 16), "training")
 
 
 def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(
@@ -83,10 +89,35 @@ def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(
     monkeypatch.setenv(POWERCAP_VARIABLE, str(tmp_path))
     monkeypatch.setattr(energy, "energy_meter", lambda *_: NO_POWERCAP)
     nothing: Any = None
-    report = measured_energy(nothing, nothing, CPU, 1e6, lambda phase: None)
+    report = measured_energy(nothing, nothing, [CPU], 1e6, lambda phase: None)
     assert not report.columns
     assert set(report.reasons) == set(ENERGY_FIGURES)
     assert set(report.reasons.values()) == {f"not available: {NO_POWERCAP.reason}"}
+
+
+GPUS = [Device("cuda", "A GPU", ordinal=n, details={"uuid": f"GPU-{n}"}) for n in range(4)]
+
+
+def ranks(hardware: str, count: int) -> Case:
+    return replace(CASE, target=Target("pytorch", hardware), world_size=count)
+
+
+def test_each_process_s_gpu_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
+    present = [Absent("cuda", "GPU 9 is lost", ""), *GPUS]
+    monkeypatch.setattr(energy_pass, "detect", lambda hardware: present)
+    assert devices_of(ranks("cuda", 3), GPUS[0], 1) == GPUS[:3]
+    assert devices_of(ranks("cuda", 1), GPUS[2], 1) == [GPUS[2]]
+    assert devices_of(ranks("cuda", 5), GPUS[0], 1) == NotAvailable(
+        "5 processes take part, and 4 devices are found"
+    )
+
+
+def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not() -> None:
+    assert devices_of(ranks("cpu", 2), CPU, 1) == [CPU]
+    for hardware, device in (("cpu", CPU), ("cuda", GPUS[0])):
+        assert devices_of(ranks(hardware, 4), device, 2) == NotAvailable(
+            "the step is of 2 machines, and this one's meter counts nothing of the others"
+        )
 
 
 def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from accelbench.core.errors import CaseError
 from accelbench.runtimes.pytorch.distributed.group import ONE_RUN, RankGroup, take_part
 from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
+from accelbench.store.scratch import PREFIX, sweep
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="ranks are ended by signals")
 
@@ -51,22 +54,25 @@ def test_a_rank_that_hangs_is_named_and_ended() -> None:
 
 
 _WORKER = """
-from accelbench.runtimes.pytorch.distributed.group import ONE_RUN, RankGroup, take_part
-from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
+from accelbench.runtimes.pytorch.distributed.group import RankGroup
 print(*[rank["pid"] for rank in RankGroup(2).ask("where")], flush=True)
 input()
 """
 
 
-def test_no_rank_outlives_its_worker() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as worker:
-        assert worker.stdout is not None
-        pids = [int(word) for word in worker.stdout.readline().split()]
-        assert len(pids) == 2
-        worker.kill()
-    assert gone(pids)
+def test_no_rank_outlives_its_worker_nor_does_its_folder() -> None:
+    with tempfile.TemporaryDirectory() as base:  # a path that is short enough for sockets
+        with subprocess.Popen(
+            [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": base},
+        ) as worker:  # fmt: skip
+            assert worker.stdout is not None
+            pids = [int(word) for word in worker.stdout.readline().split()]
+            assert len(pids) == 2
+            worker.kill()
+        assert gone(pids)
+        (left,) = Path(base).glob(f"{PREFIX}*")
+        assert sweep(Path(base)) == [left]
 
 
 def test_machines_meet_by_rendezvous() -> None:

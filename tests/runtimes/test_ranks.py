@@ -87,6 +87,26 @@ def test_gradients_and_losses_are_those_of_one_process(
         )
 
 
+@pytest.mark.parametrize("way", ["ddp", "fsdp2", "tp"])
+def test_outputs_before_a_training_change_nothing_of_it(
+    way: str, ranks: RankGroup, alone: tuple[dict[str, np.ndarray], list[float], np.ndarray]
+) -> None:
+    """As checks ask for them: twice of the weights as they are, and once of doubled ones."""
+    _, losses, outputs = alone
+    case = replace(case_of("bert-tiny", batch=BATCH, **WAYS[way]), world_size=2)
+    session = together(case, ranks)
+    inputs = session.prepare(case)
+    session.outputs(inputs)
+    with session.other_weights():
+        other = session.outputs(inputs)["logits"]
+    assert not np.allclose(other, outputs, atol=1e-3)
+    inputs = session.prepare(case)
+    np.testing.assert_allclose(session.outputs(inputs)["logits"], outputs, atol=1e-5)
+    with session.without_dropout():
+        inputs = session.prepare(case)
+        assert session.sample(inputs, 5, Timing.EACH).losses == pytest.approx(losses, rel=1e-5)
+
+
 def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
     case = replace(case_of("bert-tiny", batch=BATCH, strategy="ddp"), world_size=2)
     session = together(case, ranks)

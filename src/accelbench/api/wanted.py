@@ -16,7 +16,7 @@ from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Request
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
@@ -45,6 +45,10 @@ class BenchmarkRequest:
         seed: Of weights and inputs.
         verify: 'auto', 'require' or 'off': outputs against PyTorch in fp32 on the CPU.
         budget: Seconds for the whole run.
+        energy: Whether energy and power are measured as well, where there is a meter.
+        processes: That make each step together, each on a device of its own, on a CPU on a share
+            of its cores; 1 for one process. One process is measured as well.
+        strategy: How they share it: 'ddp', 'fsdp2' or 'tp'; 'auto' takes the first that fits.
         label: A name for the run.
     """
 
@@ -61,6 +65,9 @@ class BenchmarkRequest:
     seed: int = 0
     verify: str = "auto"
     budget: float | None = None
+    energy: bool = False
+    processes: int = 1
+    strategy: str = AUTO_STRATEGY
     label: str | None = None
 
     def __post_init__(self) -> None:
@@ -91,6 +98,14 @@ class BenchmarkRequest:
             runtime_named(str(self.framework), "framework")
         if self.verify not in _VERIFY:
             raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {in_quotes(self.verify)}.")
+        if not isinstance(self.energy, bool):
+            raise UsageError(f"energy takes True or False, not {in_quotes(self.energy)}.")
+        known = (AUTO_STRATEGY, *STRATEGIES)
+        if self.strategy not in known:
+            raise UsageError(
+                f"There is no strategy {in_quotes(self.strategy)}.",
+                f"Strategies: {', '.join(known)}.",
+            )
         if self.label is not None:
             label = validation.word("label", self.label, advice="Use one line of text.")
             if not label.isprintable():
@@ -107,9 +122,10 @@ class BenchmarkRequest:
             ("iterations", self.iterations, 1),
             ("warmup", self.warmup, 0),
             ("launches", self.launches, 1),
+            ("processes", self.processes, 1),
             ("seed", self.seed, 0),
         ):
-            if value is not None or parameter in ("launches", "seed"):
+            if value is not None or parameter in ("launches", "processes", "seed"):
                 check_count(parameter, value, least)
         if self.seed > _LARGEST_SEED:
             raise UsageError(f"seed takes a whole number below 2**63, not {self.seed}.")
@@ -131,7 +147,13 @@ class BenchmarkRequest:
             sequence_lengths=(self.sequence_length,) if self.sequence_length else (),
             precisions=(parse_precision(self.precision),),
             modes=(Mode(self.mode),),
+            distribution=self.distribution,
         )
+
+    @property
+    def distribution(self) -> Distribution | None:
+        """How several processes share a step; None where one makes it."""
+        return Distribution(self.processes, self.strategy) if self.processes > 1 else None
 
     def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""

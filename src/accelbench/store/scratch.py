@@ -1,4 +1,4 @@
-"""A process's own folder: for a conductor's socket and logs, for a worker's browser.
+"""A process's own folder: for a conductor's socket and logs, for a worker's browser or ranks.
 
 A process that is killed cannot remove it. It held a lock on a file in there,
 which the kernel gave back when it died: whoever makes or closes another one can take
@@ -30,14 +30,18 @@ class Scratch:
         self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._base))
         # Locked before it gets the name that sweepers look for.
         starting = self.folder / "starting"
-        self._lock = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
-        try_lock(self._lock)
+        lock = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
+        try_lock(lock)
+        self._lock: int | None = lock
         starting.rename(self.folder / ALIVE)
 
     def close(self) -> None:
-        """Leave nothing behind, nor what a worker that was killed has left."""
+        """Leave nothing behind, nor what a worker that was killed has left; once is enough."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
         shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._lock)
+        os.close(lock)
         sweep(self._base)
 
 

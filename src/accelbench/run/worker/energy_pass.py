@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
@@ -15,6 +15,7 @@ from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterR
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Timing
 from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.detect import detect
 from accelbench.hardware.telemetry.energy import energy_meter_of
 from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
 
@@ -83,10 +84,33 @@ class MeterThread:
             self._readings.append(MeterReading(time.monotonic_ns(), values))
 
 
+def devices_of(case: Case, device: Device, machines: int) -> list[Device] | NotAvailable:
+    """The devices that the processes of a case run on, or why not all of them can be metered.
+
+    Args:
+        case: what a step is.
+        device: of the case: that of the first process.
+        machines: that take part; a meter counts nothing of another's.
+    """
+    if case.world_size == 1 or (device.hardware == "cpu" and machines == 1):
+        return [device]
+    if machines > 1:
+        return NotAvailable(
+            f"the step is of {machines} machines, and this one's meter counts nothing of the others"
+        )
+    # Process n runs on the nth device of the platform, as torch counts them.
+    present = [entry for entry in detect(device.hardware) if isinstance(entry, Device)]
+    if len(present) < case.world_size:
+        return NotAvailable(
+            f"{case.world_size} processes take part, and {len(present)} devices are found"
+        )
+    return present[: case.world_size]
+
+
 def measured_energy(
     session: Session,
     case: Case,
-    device: Device,
+    devices: Sequence[Device],
     step_ns: float,
     phase: Callable[[str], None],
 ) -> EnergyReport:
@@ -95,11 +119,11 @@ def measured_energy(
     Args:
         session: the open model.
         case: what a step is.
-        device: where it runs.
+        devices: where it runs.
         step_ns: what a step took.
         phase: hears of the windows.
     """
-    meter = energy_meter_of([device])
+    meter = energy_meter_of(devices)
     if isinstance(meter, NotAvailable):
         return no_energy(meter.reason)
     try:

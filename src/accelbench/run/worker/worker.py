@@ -35,6 +35,7 @@ from accelbench.core.identity import plain
 from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
+from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.hostmemory import give_back_freed_memory
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
@@ -45,7 +46,7 @@ from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks
-from accelbench.run.worker.energy_pass import measured_energy
+from accelbench.run.worker.energy_pass import devices_of, measured_energy
 from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
@@ -306,9 +307,10 @@ class CaseBench:
             return EnergyReport()
         if self._wall is None:
             return no_energy("the time is a script's, and nothing runs in it")
-        if case.world_size > 1:
-            return no_energy("steps of several processes are not metered")
-        return measured_energy(session, case, job.device, step_ns, self._reporter.phase)
+        devices = devices_of(case, job.device, job.settings.nodes)
+        if isinstance(devices, NotAvailable):
+            return no_energy(devices.reason)
+        return measured_energy(session, case, devices, step_ns, self._reporter.phase)
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()

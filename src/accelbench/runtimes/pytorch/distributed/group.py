@@ -6,9 +6,7 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
 import signal
-import tempfile
 import time
 import uuid
 from collections.abc import Mapping
@@ -25,6 +23,7 @@ from accelbench.runtimes.pytorch.distributed.launch import (
     RankLaunch,
     error_file,
 )
+from accelbench.store.scratch import Scratch
 
 _AGENT = "accelbench.runtimes.pytorch.distributed.agent"
 #: Importing torch and transformers in every rank, from a cold disk.
@@ -70,7 +69,8 @@ class RankGroup:
             CaseError: they did not come together.
         """
         self.ranks = ranks * nodes
-        self._folder = Path(tempfile.mkdtemp(prefix="accelbench-ranks-"))
+        self._scratch = Scratch()
+        self._folder = self._scratch.folder
         self._key = secrets.token_bytes(32)
         self._asked: Connection | None = None
         self._kills_before = processes.out_of_memory_kills()
@@ -137,7 +137,7 @@ class RankGroup:
         # Its end is the end of every rank that it has started, stopped ones too.
         self._agent.kill()
         self._agent.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     def _failure(self) -> CaseError:
         """Which rank failed, and how."""
@@ -181,10 +181,10 @@ def take_part(launch: RankLaunch) -> str | None:
     Returns:
         Why it did not end as it should; None where it did.
     """
-    with tempfile.TemporaryDirectory(prefix="accelbench-ranks-") as name:
-        agent = _agent(launch, Path(name), {})
+    with contextlib.closing(Scratch()) as scratch:
+        agent = _agent(launch, scratch.folder, {})
         try:
-            return None if agent.wait() == 0 else _last_line(Path(name))
+            return None if agent.wait() == 0 else _last_line(scratch.folder)
         finally:
             agent.kill()
             agent.wait()

@@ -75,6 +75,7 @@ class FullySharded:
         for _, block in named:
             fully_shard(block, mesh=mesh)
         fully_shard(module, mesh=mesh)
+        module.register_forward_hook(_split_again)
         self._sharded: Any = module
         self.run = module
         self._blocks = len(named)
@@ -87,6 +88,16 @@ class FullySharded:
 
     def facts(self) -> dict[str, Any]:
         return {"sharded_blocks": self._blocks}
+
+
+def _split_again(module: Any, _inputs: object, _outputs: object) -> None:
+    """After a forward pass that no backward pass follows: a rank has its part alone again.
+
+    What is in no block stays gathered for the backward pass, which would split it. Whoever asked
+    for the weights then, an optimizer or `restore`, got whole ones that the next step throws away.
+    """
+    if not torch.is_grad_enabled():
+        module.reshard()
 
 
 class TensorParallel:

@@ -129,7 +129,8 @@ class RankSession(PytorchSession):
         return {n: a[cut].copy() if n in shared else a for n, a in arrays.items()}
 
     def _doubling(self) -> list[torch.Tensor]:
-        return [here(weight) for weight in super()._doubling()]
+        # All of them: what is split is of a class of its own, as is what is quantised elsewhere.
+        return [here(weight) for weight in self._module.parameters() if weight.is_floating_point()]
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         block = super().sample(inputs, n, timing)
