@@ -33,11 +33,13 @@ def numbers(group: RankGroup) -> list[int]:
     return [int(rank["pid"]) for rank in group.ask("where")]
 
 
-def test_a_rank_that_is_killed_is_named_and_ends_the_others() -> None:
+def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others() -> None:
     group = RankGroup(2, collective_seconds=60)
     pids = numbers(group)
+    (log,) = group._folder.glob("logs/*/attempt_0/1/stderr.log")
+    log.write_text("first\nwhat went wrong\n")
     os.kill(pids[1], signal.SIGKILL)
-    with pytest.raises(CaseError, match="rank 1") as caught:
+    with pytest.raises(CaseError, match="rank 1 .*; its last line: what went wrong") as caught:
         group.ask("meet")
     assert (caught.value.reason, caught.value.status) == ("rank_lost", "failed")
     assert gone(pids)
@@ -75,8 +77,12 @@ def test_no_rank_outlives_its_worker_nor_does_its_folder() -> None:
         assert sweep(Path(base)) == [left]
 
 
-def test_machines_meet_by_rendezvous() -> None:
-    """Two agents on one host, each with a rank: what two machines would be."""
+@pytest.mark.parametrize("ended", ["by a word", "without one"])
+def test_machines_meet_by_rendezvous_and_part(ended: str) -> None:
+    """Two agents on one host, each with a rank: what two machines would be.
+
+    A worker is ended with its agent when nothing more is asked of it: that is no rank's failure.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}"
@@ -88,7 +94,11 @@ def test_machines_meet_by_rendezvous() -> None:
         taking_part = other.submit(take_part, launch)
         group = RankGroup(1, nodes=2, rendezvous=place, collective_seconds=60)
         ranks = group.ask("where")
-        group.close()
+        if ended == "without one":
+            group._agent.kill()
+        else:
+            group.close()
         assert taking_part.result(timeout=60) is None
+        group.close()
     assert [rank["rank"] for rank in ranks] == [0, 1]
     assert gone([rank["pid"] for rank in ranks])

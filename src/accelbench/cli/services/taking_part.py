@@ -44,10 +44,11 @@ def take_part(
     place = settings.job.rendezvous or ""
     hardware = platforms[0].partition(":")[0] if platforms else "cpu"
     here = how.processes // how.nodes
+    processes = "1 process" if here == 1 else f"{here} processes"
     groups, last = 0, time.monotonic()
     print_line(
-        f"Machine {node} of {how.nodes} takes part at {place} with {here}"
-        f" processes, until nothing was asked for {patience:g} s.",
+        f"Machine {node} of {how.nodes} takes part at {place} with"
+        f" {processes}, until nothing was asked for {patience:g} s.",
         stream,
     )
     while (left := patience - (time.monotonic() - last)) > 0:

@@ -24,6 +24,7 @@ from accelbench.runtimes.pytorch.distributed.launch import (
 _END_SECONDS = 3
 _RANK = "accelbench.runtimes.pytorch.distributed.rank"
 _LAST_LINES = 12
+_LOGS = "logs"
 
 
 def main(folder: Path) -> int:
@@ -48,7 +49,7 @@ def main(folder: Path) -> int:
         max_restarts=0,
         monitor_interval=0.05,
         shutdown_timeout=_END_SECONDS,
-        logs_specs=DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=Std.ALL),
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder / _LOGS), redirects=Std.ALL),
     )
     try:
         elastic_launch(config, sys.executable)("-P", "-m", _RANK)
@@ -57,16 +58,22 @@ def main(folder: Path) -> int:
         rank, failure = min(
             error.failures.items(), key=lambda entry: (entry[1].exitcode >= 0, entry[1].timestamp)
         )
-        log = Path(failure.error_file).with_name("stderr.log")
-        words = log.read_text(errors="replace").strip() if log.is_file() else ""
         body = {
             "rank": rank,
             "exit_code": failure.exitcode,
-            "last_lines": words.splitlines()[-_LAST_LINES:],
+            "last_lines": last_lines(folder, failure.local_rank),
         }
         (folder / FAILURE).write_text(json.dumps(body))
         return 1
     return 0
+
+
+def last_lines(folder: Path, local_rank: int) -> list[str]:
+    """What a rank of this node said last on its error stream, in the agent's folder."""
+    # The failure itself names no file where the rank left none of torch's own making.
+    logs = sorted(folder.glob(f"{_LOGS}/*/attempt_*/{local_rank}/stderr.log"))
+    words = logs[-1].read_text(errors="replace").strip() if logs else ""
+    return words.splitlines()[-_LAST_LINES:]
 
 
 if __name__ == "__main__":

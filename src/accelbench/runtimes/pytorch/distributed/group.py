@@ -204,6 +204,9 @@ def _last_line(folder: Path) -> str:
     file = folder / FAILURE
     if file.is_file():
         ended = json.loads(file.read_text())
+        note = error_file(folder, ended["rank"])
+        if note.is_file():
+            return str(json.loads(note.read_text())["message"])
         said = [line for line in ended["last_lines"] if line.strip()]
         return f"rank {ended['rank']}: {said[-1][:300]}" if said else f"rank {ended['rank']} ended"
     log = folder / _LOG

@@ -65,8 +65,8 @@ def _described(error: BaseException, rank: int) -> dict[str, Any]:
         }
     lines = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
-    late = any(words in said.lower() for words in _LATE)
-    vain = late or any(words in said.lower() for words in _GONE)
+    late = _says(error, _LATE)
+    vain = late or _says(error, _GONE)
     return {
         "status": "timeout" if late else "failed",
         "reason": "rank_lost" if vain else "exception",
@@ -74,6 +74,12 @@ def _described(error: BaseException, rank: int) -> dict[str, Any]:
         "advice": "",
         "in_vain": vain,
     }
+
+
+def _says(error: BaseException, phrases: tuple[str, ...]) -> bool:
+    """Whether the first line of an error has any of these."""
+    first = str(error).strip().partition("\n")[0].lower()
+    return any(phrase in first for phrase in phrases)
 
 
 def _serve(folder: Path, rank: int) -> None:
@@ -125,8 +131,23 @@ def _next(asker: Connection) -> dict[str, Any] | None:
 
 
 def _follow(ranks: Any, work: Any) -> None:
-    while (question := ranks.passed_on(None)) is not None:
+    while (question := _passed_on(ranks)) is not None:
         ranks.gathered(work.answer(question))
+
+
+def _passed_on(ranks: Any) -> dict[str, Any] | None:
+    """The next question; None where there is none any more, or rank 0 has gone between two.
+
+    Whoever asks may be ended without a word, and rank 0 with it: nothing is lost by that, and if
+    it had a reason, that is told where it was.
+    """
+    try:
+        question: dict[str, Any] | None = ranks.passed_on(None)
+    except RuntimeError as error:
+        if not _says(error, _GONE):
+            raise
+        return None
+    return question
 
 
 if __name__ == "__main__":
