@@ -39,7 +39,7 @@ def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others(
     (log,) = group._folder.glob("logs/*/attempt_0/1/stderr.log")
     log.write_text("first\nwhat went wrong\n")
     os.kill(pids[1], signal.SIGKILL)
-    with pytest.raises(CaseError, match="rank 1 .*; its last line: what went wrong") as caught:
+    with pytest.raises(CaseError, match=r"rank 1 .*; its last line: what went wrong") as caught:
         group.ask("meet")
     assert (caught.value.reason, caught.value.status) == ("rank_lost", "failed")
     assert gone(pids)
