@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
+from accelbench.core.facts import HARDWARE_MEASURED, Fact
 from accelbench.predict import traces as traces_module
+from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.stored_predictors import FOLDER
 from accelbench.select.estimate.candidate_predictions import (
     CandidatePredictions,
     PredictedCandidates,
 )
 from accelbench.select.selector import HardwareSelector
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
 
 PEAKS = "vendor peaks alone"
 
@@ -48,12 +52,17 @@ def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> N
     def order(model: str) -> list[tuple[str, float]]:
         answer = HardwareSelector().select_hardware(model_name=model, batch_size=64)
         assert not answer["clear_winner"]
-        return [(name, entry["score"]) for name, entry in answer["all_scores"].items()]
+        return [
+            (name, entry["score"])
+            for name, entry in answer["all_scores"].items()
+            if not entry.get("reason", "").startswith("it does not fit")
+        ]
 
-    models = ("bert-tiny", "llama-2-7b", "whisper-tiny", "clip-base")
+    models = ("bert-tiny", "gpt2", "whisper-tiny", "clip-base")
     with_predictions = [order(model) for model in models]
     monkeypatch.setattr(CandidatePredictions, "of", lambda *_: PredictedCandidates())
-    assert with_predictions == [order(model) for model in models]
+    for model, ranked in zip(models, with_predictions, strict=True):
+        assert ranked == [entry for entry in order(model) if entry[0] in dict(ranked)]
 
 
 def test_of_a_model_without_a_graph_nothing_is_predicted() -> None:
@@ -217,3 +226,55 @@ def test_a_machine_that_is_named_has_predictions_of_its_devices_alone(tmp_path: 
     for name in ("cpu", "rocm"):  # of which that machine has no result
         assert named[name]["basis"] == "rule"
         assert "predictions" not in named[name]
+
+
+SMALL = "NVIDIA GeForce RTX 4060"  # 8 GiB
+
+
+def test_what_is_predicted_not_to_fit_its_device_is_out_and_says_why(tmp_path: Path) -> None:
+    measured = {"memory_peak_mb": 3000.0}
+    quick = measured_models(hardware="cuda", device_name=SMALL, **measured)
+    for row in quick:
+        row["latency_p50_ms"] /= 1e3
+    chosen = selector(tmp_path, *measured_models(**measured), *quick)
+    answer = ask(chosen, "cpu", "cuda", model_name="llama-2-7b", batch_size=4)
+    assert answer["primary_recommendation"] == "cpu"
+    out = answer["all_scores"]["cuda"]
+    assert out["compatible"] is False
+    assert out["reason"].startswith(f"it does not fit {SMALL} at batch 4 in fp32: predicted ")
+    assert out["reason"].endswith(" GiB of 8 GiB")
+    assert out["predictions"]["memory_mb"] > 8 * 1024
+    assert f"cuda is out: {out['reason']}." in answer["explanation"]
+    small = ask(chosen, "cpu", "cuda", model_name="resnet-50")
+    assert small["primary_recommendation"] == "cuda"
+
+
+def test_by_peaks_alone_what_may_fit_is_not_out(tmp_path: Path) -> None:
+    """Their memory is off by a factor of five either way; weights are there all the same."""
+    may = scores(HardwareSelector(), f"cuda:={SMALL}", model_name="gpt2", batch_size=64)
+    (entry,) = may.values()
+    assert entry["predictions"]["memory_low_mb"] < 8 * 1024 < entry["predictions"]["memory_high_mb"]
+    assert entry["compatible"]
+    (entry,) = scores(HardwareSelector(), f"cuda:={SMALL}", model_name="llama-2-7b").values()
+    assert not entry["compatible"]
+    assert "predicted at least " in entry["reason"]
+
+
+def test_a_store_says_how_much_memory_its_devices_have(tmp_path: Path) -> None:
+    file = stored(tmp_path / "results.duckdb", *measured_models(hardware="cuda"))
+    database = Database(file)
+    sizes = {"one": 2, "other": 4}
+    with Journal.create(database.journals, "r9") as journal:
+        for fingerprint, gib in sizes.items():
+            about = {"fingerprint": fingerprint, "hardware": "cuda", "name": "A card"}
+            fact = Fact(
+                HARDWARE_MEASURED, f"r9-{fingerprint}", {**about, "memory_bytes": gib << 30}
+            )
+            journal.append(fact)
+    database.fill()
+    memory = MemoryByDevice(lambda _: (), database)
+    assert memory("cuda", "A card") == 4 << 30  # what fits one of that name may fit
+    assert memory("cuda", "NVIDIA A100-SXM4-80GB") == 80 << 30
+    assert memory("cuda", "Another card") is None
+    (entry,) = scores(HardwareSelector(file), "cuda", model_name="llama-2-7b").values()
+    assert "of 4 GiB" in entry["reason"]

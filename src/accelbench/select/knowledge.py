@@ -10,6 +10,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Inventory
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
+from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.select.constraints.measure_command import MeasurementTarget
 from accelbench.select.estimate.candidate_predictions import CandidatePredictions
 from accelbench.select.evidence.candidates import Candidate, candidates, deployed, every
@@ -54,7 +55,10 @@ class Knowledge:
         )
         self._detected: Inventory = Detected()
         self.predictions = CandidatePredictions(
-            self.database, self._device_name, lambda: self.store.machine_devices()
+            self.database,
+            self._device_name,
+            lambda: self.store.machine_devices(),
+            MemoryByDevice(lambda platform: self._detected.get(platform, ()), self.database),
         )
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.

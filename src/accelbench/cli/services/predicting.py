@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
 from accelbench.core.word_lists import numbers, words
+from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.run.plan.run_forecast import SecondsRange
@@ -58,9 +58,9 @@ class Predicting:
 
         hear = hear or (lambda _: None)
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
-        self.predictors: Predictors = predictors_of(
-            _database(path), self.traces, train=train, hear=hear
-        )
+        database = _database(path)
+        self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
+        self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
         """The predictions of a question.
@@ -85,7 +85,7 @@ class Predicting:
         result.files = [entry.to_dict() for entry in self.traces.own.values()]
         result.notes = [
             *self._of_files(), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
-            *_too_large(result),
+            *_too_large(result, self.memory),
         ]  # fmt: skip
         return result
 
@@ -113,7 +113,7 @@ class Predicting:
             [SecondsRange(*map(float, row)) for row in ends],
             [float(megabytes) * 2**20 for megabytes in memory.value],
             [
-                _memory_of(entry.case.configuration.hardware, entry.case.configuration.device)
+                self.memory(entry.case.configuration.hardware, entry.case.configuration.device)
                 for entry in traced
             ],
             [self.traces.spec(entry.case.model).parameters for entry in traced],
@@ -167,11 +167,11 @@ class Predicting:
         return notes
 
 
-def _too_large(answer: PredictionAnswer) -> list[str]:
+def _too_large(answer: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
     """Which models are predicted to need more memory than their device has."""
     notes: dict[tuple[str, str], str] = {}
     for figure in answer.figures:
-        room = _memory_of(figure["hardware"], figure["device"])
+        room = memory(figure["hardware"], figure["device"])
         needed = figure["memory_mb"] * 2**20
         if room is not None and is_too_large(needed, room):
             key = (figure["model"], figure["device"])
@@ -194,18 +194,6 @@ def _database(path: Path | None) -> Database | None:
     if path is None and not store_at(None).there:
         return None
     return filled(path, lambda notice: print_line(notice, sys.stderr))
-
-
-@cache
-def _memory_of(platform: str, device: str) -> int | None:
-    """The memory of a device: of this machine's, else of a documented one."""
-    from accelbench.hardware.rooflines import is_called, rooflines_of
-
-    own = [entry for entry in _devices(platform) if entry.name == device]
-    if own:
-        return own[0].memory_bytes
-    documented = (entry for entry in rooflines_of(platform) if is_called(entry, device))
-    return next((entry.memory_bytes for entry in documented), None)
 
 
 def device_here(platform: str) -> str | None:

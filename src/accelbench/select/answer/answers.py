@@ -98,7 +98,9 @@ def told(
     }
     for contender in chosen.contenders:
         if contender.name not in scores:
-            scores[contender.name] = _impossible_told(contender)
+            scores[contender.name] = _impossible_told(
+                contender, chosen.predicted.get(contender.name)
+            )
     missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
     remedies = [_remedy(chosen, candidate, beside) for candidate in missing]
     notes = cost_notes(chosen, costs)
@@ -228,10 +230,15 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
     }
 
 
-def _impossible_told(candidate: ScoredCandidate) -> CandidateAnswer:
-    return {
+def _impossible_told(
+    candidate: ScoredCandidate, predicted: PredictedFigures | None
+) -> CandidateAnswer:
+    fields: CandidateAnswer = {
         "score": 0.0,
         "basis": "incompatible",
         "compatible": False,
         "reason": candidate.why_not,
     }
+    if predicted is not None:
+        fields["predictions"] = _predicted_told(predicted)
+    return fields

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
-from accelbench.core.vocabulary import Mode
+from accelbench.core.vocabulary import MIB, Mode
 from accelbench.predict.cases import shapes_from
+from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import FEWEST_FITTED
@@ -40,11 +41,13 @@ class PredictedCandidates:
     Attributes:
         of: the predictions.
         ranking: those of them that a candidate may be ranked by.
+        too_large: why those of them do not fit that are predicted not to.
         traced: whether the model's operators are known.
     """
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
     ranking: frozenset[str] = frozenset()
+    too_large: Mapping[str, str] = field(default_factory=dict)
     traced: bool = False
 
 
@@ -55,6 +58,7 @@ class CandidatePredictions:
         database: what to learn from; None where nothing was measured.
         device_here: the name of a platform's device on this machine; None where it has none.
         machine_devices: those of the machine that alone counts.
+        memory: bytes of a platform's device by its name; None where nobody knows.
     """
 
     def __init__(
@@ -62,10 +66,12 @@ class CandidatePredictions:
         database: Database | None,
         device_here: Callable[[str], str | None],
         machine_devices: MachineDevices = lambda: None,
+        memory: Callable[[str, str], int | None] = lambda *_: None,
     ) -> None:
         self._database = database
         self._device_here = device_here
         self._machine_devices = machine_devices
+        self._memory = memory
         self._known: tuple[object, Predictors, Traces] | None = None
 
     def of(
@@ -102,8 +108,31 @@ class CandidatePredictions:
         if query.spec.id in traces.left_out:
             return PredictedCandidates()
         of = {name: figures for name, figures in found.items() if figures is not None}
-        ranking = frozenset(name for name, figures in of.items() if ranks(figures, known))
-        return PredictedCandidates(of, ranking, traced=True)
+        ranking = {name for name, figures in of.items() if ranks(figures, known)}
+        too_large = {
+            name: words for name, figures in of.items()
+            if (words := self._too_large(figures, certain=name not in ranking))
+        }  # fmt: skip
+        return PredictedCandidates(
+            of, frozenset(ranking - too_large.keys()), too_large, traced=True
+        )
+
+    def _too_large(self, figures: PredictedFigures, *, certain: bool = False) -> str:
+        """Why a case does not fit its device, in words; "" where it may.
+
+        Args:
+            figures: the prediction.
+            certain: only where the least that it may take is too much.
+        """
+        room = self._memory(figures["hardware"], figures["device"])
+        needed = figures["memory_low_mb" if certain else "memory_mb"] * MIB
+        if room is None or not is_too_large(needed, room):
+            return ""
+        least = "at least " if certain else ""
+        return (
+            f"it does not fit {figures['device']} at batch {figures['batch_size']:,} in"
+            f" {figures['precision']}: predicted {least}{memory_words(needed, room)}"
+        )
 
     def _fastest(
         self,
@@ -126,7 +155,8 @@ class CandidatePredictions:
         figures = [figure for figure in figures if figure["device"] not in candidate.but]
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
         some = figures if question.precisions else exact or figures
-        return min(some, key=lambda entry: entry["latency_ms"], default=None)
+        fitting = [entry for entry in some if not self._too_large(entry)]
+        return min(fitting or some, key=lambda entry: entry["latency_ms"], default=None)
 
     def _of(self, question: PredictionQuestion, place: str) -> list[PredictedFigures]:
         from accelbench.predict.answers import answer

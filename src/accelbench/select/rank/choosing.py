@@ -111,7 +111,8 @@ class Choice:
     aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
     #: Where results are of several machines: each with the candidates whose figure is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Of those without a figure what they are predicted to do; none of them is ranked by it.
+    #: Of those without a figure, and those that are predicted not to fit, what they are predicted
+    #: to do; none of them is ranked by it.
     predicted: Mapping[str, PredictedFigures] = field(default_factory=dict)
 
     @property
@@ -159,7 +160,10 @@ def choose(
     predicted = ground.predict(query, able, own.sizes)
     figures = _figures(question, candidates, own, evidence, about, predicted)
     contenders = [
-        _contender(query, candidate, prediction, own.of(candidate), ground)
+        replace(
+            _contender(query, candidate, prediction, own.of(candidate), ground),
+            too_large=predicted.too_large.get(candidate.name, ""),
+        )
         for candidate, prediction in zip(candidates, figures, strict=True)
     ]
     contenders = _placed_here(contenders, ground)
@@ -192,8 +196,8 @@ def choose(
         ),
         {
             candidate.name: predicted.of[candidate.name]
-            for candidate in order.ranked
-            if candidate.figure is None and candidate.name in predicted.of
+            for candidate in (*order.ranked, *(c for c in contenders if c.too_large))
+            if candidate.name in predicted.of and (candidate.figure is None or candidate.too_large)
         },
     )
 
@@ -296,11 +300,13 @@ def _figures(
         shared = set.intersection(*somewhere)
         if len(shared) >= FEWEST_FITTED:
             others = [[cell for cell in peers if cell.question in shared] for peers in others]
-    # One way for all: two in one answer might put platforms in another order.
+    # One way for all that can be chosen: two might put platforms in another order.
     by_prediction = predicted.traced and not any(
         from_others(question, peers, known)
         for candidate, peers in zip(candidates, others, strict=True)
-        if peers and candidate.name not in predicted.ranking
+        if peers
+        and candidate.name not in predicted.ranking
+        and candidate.name not in predicted.too_large
     )
     ranking = predicted.ranking if by_prediction else frozenset()
     figures = [

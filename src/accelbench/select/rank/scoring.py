@@ -44,6 +44,7 @@ class ScoredCandidate:
     apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
     failed_since: str = ""  # why a newer run than its figure's came to nothing
+    too_large: str = ""  # why it is predicted not to fit, where nothing was measured
 
     @property
     def name(self) -> str:
@@ -54,7 +55,8 @@ class ScoredCandidate:
         """What was measured runs, whatever a matrix says of its family."""
         if self.figure is not None and self.figure.measured:
             return True
-        return not self.failed and self.entry.compatible and self.ruled.compatible
+        able = self.entry.compatible and self.ruled.compatible
+        return able and not self.failed and not self.too_large
 
     @property
     def standing(self) -> tuple[bool, bool, bool]:
@@ -76,6 +78,8 @@ class ScoredCandidate:
         """Why it cannot be chosen, in words."""
         if self.failed:
             return f"it failed in its newest run: {self.failed}"
+        if self.too_large and self.entry.compatible and self.ruled.compatible:
+            return self.too_large
         if not self.entry.compatible:
             return self.entry.reason or f"{self.entry.source or 'a matrix'} says so"
         return "; ".join(self.ruled.why)

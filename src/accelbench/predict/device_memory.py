@@ -1,0 +1,64 @@
+"""Memory of devices by their names: of this machine's, of those of a store, of documented ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from accelbench.core.protocols import Device
+from accelbench.hardware.rooflines import is_called, rooflines_of
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+_MIB = 2**20
+#: Several devices may have one name: only what fits none of them does not fit.
+_STORED_SQL = """
+SELECT hardware, device_name, max(memory_mb) FROM hardware_info
+WHERE memory_mb > 0 AND device_name IS NOT NULL AND NOT coalesce(emulated, false)
+GROUP BY ALL
+"""
+
+
+@dataclass
+class MemoryByDevice:
+    """How much memory devices have, in bytes.
+
+    Attributes:
+        detected: what this machine has of a platform.
+        database: whose devices are known too; None for none.
+    """
+
+    detected: Callable[[str], Iterable[object]]
+    database: Database | None = None
+    _looked_up: dict[tuple[str, str], int | None] = field(default_factory=dict)
+
+    def __call__(self, platform: str, device: str) -> int | None:
+        """The memory of a device; None where nobody knows it."""
+        key = (platform, device)
+        if key not in self._looked_up:
+            self._looked_up[key] = self._here(*key) or self._stored.get(key) or documented(*key)
+        return self._looked_up[key]
+
+    def _here(self, platform: str, device: str) -> int | None:
+        entries = (entry for entry in self.detected(platform) if isinstance(entry, Device))
+        return next((entry.memory_bytes for entry in entries if entry.name == device), None)
+
+    @cached_property
+    def _stored(self) -> Mapping[tuple[str, str], int]:
+        if self.database is None or not self.database.begun:
+            return {}
+        _, rows = self.database.query(_STORED_SQL)
+        return {
+            (str(platform), str(device)): int(memory * _MIB)
+            for platform, device, memory in rows
+            if isinstance(memory, float)
+        }
+
+
+def documented(platform: str, device: str) -> int | None:
+    """The memory of a device by its maker's document."""
+    entries = (entry for entry in rooflines_of(platform) if is_called(entry, device))
+    return next((entry.memory_bytes for entry in entries), None)
