@@ -12,8 +12,9 @@ from made_up_cases import HERE, THERE, made_case
 from accelbench.core.case import Shapes
 from accelbench.predict.answers import answer
 from accelbench.predict.bases import Basis
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictions, CasePredictor
-from accelbench.predict.cases import PredictedCase
+from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.monotone import BatchSeries, isotonic
 from accelbench.predict.traces import Traces
 
@@ -84,3 +85,18 @@ def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> Non
     # As predicted, batch 8 has all of the throughput of 32; pooled with batch 4 it has 87 %.
     (knee,) = said.knees
     assert knee["batch_size"] == 16
+
+
+def test_what_was_measured_is_pooled_with_nothing() -> None:
+    cases = [made_case(1, HERE, batch).case for batch in (1, 2, 4, 8)]
+    value = np.array([9.0, 8.0, 7.0, 20.0])
+    bases = (Basis.OTHER_SIZES, Basis.MEASURED, Basis.OTHER_SIZES, Basis.OTHER_SIZES)
+    known = {cases[1]: MeasuredCase(cases[1], 8.25, None)}
+    predicted = CasePredictions(value, value / 1.1, value * 1.1, bases)
+    made = BatchSeries.of(cases).rising(predicted.as_measured(cases, known, "latency"))
+    assert made.value[1] == 8.25
+    assert made.value == pytest.approx([8.25, 8.25, 8.25, 20.0], rel=1e-4)
+    assert (made.low <= made.value).all()
+    assert (made.value <= made.high).all()
+    # Of memory nothing was measured there.
+    assert predicted.as_measured(cases, known, "memory") is predicted

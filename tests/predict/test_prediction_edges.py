@@ -11,6 +11,7 @@ from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.device_limits import HALF_WIDTH, within_limits
 from accelbench.predict.extrapolation import USUAL_WIDENING, doublings_beyond, widening
 from accelbench.predict.graphs import MULTIPLYING
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
@@ -101,7 +102,9 @@ def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
     predictor = base_of_nothing(predictor_of(measured, traced, "latency", CALIBRATED))
     case = made_case(30, place, 64)
     answer = predictor.predict(latency([case], CALIBRATED))
-    assert answer.value[0] == answer.low[0] == pytest.approx(roofline_ms(case))
+    assert answer.low[0] == pytest.approx(roofline_ms(case))
+    assert answer.low[0] < answer.value[0] < 1.1 * answer.low[0]
+    assert answer.limited.tolist() == [0]
     # A middle device's peak, which stands in where none is known, limits nothing.
     unknown = predictor.predict(latency([made_case(30, HERE, 64)]))
     assert unknown.low[0] < 1e-3 * answer.low[0]
@@ -136,4 +139,28 @@ def test_memory_is_never_below_the_weights_in_their_precision(precision: str, wi
     case = made_case(30, replace(HERE, precision=precision))
     answer = predictor.predict(CaseFeatures.of([case], "memory"))
     weights = made_trace(30).weights * width / 2**20
-    assert answer.low[0] == answer.value[0] == pytest.approx(weights)
+    assert answer.low[0] == pytest.approx(weights)
+    assert answer.low[0] < answer.value[0] < 1.2 * answer.low[0] < answer.high[0]
+    assert answer.limited.tolist() == [0]
+
+
+def test_a_value_that_a_limit_moves_lies_inside_its_interval_and_says_so() -> None:
+    log_value = np.log(np.array([10.0, 10.0, 10.0, 1e-30]))
+    least = np.array([0.0, 9.0, 20.0, 5.0])
+    value, low, high, moved = within_limits(log_value, np.full(4, 0.3), least)
+    assert moved.tolist() == [2, 3]
+    assert (low >= least).all()
+    assert value[:2] == pytest.approx(10.0)
+    assert (low < value).all()
+    assert (value < high).all()
+    assert (high[2:] >= least[2:] * np.exp(0.3) * 0.999).all()
+    # The farther below the limit what was learned lies, the nearer to it is the value.
+    assert value[3] / 5.0 < value[2] / 20.0 < 1.1
+
+
+def test_the_middle_above_a_limit_is_that_of_what_lies_above_it() -> None:
+    """Of a normal distribution with its limit at its mean: the quartile above it."""
+    half = np.array([HALF_WIDTH])
+    value, _, high, _ = within_limits(np.array([-1e-9]), half, np.array([1.0]))
+    assert np.log(value[0]) == pytest.approx(0.6745, abs=1e-3)
+    assert np.log(high[0]) == pytest.approx(1.96, abs=1e-2)

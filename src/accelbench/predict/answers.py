@@ -22,7 +22,7 @@ from accelbench.predict.cases import (
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import BatchSeries
 from accelbench.predict.operator_counts import PassCounts
-from accelbench.predict.request_parts import RequestParts, request_parts
+from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
@@ -36,6 +36,7 @@ MEASURED_PEAKS = "measured peaks alone"
 MIDDLE_PEAKS = "peaks of a middle device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
 _MIDDLE_FACTOR = 30.0
+_MOST_NAMED = 3
 
 
 class PredictedFigures(RequestParts):
@@ -66,6 +67,8 @@ class PredictedFigures(RequestParts):
     memory_high_mb: float
     measured_latency_ms: float | None
     measured_memory_mb: float | None
+    latency_is_least: bool  # what was learned says less than the device can do
+    memory_is_least: bool  # what was learned says less than its weights take
 
 
 class Knee(TypedDict):
@@ -125,7 +128,7 @@ def answer(
     Args:
         cases: what is asked.
         predictors: by target.
-        measured: what a store has: shown beside predictions, never in their place.
+        measured: what a store has: of a case that is among it the prediction is what was measured.
         traces: where operators come from.
         calibrated: measured limits of devices, with which the predictors were fitted.
     """
@@ -133,14 +136,17 @@ def answer(
     times = time_terms(traced, calibrated)
     known_cases = [entry.case for entry in traced]
     series = BatchSeries.of(known_cases)
+    known = {entry.case: entry for entry in measured}
     latency, memory = (
         series.rising(
-            predictors[target].predict(CaseFeatures.of(traced, target, times, calibrated))
+            predictors[target]
+            .predict(CaseFeatures.of(traced, target, times, calibrated))
+            .as_measured(known_cases, known, target)
         )
         for target in (LATENCY, MEMORY)
     )
-    known = {entry.case: entry for entry in measured}
-    parts = request_parts(traced, predictors[LATENCY], known, calibrated)
+    requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)
+    latency = requests.whole
     models = {entry.case.model for entry in measured}
     specs = {model: traces.spec(model) for model in {case.model for case in known_cases}}
     columns = zip(
@@ -156,17 +162,21 @@ def answer(
             row,
             basis,
             known.get(case) if case.model in models else None,
-            of_request,
+            requests.parts.get(place, no_parts()),
         )
-        for case, row, basis, of_request in zip(
-            known_cases, columns, latency.basis, parts, strict=True
+        for place, (case, row, basis) in enumerate(
+            zip(known_cases, columns, latency.basis, strict=True)
         )
     ]
+    for row in latency.limited.tolist():
+        figures[row]["latency_is_least"] = True
+    for row in memory.limited.tolist():
+        figures[row]["memory_is_least"] = True
     for entry, figure in zip(traced, figures, strict=True):
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, entry.case.configuration, calibrated)
     notes = [str(error) for error in failures.values()]
-    notes += _notes_of(known_cases, traces, calibrated)
+    notes += [*_notes_of(known_cases, traces, calibrated), *requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
         figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].whole)
     )
@@ -249,6 +259,8 @@ def _figures(
         "memory_high_mb": memory_high,
         "measured_latency_ms": known.latency_ms if known else None,
         "measured_memory_mb": known.memory_mb if known else None,
+        "latency_is_least": False,
+        "memory_is_least": False,
         **parts,
     }
 
@@ -277,6 +289,22 @@ def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
             "batch_size": None if first is entries[-1] else first["batch_size"],
         })  # fmt: skip
     return knees
+
+
+def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
+    """Of which models a figure says no more than what cannot be less."""
+    notes = []
+    for key, what in (
+        ("memory_is_least", "the memory of {} is the least that its weights take"),
+        ("latency_is_least", "the time of {} is the least that its device can take"),
+    ):
+        names = dict.fromkeys(entry["model"] for entry in figures if entry[key])  # type: ignore[literal-required]
+        if names:
+            several = list(names)
+            more = f" and {len(several) - _MOST_NAMED:,} more" if len(several) > _MOST_NAMED else ""
+            told = what.format(", ".join(several[:_MOST_NAMED]) + more)
+            notes.append(f"{told}, or little more: what was learned says less")
+    return notes
 
 
 def _notes_of(cases: Sequence[PredictedCase], traces: Traces, calibrated: Calibrated) -> list[str]:

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from accelbench.predict.bases import Basis, bases_of, left_out_bases
+from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
-from accelbench.predict.device_limits import least_values, measured_below
+from accelbench.predict.device_limits import HALF_WIDTH, least_values, measured_below, within_limits
 from accelbench.predict.extrapolation import (
     USUAL_WIDENING,
     doublings_beyond,
@@ -46,8 +47,6 @@ from accelbench.predict.terms import (
 )
 from accelbench.predict.unlike_models import CarriedDeviations, carried_deviations
 
-#: Half of an interval of 90 % as standard deviations, before errors were counted.
-_USUAL_WIDTH = 1.645
 #: Where too few errors were counted: half as wide again covered eight in ten of them.
 _UNCOUNTED_WIDTH = 2.5
 #: Fewer errors than this calibrate nothing.
@@ -59,22 +58,6 @@ _PEAKS_WIDTH = {LATENCY: 1.1, MEMORY: 1.6}
 _CASES_ONE_BY_ONE = 400
 _FOLDS = 6
 _UNLIKE_ROUNDS = 2
-
-
-@dataclass(frozen=True)
-class CasePredictions:
-    """Predictions of cases, a place each.
-
-    Attributes:
-        value: milliseconds of a step, or megabytes.
-        low: with high, where the value lies nine times in ten.
-        basis: what each rests on.
-    """
-
-    value: Floats
-    low: Floats
-    high: Floats
-    basis: tuple[Basis, ...]
 
 
 @dataclass(frozen=True)
@@ -202,20 +185,22 @@ class CasePredictor:
         peaks = _PEAKS_WIDTH[self.target]
         half = np.where([kind is Basis.PEAKS for kind in basis], peaks, width * deviation)
         half += self.widening * self._beyond(features)
-        least = features.least * self._reachable(features.cases)
-        value, low, high = (
-            np.maximum(np.exp(log_value + side * half), least) for side in (0.0, -1.0, 1.0)
-        )
-        return CasePredictions(value, low, high, tuple(basis))
+        value, low, high, limited = within_limits(log_value, half, self.least(features))
+        return CasePredictions(value, low, high, tuple(basis), limited)
+
+    def least(self, features: CaseFeatures) -> Floats:
+        """What no case can be below: its limit, unless less was measured there."""
+        shares = self._below
+        reached = [shares.get(case.configuration, 1.0) for case in features.cases]
+        return np.asarray(features.least * np.array(reached))
 
     def _beyond(self, features: CaseFeatures) -> Floats:
         known = self.known
         return doublings_beyond(features.cases, features.sizes, known.cases, known.sizes)
 
-    def _reachable(self, cases: Sequence[PredictedCase]) -> Floats:
-        """Which share of its limit a case may be at: one, unless less was measured there."""
-        shares = measured_below(self.known.cases, self.known.least, self.log_values)
-        return np.array([shares.get(case.configuration, 1.0) for case in cases])
+    @cached_property
+    def _below(self) -> dict[CaseConfiguration, float]:
+        return measured_below(self.known.cases, self.known.least, self.log_values)
 
     def covariance(self, features: CaseFeatures) -> tuple[Floats, float]:
         """Covariance of what predictions of cases are off by, and the noise of a measurement.
@@ -272,7 +257,7 @@ class CasePredictor:
     def _predict(self, features: CaseFeatures) -> tuple[Floats, Floats]:
         base = self._base(features)
         if self.process is None:
-            return base, np.full(len(features), _PEAKS_WIDTH[self.target] / _USUAL_WIDTH)
+            return base, np.full(len(features), _PEAKS_WIDTH[self.target] / HALF_WIDTH)
         mean, variance = self.process(self._inputs(features, learn=False))
         shift, unsure = self._carried(features.cases)
         return base + mean + shift, np.sqrt(variance + unsure)

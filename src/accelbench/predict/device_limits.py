@@ -8,12 +8,14 @@ mapped file of which few rows are read), the limit of its configuration is lower
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.graphs import MULTIPLYING, Floats
+from accelbench.predict.graphs import MULTIPLYING, Floats, Ints
 from accelbench.predict.measurements import LATENCY
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
@@ -28,6 +30,11 @@ _CACHED = 512 * 2**20
 _MIB = 2.0**20
 #: A training step multiplies as often as two forward passes at least: inputs have no gradient.
 _LEAST_TRAINED = 2.0 / 3.0
+#: Half of an interval of 90 % as standard deviations.
+HALF_WIDTH = 1.645
+#: Beyond so many standard deviations the share above is too small to halve by its inverse.
+_FAR_TAIL = 30.0
+_NORMAL = NormalDist()
 
 
 def least_values(
@@ -77,3 +84,36 @@ def measured_below(
             place = case.configuration
             shares[place] = min(value / limit, shares.get(place, 1.0))
     return shares
+
+
+def within_limits(
+    log_value: Floats, half: Floats, least: Floats
+) -> tuple[Floats, Floats, Floats, Ints]:
+    """Values and both ends of their intervals, none of them below what is possible.
+
+    Where what was learned says less than is possible, the truth lies above the limit all the same:
+    of that part of the distribution the value is the middle, so that it never is its own lower end.
+
+    Args:
+        log_value: logarithms of what was learned.
+        half: half of the intervals, as logarithms.
+        least: what none can be below; 0 where that is not known.
+
+    Returns:
+        Values, their ends, and the rows that the limit moved.
+    """
+    value, low, high = (np.exp(log_value + side * half) for side in (0.0, -1.0, 1.0))
+    moved = np.flatnonzero(value < least)
+    for row in moved.tolist():
+        limit, deviation = math.log(least[row]), max(half[row] / HALF_WIDTH, 1e-6)
+        short = (limit - log_value[row]) / deviation
+        middle, end = (log_value[row] + deviation * _above(short, share) for share in (0.5, 0.05))
+        value[row], high[row] = math.exp(middle), math.exp(max(end, limit + half[row]))
+    return value, np.maximum(low, least), high, moved
+
+
+def _above(limit: float, share: float) -> float:
+    """What a standard normal variable exceeds so often, of the times that it exceeds a limit."""
+    if limit > _FAR_TAIL:
+        return limit - math.log(share) / limit
+    return -_NORMAL.inv_cdf(share * math.erfc(limit / math.sqrt(2.0)) / 2.0)

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accelbench.predict.case_predictor import CasePredictions
+from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats, Ints
+
+#: How many times the weight of all else that of a measured figure is, which is not to move.
+_CERTAIN = 1e6
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
@@ -62,7 +65,8 @@ class BatchSeries:
         """The same predictions, rising with the batch within each series.
 
         Values and both ends of the intervals are pooled alike, each with the weight of how surely
-        it is known. The same weights for all three leave each value between its ends.
+        it is known. The same weights for all three leave each value between its ends. What was
+        measured stays as it is, and others are pooled towards it.
         """
         logs = np.log(np.stack([predictions.value, predictions.low, predictions.high]))
         falls = (np.diff(logs[:, self.order], axis=1) < 0).any(axis=0)
@@ -70,6 +74,7 @@ class BatchSeries:
         if not len(falling):
             return predictions
         weights = 1.0 / np.maximum(logs[2] - logs[1], 1e-6) ** 2
+        weights[predictions.measured] = _CERTAIN * weights.max()
         starts = np.searchsorted(self.number, falling)
         ends = np.searchsorted(self.number, falling, side="right")
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -77,4 +82,5 @@ class BatchSeries:
             for figures in logs:
                 figures[rows] = isotonic(figures[rows], weights[rows])
         value, low, high = np.exp(logs)
-        return replace(predictions, value=value, low=low, high=high)
+        rows, pooled = predictions.measured, replace(predictions, value=value, low=low, high=high)
+        return pooled.with_values(rows, predictions.value[rows]) if len(rows) else pooled

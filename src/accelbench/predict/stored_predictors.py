@@ -22,12 +22,8 @@ from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.predict.bases import Basis
-from accelbench.predict.case_predictor import (
-    CaseFeatures,
-    CasePredictions,
-    CasePredictor,
-    predictor_of,
-)
+from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
 from accelbench.predict.graphs import Floats
 from accelbench.predict.measurements import TARGETS

@@ -172,7 +172,8 @@ def _scaling(predictors: Predictors, works: Iterable[_Lines]) -> PredictionAnswe
     if not cases:
         return None
     traces = Traces(trace=False)
-    scaling = answer(cases, predictors.of, predictors.stored.cases, traces, predictors.calibrated)
+    measured = predictors.stored.learnable
+    scaling = answer(cases, predictors.of, measured, traces, predictors.calibrated)
     # Without their operators they would be predicted by others' terms than were learned from.
     coarse = traces.left_out
     scaling.figures = [entry for entry in scaling.figures if entry["model"] not in coarse]

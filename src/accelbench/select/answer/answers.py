@@ -206,6 +206,7 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
         "memory_mb": figures["memory_mb"],
         "memory_low_mb": figures["memory_low_mb"],
         "memory_high_mb": figures["memory_high_mb"],
+        "memory_is_least": figures["memory_is_least"],
         "provenance": figures["provenance"],
         "basis": figures["basis"],
         "device": figures["device"],
