@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
+from accelbench.catalog.find import find
+from accelbench.cli.services.predicting import Predicting
 from accelbench.core.facts import HARDWARE_MEASURED, Fact
+from accelbench.predict import answers
 from accelbench.predict import traces as traces_module
+from accelbench.predict.cases import MeasuredCase
 from accelbench.predict.device_memory import MemoryByDevice
-from accelbench.predict.stored_predictors import FOLDER
+from accelbench.predict.questions import PredictionQuestion
+from accelbench.predict.stored_predictors import FOLDER, predictors_of
+from accelbench.predict.traces import Traces
+from accelbench.report.prediction_evidence import _scaling
 from accelbench.select.estimate.candidate_predictions import (
     CandidatePredictions,
     PredictedCandidates,
@@ -278,3 +285,47 @@ def test_a_store_says_how_much_memory_its_devices_have(tmp_path: Path) -> None:
     assert memory("cuda", "Another card") is None
     (entry,) = scores(HardwareSelector(file), "cuda", model_name="llama-2-7b").values()
     assert "of 4 GiB" in entry["reason"]
+
+
+@pytest.mark.parametrize("batch", [8, 64])
+def test_predict_and_recommend_have_one_figure_beyond_the_largest_batch(
+    tmp_path: Path, batch: int
+) -> None:
+    """Of one model that was measured at one batch, and of nothing else."""
+    row = result(model="vit-tiny", batch_size=4, sequence_length=None, family="vision")
+    file = stored(tmp_path / "results.duckdb", row)
+    predicting = Predicting(file)
+    question = PredictionQuestion((find("vit-tiny"),), (batch,), hardware=("cpu",))
+    (figure,) = predicting.answer(question).figures
+    score = scores(HardwareSelector(file), "cpu", model_name="vit-tiny", batch_size=batch)["cpu"]
+    assert score["basis"] == "predicted"
+    for name in ("latency", "latency_low", "latency_high"):
+        assert score["predictions"][name] == pytest.approx(figure[f"{name}_ms"])  # type: ignore[literal-required]
+
+
+def test_a_prediction_is_asked_with_what_was_measured_of_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[MeasuredCase, ...]] = []
+    answered = answers.answer
+
+    def answer(*words: Any) -> answers.PredictionAnswer:
+        heard.append(words[2])
+        return answered(*words)
+
+    monkeypatch.setattr(answers, "answer", answer)
+    rows = [
+        result(
+            model="gpt2-tiny", family="text_generation", sequence_length=None, batch_size=batch,
+            prompt_tokens=128, new_tokens=32, ttft_ms=3.0, tpot_ms=2.0, latency_p50_ms=65.0,
+        )
+        for batch in (1, 2)
+    ]  # fmt: skip
+    file = stored(tmp_path / "results.duckdb", *rows)
+    assert "cpu" in scores(HardwareSelector(file), "cpu", model_name="gpt2-tiny", batch_size=8)
+    database = Database(file)
+    kept = predictors_of(database, Traces(trace=False), keep=False)
+    assert _scaling(kept, [[[entry.case for entry in kept.stored.cases]]])
+    assert len(heard) > 1
+    for measured in heard:
+        assert {entry.case.part for entry in measured} == {"", "prefill", "decode"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,25 @@ def test_between_batches_lies_between_what_was_measured(tmp_path: Path) -> None:
     assert said["predictions"]["latency"] == pytest.approx(8.0)  # half way in logarithms
     assert said["predictions"]["latency_low"] == pytest.approx(4.0)
     assert said["predictions"]["latency_high"] == pytest.approx(16.0)
-    beyond = ask(chosen, 64, "cpu")["all_scores"]["cpu"]
-    assert beyond["basis"] == "extrapolated"
-    beyond = beyond["predictions"]
-    assert beyond["latency"] == pytest.approx(64.0)  # an item costs the same
-    assert beyond["latency_high"] / beyond["latency"] == pytest.approx(1.49, abs=0.01)
+
+
+def test_beyond_the_largest_batch_bounds_widen_with_the_distance(tmp_path: Path) -> None:
+    """Of a model whose operators nobody knows: 1.22 times as far for each doubling, and no end."""
+    chosen = selector(tmp_path, result(model="somebody-elses", batch_size=16, latency_p50_ms=16.0))
+    reach = []
+    for batch in (32, 64, 256, 4096, 2**20):
+        answer = chosen.select_hardware(
+            "embedding", "somebody-elses", batch, available_hardware=["cpu"]
+        )
+        beyond = answer["all_scores"]["cpu"]
+        assert beyond["basis"] == "extrapolated"
+        known = beyond["predictions"]
+        assert known["latency"] == pytest.approx(batch)  # an item costs the same
+        assert known["latency_high"] / known["latency"] == pytest.approx(
+            known["latency"] / known["latency_low"]
+        )
+        reach.append(math.log(known["latency_high"] / known["latency"]))
+    assert reach == pytest.approx([0.2 * doublings for doublings in (1, 2, 4, 8, 16)])
 
 
 def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path: Path) -> None:

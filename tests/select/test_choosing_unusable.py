@@ -34,7 +34,7 @@ def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_onc
     found = chosen.select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8
     )
-    assert found["all_scores"]["cpu"]["basis"] == "extrapolated"
+    assert found["all_scores"]["cpu"]["basis"] == "predicted"
     (aside,) = found["set_aside"]
     told: dict[str, Any] = {"hardware": "cpu", "batch_size": 8, "memory_mb": 38.9, "launches": 1}
     assert {name: aside[name] for name in told} == told

@@ -7,9 +7,8 @@ import math
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import NEAR_BATCH
 
-#: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
-#: no more than so many times as much.
-BEYOND, NO_WORSE = 0.2, 2.0
+#: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling.
+BEYOND = 0.2
 
 
 def at_batch(step: float, batch: int, target: int) -> Bounds:
@@ -25,7 +24,7 @@ def at_batch(step: float, batch: int, target: int) -> Bounds:
     if target < batch:
         return Bounds(step * math.sqrt(target / batch), alike, step)
     reach = math.exp(BEYOND * math.log2(target / batch))
-    return Bounds(alike, max(alike / reach, step), alike * min(reach, NO_WORSE))
+    return Bounds(alike, max(alike / reach, step), alike * reach)
 
 
 def is_near(batch: int, other: int) -> bool:

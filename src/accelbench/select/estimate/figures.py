@@ -19,7 +19,7 @@ from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.core.rows import Row, number
-from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
+from accelbench.select.estimate.batch_steps import BEYOND, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import (
     FEWEST_FITTED,
@@ -162,6 +162,8 @@ def figure(
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
         # inference and training); between batches and below the smallest it is no nearer.
         beyond = all(cell.batch < question.batch for cell in free)
+        if predicted and any(failure.is_of_way(predicted.cell) for failure in against):
+            return own_figure
         return predicted if beyond and predicted else own_figure
     if is_barred(against, question.precisions):
         return None
@@ -201,9 +203,7 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
         cell = by_batch[below]
         middle = cell.latency * batch / below
         reach = math.exp(BEYOND * math.log2(batch / below))
-        low, high = _stretched(
-            middle, middle / reach, middle * min(reach, NO_WORSE), question.batch_importance
-        )
+        low, high = _stretched(middle, middle / reach, middle * reach, question.batch_importance)
         low = max(low, cell.latency)
         note = f"from batch {below}, the largest that was measured: whether more fits is not known"
     else:

@@ -308,7 +308,12 @@ def _figures(
         and candidate.name not in predicted.ranking
         and candidate.name not in predicted.too_large
     )
-    ranking = predicted.ranking if by_prediction else frozenset()
+    ranking = {
+        candidate.name
+        for candidate, subset in zip(candidates, mine, strict=True)
+        # From its own batches a model's prediction is no other's work.
+        if candidate.name in predicted.ranking and (by_prediction or subset.cells)
+    }
     figures = [
         figure(
             question, subset.cells, [] if by_prediction else peers, known, subset.failures,
