@@ -28,10 +28,21 @@ class FileInput:
     Attributes:
         name: as its graph calls it.
         shape: a number, or the name of a free dimension; "" of one without a name.
+
+    Raises:
+        UntracedError: a dimension is a number below one.
     """
 
     name: str
     shape: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        for place, size in enumerate(self.shape):
+            if not isinstance(size, str) and size < 1:
+                raise UntracedError(
+                    f"Dimension {place} of its input {self.name} is {size}, and none is below 1.",
+                    "Export the model with a size there, or with a name for a free one.",
+                )
 
 
 @dataclass(frozen=True)

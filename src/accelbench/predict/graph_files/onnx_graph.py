@@ -22,6 +22,11 @@ from onnx.reference import ReferenceEvaluator
 
 from accelbench.core.visible import in_quotes
 from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.predict.graph_files.graph_contents import (
+    refuse_uncounted,
+    refuse_unmade,
+    stored_weights,
+)
 from accelbench.predict.graph_files.onnx_operators import is_countable, onnx_step
 from accelbench.predict.graph_files.steps import GraphStep, GraphValue
 from accelbench.predict.signatures import UntracedError
@@ -74,14 +79,18 @@ class OnnxGraph:
             if entry.name not in given
         )
         tensors = [*model.graph.initializer, *_constants(model)]
-        weighty = [t for t in tensors if t.data_type in _FLOATS | _NARROW]
-        self.weights = sum(math.prod(t.dims) for t in weighty)
-        by_type: dict[int, int] = {}
-        for tensor in weighty:
-            by_type[tensor.data_type] = by_type.get(tensor.data_type, 0) + math.prod(tensor.dims)
-        most = max(by_type, key=lambda kind: by_type[kind], default=int(TensorProto.FLOAT))
-        self.precision = TensorProto.DataType.Name(most).lower()
-        _refuse_unknown(model)
+        if any(size < 0 for tensor in tensors for size in tensor.dims):
+            raise UntracedError("A weight of it has a size below 0.")
+        self.weights, self.precision = stored_weights(
+            (TensorProto.DataType.Name(t.data_type).lower(), math.prod(t.dims))
+            for t in tensors
+            if t.data_type in _FLOATS | _NARROW
+        )
+        refuse_uncounted(
+            f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+            for node in model.graph.node
+            if not is_countable(node)
+        )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives.
@@ -124,6 +133,7 @@ class _Walk:
         if node.op_type == "Constant":
             self._constant(node)
             return None
+        refuse_unmade(_called(node), (name for name in read if name not in self._types))
         if all(name in self._constants for name in read):
             self._constants.update(node.output)
         types = self._inferred(node, read)
@@ -216,7 +226,7 @@ def _dimensions(entry: Any) -> Iterable[Any]:
 
 
 def _dimension(dimension: Any) -> int | str:
-    if dimension.HasField("dim_value") and dimension.dim_value > 0:
+    if dimension.HasField("dim_value"):
         return int(dimension.dim_value)
     return str(dimension.dim_param)
 
@@ -237,16 +247,3 @@ def _is_settled(kind: Any) -> bool:
 
 def _size(kind: Any) -> int:
     return math.prod(int(d.dim_value) for d in kind.tensor_type.shape.dim)
-
-
-def _refuse_unknown(model: Any) -> None:
-    """Refuse operators that no rule counts, by their names."""
-    unknown = {
-        f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        for node in model.graph.node
-        if not is_countable(node)
-    }
-    if unknown:
-        names = sorted(unknown)
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        raise UntracedError(f"No rule counts its operators {', '.join(names[:5])}{more}.")

@@ -14,6 +14,7 @@ import openvino
 
 from accelbench.core.visible import in_quotes
 from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.predict.graph_files.graph_contents import refuse_uncounted, stored_weights
 from accelbench.predict.graph_files.steps import (
     GraphStep,
     GraphValue,
@@ -64,6 +65,10 @@ _SDPA = "ScaledDotProductAttention"
 _COUNTED = {*_VIEWS, *_CLASS_OF, *_CONVOLUTIONS, "MatMul", _SDPA}
 #: What the steps that are joined are called in other formats.
 _NAMES = {"Add": "Add", "Multiply": "Mul"}
+#: What a graph has beside layers.
+_ENDS = {"Parameter", "Result", "Constant"}
+#: Within so many bytes a graph says that it is one, behind what a licence may take.
+_BEGINS = 2**16
 _WEIGHTS = {"f32": "float", "f16": "float16", "bf16": "bfloat16", "f64": "double"}
 _NARROW = {"i8", "u8", "i4", "u4"}
 
@@ -81,28 +86,32 @@ class OpenvinoGraph:
         try:
             self._model = openvino.Core().read_model(str(path))
         except RuntimeError as error:
+            if not _is_graph(path):
+                raise UntracedError("It is XML, and no OpenVINO graph.") from error
             lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
             raise UntracedError(
                 f"OpenVINO cannot read it: {lines[-1][:200] if lines else 'no message'}"
             ) from error
         ops = self._model.get_ordered_ops()
-        unknown = sorted({op.get_type_name() for op in ops} - _COUNTED)
-        if unknown:
-            more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-            raise UntracedError(f"No rule counts its operators {', '.join(unknown[:5])}{more}.")
+        if all(op.get_type_name() in _ENDS for op in ops):
+            raise UntracedError("There is no layer in it.")
+        refuse_uncounted({op.get_type_name() for op in ops} - _COUNTED)
+        for entry in self._model.inputs:
+            if not entry.names:
+                entry.get_tensor().set_names({entry.get_node().get_friendly_name()})
         self.inputs = tuple(
             FileInput(entry.any_name, _free(entry.partial_shape)) for entry in self._model.inputs
         )
-        sizes: dict[str, int] = {}
-        for op in ops:
-            if op.get_type_name() == "Constant":
-                kind = op.output(0).element_type.get_type_name()
-                if kind in _WEIGHTS or kind in _NARROW:
-                    stored = _WEIGHTS.get(kind, "int8")
-                    number = math.prod(op.output(0).shape)
-                    sizes[stored] = sizes.get(stored, 0) + number
-        self.weights = sum(sizes.values())
-        self.precision = max(sizes, key=lambda kind: sizes[kind], default="float")
+        kinds = (
+            (op.output(0).element_type.get_type_name(), op.output(0).shape)
+            for op in ops
+            if op.get_type_name() == "Constant"
+        )
+        self.weights, self.precision = stored_weights(
+            (_WEIGHTS.get(kind, "int8"), math.prod(shape))
+            for kind, shape in kinds
+            if kind in _WEIGHTS or kind in _NARROW
+        )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""
@@ -129,6 +138,11 @@ class OpenvinoGraph:
                 signature = _signature(name, op, inputs, outputs)
                 steps.append(step(_NAMES.get(name, name), inputs, outputs, signature))
         return steps, results
+
+
+def _is_graph(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"<net" in file.read(_BEGINS)
 
 
 def _free(shape: Any) -> tuple[int | str, ...]:

@@ -16,6 +16,11 @@ from typing import Any
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.predict.graph_files.graph_contents import (
+    refuse_uncounted,
+    refuse_unmade,
+    stored_weights,
+)
 from accelbench.predict.graph_files.steps import (
     GraphStep,
     GraphValue,
@@ -112,17 +117,19 @@ class TorchExportGraph:
         )
 
     def _of_parameters(self, names: list[str]) -> tuple[int, str]:
-        sizes: dict[str, int] = {}
-        for name in names:
-            kind = _FLOATS.get(self._values[name]["dtype"], "int8")
-            number = math.prod(int(size["as_int"]) for size in self._values[name]["sizes"])
-            sizes[kind] = sizes.get(kind, 0) + number
-        return sum(sizes.values()), max(sizes, key=lambda kind: sizes[kind], default="float")
+        return stored_weights(
+            (
+                _FLOATS.get(self._values[name]["dtype"], "int8"),
+                math.prod(int(size["as_int"]) for size in self._values[name]["sizes"]),
+            )
+            for name in names
+        )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""
         constants = set(self._constants)
         known: dict[str, GraphValue] = {}
+        there = {*constants, *(entry.name for entry in self.inputs)}
 
         def value(name: str) -> GraphValue:
             if name not in known or known[name].constant != (name in constants):
@@ -135,6 +142,8 @@ class TorchExportGraph:
             for node in self._nodes:
                 read = [name for _, name in _tensors(node["inputs"])]
                 made = [name for _, name in _tensors({"arg": out} for out in node["outputs"])]
+                refuse_unmade(_name(node), (name for name in read if name not in there))
+                there.update(made)
                 if all(name in constants for name in read):
                     constants.update(made)
                 elif made:
@@ -247,7 +256,7 @@ def _name(node: Mapping[str, Any]) -> str:
 def _refuse_unknown(nodes: list[Mapping[str, Any]]) -> None:
     known = {*_VIEWS, *_ELEMENTWISE, *_ALSO_COPIED, *_CONVOLUTIONS, *_PRODUCTS, _SDPA,
              *ACTIVATIONS, *REDUCTIONS, *COPIES}  # fmt: skip
-    unknown = set()
+    unknown: set[str] = set()
     for node in nodes:
         target, name = str(node["target"]), _name(node)
         plain = name if name in known else name.removesuffix("_")
@@ -256,10 +265,7 @@ def _refuse_unknown(nodes: list[Mapping[str, Any]]) -> None:
         counted = plain in known or any(w in name for w in ("norm", "pool", "softmax", "upsample"))
         if not target.startswith(_ATEN) or not counted:
             unknown.add(target.removeprefix("torch.ops."))
-    if unknown:
-        names = sorted(unknown)
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        raise UntracedError(f"No rule counts its operators {', '.join(names[:5])}{more}.")
+    refuse_uncounted(unknown)
 
 
 # -- sizes
