@@ -12,8 +12,10 @@ from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import trace_catalogue, traces
-from accelbench.predict.graphs import CLASSES
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.graphs import CLASSES, MULTIPLYING
 from accelbench.predict.signatures import PassTrace, UntracedError, graphs_from
+from accelbench.predict.terms import TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced
 from accelbench.predict.traces import Traces
 
@@ -125,3 +127,27 @@ def test_graphs_of_traces_are_those_of_a_table(tmp_path: Path) -> None:
     graphs = graphs_from([passed, passed])
     assert len(graphs) == 2
     assert graphs.figures["macs"] @ graphs.figures["count"] == 2 * macs(passed)
+
+
+@pytest.mark.parametrize("model", ["clip-tiny", "xclip-tiny"])
+def test_what_each_two_items_of_a_batch_take_grows_with_its_square(model: str) -> None:
+    """Pictures or films against the texts of all: as counted at that very batch."""
+    spec = find(model)
+    (forward,) = Traces(trace=False).of(model, settle(spec, Shapes(1))).values()
+    counter = pytest.importorskip("accelbench.predict.tracing").SignatureCounter
+    passes = pytest.importorskip("accelbench.catalog.passes").Passes(spec, counter_class=counter)
+    counted = passes.forward(settle(spec, Shapes(16))).signatures.items()
+    products = sum(signature.macs * number for signature, number in counted)
+    assert forward.pair_macs > 0
+    assert products == 16 * forward.sums.macs.sum() + 16 * 15 * forward.pair_macs
+    place = CaseConfiguration("cuda", "NVIDIA A100-SXM4-80GB", "pytorch", "fp32", "inference")
+    cases = [
+        TracedCase(
+            PredictedCase(model, spec.family, settle(spec, Shapes(batch)), place),
+            {"forward": forward},
+        )
+        for batch in (1, 16)
+    ]
+    single, several = time_terms(cases)[:, :MULTIPLYING].sum(axis=1)
+    assert several / single == pytest.approx(products / forward.sums.macs.sum())
+    assert PassTrace.from_dict(forward.to_dict()) == forward

@@ -12,6 +12,8 @@ import numpy as np
 from accelbench.core.errors import AccelbenchError
 from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
 
+_OFTEN_NONE = ("fixed_bytes", "pair_macs", "pair_values")
+
 
 class UntracedError(AccelbenchError):
     """The operators of a model are not known."""
@@ -52,12 +54,17 @@ class PassTrace:
         weights: parameters of the model.
         peak_bytes: intermediate results alive at once, in fp32.
         fixed_bytes: results alive at once whatever the batch: of training, gradients.
+        pair_macs: what each two items of a batch take together, where they are held against each
+            other: pictures against the texts of all.
+        pair_values: likewise, values read and written.
     """
 
     signatures: Sequence[tuple[OperatorSignature, int]]
     weights: int
     peak_bytes: int
     fixed_bytes: int = 0
+    pair_macs: int = 0
+    pair_values: int = 0
 
     @cached_property
     def sums(self) -> ClassSums:
@@ -81,16 +88,16 @@ class PassTrace:
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         rows = [[*signature, count] for signature, count in self.signatures]
-        fixed = {"fixed_bytes": self.fixed_bytes} if self.fixed_bytes else {}
-        sizes = {"weights": self.weights, "peak_bytes": self.peak_bytes, **fixed}
+        more = {name: size for name in _OFTEN_NONE if (size := getattr(self, name))}
+        sizes = {"weights": self.weights, "peak_bytes": self.peak_bytes, **more}
         return {"signatures": rows, **sizes}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PassTrace:
         """What `to_dict` gave."""
         rows = [(OperatorSignature(*row[:-1]), row[-1]) for row in content["signatures"]]
-        fixed = content.get("fixed_bytes", 0)
-        return cls(rows, content["weights"], content["peak_bytes"], fixed)
+        more = {name: content.get(name, 0) for name in _OFTEN_NONE}
+        return cls(rows, content["weights"], content["peak_bytes"], **more)
 
 
 def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:

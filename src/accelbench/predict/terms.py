@@ -56,6 +56,8 @@ _TOGETHER = 1 / 30
 _TRAINED_COPIES = 4.0
 _BYTES = {"fp32": 4.0, "int8": 1.0}
 _MIB = 2.0**20
+#: The class of products between the items of a batch.
+_PAIRED = CLASSES.index("lin")
 
 #: Of a device whose peaks are not known: a middle one of its kind. What was measured moves it.
 _UNKNOWN = {
@@ -222,6 +224,10 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
         terms[:, MULTIPLYING:-2] += batched * (sums.values * moved)
         terms[:, -2] += times * sums.weights_read * moved
         terms[:, -1] += times * sums.launches * _LAUNCH_MS
+        if passed.pair_macs:
+            others = times * batches * (batches - 1.0)  # an item's own pair is counted with it
+            terms[:, _PAIRED] += others * passed.pair_macs * multiplied
+            terms[:, MULTIPLYING + _PAIRED] += others * passed.pair_values * moved
     return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
 
 

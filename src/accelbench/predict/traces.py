@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 TRACE_VERSION = 1
 CATALOGUE_FILE = Path(__file__).with_name("catalogue_traces.json")
 _FP32_BYTES = 4
+#: The loss of models that tell an item's counterpart from those of the others in its batch.
+_OF_PAIRS = "contrastive"
 
 
 class Traces:
@@ -154,7 +156,13 @@ def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> s
     """What a trace is kept by: everything that it depends on."""
     about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
     step = {"trained": spec.trained.config_digest} if mode == Mode.TRAINING else {}
-    return digest({**about, "sizes": sizes_of(shapes), **step})
+    pairs = {"pairs": True} if holds_pairs(spec) and mode == Mode.INFERENCE else {}
+    return digest({**about, "sizes": sizes_of(shapes), **step, **pairs})
+
+
+def holds_pairs(spec: ModelSpec) -> bool:
+    """Whether a model holds each item of a batch against every other, as CLIP does."""
+    return spec.training is not None and spec.training.loss == _OF_PAIRS
 
 
 @cache

@@ -23,6 +23,10 @@ from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.predict.operator_classes import COPIES, class_of
 from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.traces import holds_pairs
+
+#: Batches that are counted beside one item, where something grows with the square of a batch.
+_SQUARED = (2, 4)
 
 
 @dataclass
@@ -89,7 +93,8 @@ def trace(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
     single = replace(shapes, batch=1)
     weights = sum(parameter.numel() for parameter in passes.module.parameters())
     if not single.new_tokens:
-        return {"forward": _traced(passes.forward(single), weights)}
+        forward = _traced(passes.forward(single), weights)
+        return {"forward": _with_pairs(forward, passes, single) if holds_pairs(spec) else forward}
     counts = {"prefill": passes.request(replace(single, new_tokens=2), 1)[0]}
     if single.new_tokens > 1:
         assert single.prompt_tokens is not None
@@ -97,6 +102,27 @@ def trace(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
         longer = replace(single, prompt_tokens=middle, new_tokens=2)
         counts["decode"] = passes.request(longer, 1)[1]
     return {name: _traced(count, weights) for name, count in counts.items()}
+
+
+def _with_pairs(forward: PassTrace, passes: Passes, single: Shapes) -> PassTrace:
+    """A pass with what grows with the square of the batch, from what three batches take."""
+    counts = [
+        _traced(passes.forward(replace(single, batch=batch)), forward.weights).sums
+        for batch in _SQUARED
+    ]
+    macs, values = (
+        (forward_sum, *(float(getattr(count, name).sum()) for count in counts))
+        for name, forward_sum in (
+            ("macs", float(forward.sums.macs.sum())),
+            ("values", float(forward.sums.values.sum())),
+        )
+    )
+    return replace(forward, pair_macs=_squared(*macs), pair_values=_squared(*values))
+
+
+def _squared(one: float, two: float, four: float) -> int:
+    """The part of a sum that grows with the square of the batch, from batches of 1, 2 and 4."""
+    return max(round(((four - two) - 2 * (two - one)) / 6), 0)
 
 
 def _traced(count: Count, weights: int) -> PassTrace:
