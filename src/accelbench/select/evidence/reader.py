@@ -167,13 +167,21 @@ class EvidenceStore:
         Raises:
             UsageError: No machine answers to it, or several do.
         """
-        if self.machine is None:
+        if (runs := self._own_runs()) is None:
             return attempts
+        return [attempt for attempt in attempts if str(attempt.row.get("run_id")) in runs]
+
+    def _own_runs(self) -> frozenset[str] | None:
+        """The runs of the machine that alone counts; None where all do.
+
+        Raises:
+            UsageError: No machine answers to it, or several do.
+        """
+        if self.machine is None:
+            return None
         machines = self._machines()
         ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
-        return [
-            attempt for attempt in attempts if machines.get(str(attempt.row.get("run_id"))) == ours
-        ]
+        return frozenset(run for run, machine in machines.items() if machine == ours)
 
     def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
         """The models of a family with a result at a place that have about as much work to do.
@@ -287,13 +295,11 @@ class EvidenceStore:
         Raises:
             UsageError: No machine answers to it, or several do.
         """
-        if self.machine is None:
+        if (runs := self._own_runs()) is None:
             return None
-        machines = self._machines()
-        ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
         by_platform: dict[str, list[str]] = {}
         for run, hardware, device in self._once("run devices", self._run_devices):
-            if machines.get(run) == ours and device not in by_platform.get(hardware, ()):
+            if run in runs and device not in by_platform.get(hardware, ()):
                 by_platform.setdefault(hardware, []).append(device)
         return by_platform
 
