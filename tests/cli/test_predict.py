@@ -19,6 +19,7 @@ from accelbench.cli.services import predicting
 from accelbench.core.nouns import digits
 from accelbench.core.protocols import Device
 from accelbench.predict import traces
+from accelbench.predict.graph_files import models
 from accelbench.store.database import Database
 from made_up_calibration import calibrated_store, made_calibration
 
@@ -261,6 +262,7 @@ def test_a_file_is_predicted_by_its_graph_and_named_with_its_digest(predict: Com
 
 def test_a_documented_device_is_enough_of_a_name(predict: Command) -> None:
     for word, device in (("rtx 4090", "RTX 4090"), ("RTX4090", "RTX 4090"),
+                         ("h100 sxm", "H100 SXM5 80GB"),
                          ("Core i9-10940X", "Core i9-10940X")):  # fmt: skip
         (entry,) = predict.json("bert-tiny", "--hardware", word)["predictions"]
         assert device in entry["device"]
@@ -277,3 +279,45 @@ def test_a_size_that_no_model_has_is_said(predict: Command) -> None:
     assert [n for n in notes if "changes nothing" in n] == [
         "--image-sizes changes nothing: no model that is asked about takes images"
     ]
+
+
+def test_why_nothing_is_predicted_is_one_sentence(predict: Command) -> None:
+    code, _, err = predict("bert-tiny", "--hardware", "cuda", "--sequence-lengths", "5000")
+    assert code == 2
+    said = " ".join(err.split())
+    assert "Nothing of that is predicted: " in said
+    assert "5000" in said or "5,000" in said
+    assert ".." not in said
+    assert "predicted. nothing" not in said
+
+
+def test_a_platform_with_a_colon_and_no_name_is_the_platform(predict: Command) -> None:
+    found = predict.json("bert-tiny", "--hardware", "cuda:")
+    assert any("was measured on cuda: of " in note for note in found["notes"])
+    assert not any("cuda::" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--db", "absent.duckdb"), 3, "There is no database at "),
+        (("--precision", "fp33"), 2, "no precision"),
+        (("--batch-sizes", "8..2"), 2, "ends before it begins"),
+        (("bert-tinny",), 2, "bert-tiny"),
+    ],
+)
+def test_other_words_are_looked_at_before_a_file_is_read(
+    predict: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    code: int,
+    sentence: str,
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("the file was read")
+
+    monkeypatch.setattr(models, "file_model", read)
+    Path("m.onnx").touch()
+    ended, _, err = predict("m.onnx", *words)
+    assert ended == code
+    assert sentence in " ".join(err.split())

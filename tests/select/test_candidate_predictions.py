@@ -161,6 +161,12 @@ def test_what_five_models_ran_in_makes_a_figure_that_is_ranked_and_marked(tmp_pa
         assert score["predictions"]["provenance"] == "predicted"
         assert score["predictions"]["basis"] == "other models in this configuration"
         assert score["run_id"] is None
+    # What is predicted of their memory counts as it is shown.
+    assert answer["weights_left_out"] == {}
+    memory = [answer["all_scores"][name]["predictions"]["memory_mb"] for name in ("cpu", "cuda")]
+    for name, megabytes in zip(("cpu", "cuda"), memory, strict=True):
+        share = answer["all_scores"][name]["criteria"]["memory"]
+        assert share == pytest.approx(min(memory) / megabytes)
     assert answer["all_scores"]["rocm"]["basis"] == "rule"
     assert "not ranked by it" in answer["explanation"]
     assert "Data of" not in answer["explanation"]
@@ -294,7 +300,7 @@ def test_predict_and_recommend_have_one_figure_beyond_the_largest_batch(
     """Of one model that was measured at one batch, and of nothing else."""
     row = result(model="vit-tiny", batch_size=4, sequence_length=None, family="vision")
     file = stored(tmp_path / "results.duckdb", row)
-    predicting = Predicting(file)
+    predicting = Predicting(Database(file))
     question = PredictionQuestion((find("vit-tiny"),), (batch,), hardware=("cpu",))
     (figure,) = predicting.answer(question).figures
     score = scores(HardwareSelector(file), "cpu", model_name="vit-tiny", batch_size=batch)["cpu"]

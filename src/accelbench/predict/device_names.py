@@ -16,6 +16,9 @@ _MAKERS = re.compile(
     r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|apple|hexagon|npu|gpu|cpu)\b"
 )
 
+#: A word without its number has at least so many letters: S is not S24, nor RTX a card.
+_SHORTEST = 3
+
 
 def hardware_of(word: str) -> str:
     """A word of `--hardware` as PLATFORM or PLATFORM:NAME; a bare name becomes one of the latter.
@@ -56,8 +59,15 @@ def _named(word: str) -> list[tuple[str, str]]:
     parts = set(wanted.split())
     return exact or [
         device for device, names in devices
-        if parts and any(parts <= set(name.split()) for name in names)
+        if parts and any(_has_words(name, parts) for name in names)
     ]  # fmt: skip
+
+
+def _has_words(name: str, parts: set[str]) -> bool:
+    """Whether a name has all of some words; SXM is also SXM4 and SXM5."""
+    words = set(name.split())
+    words |= {short for word in words if len(short := word.rstrip("0123456789")) >= _SHORTEST}
+    return parts <= words
 
 
 def _devices() -> list[tuple[tuple[str, str], frozenset[str]]]:

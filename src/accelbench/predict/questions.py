@@ -176,7 +176,7 @@ def configurations(
         places = list(usual) or _never_measured("cpu", question, device_here, notes)
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
-    for typed in question.hardware:
+    for typed in (word.rstrip(": ") for word in question.hardware):
         known = any(_matches(entry.case.configuration, typed) for entry in measured)
         word = typed if known else hardware_of(typed)
         matching = [place for place in _usual(counts) if _matches(place, word)]

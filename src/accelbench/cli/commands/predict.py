@@ -140,7 +140,13 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
-    from accelbench.cli.services.predicting import MATRIX_BATCHES, batches_of, files_of, question_of
+    from accelbench.cli.services.predicting import (
+        MATRIX_BATCHES,
+        batches_of,
+        database_at,
+        files_of,
+        question_of,
+    )
     from accelbench.cli.services.predicting import Predicting as Service
 
     named = [*words(models), *words(model_name)]
@@ -153,8 +159,17 @@ def predict(
         )
     progress = ProgressLine(sys.stderr)
     with progress:
-        asked_sizes = sizes_of(sizes)
-        files = files_of(named, asked_sizes, progress.say)
+        # What is wrong with other words is said before files are read, which takes seconds.
+        asked_sizes, database = sizes_of(sizes), database_at(db)
+        batches_of(batch_sizes, ())
+        files = files_of(
+            named,
+            asked_sizes,
+            progress.say,
+            lambda models: question_of(
+                models, (), asked_sizes, hardware, framework, precision, mode
+            ),
+        )
         if files and suggest_anchors:
             raise UsageError(
                 "What to measure first is suggested of models that `accelbench run` measures.",
@@ -166,7 +181,7 @@ def predict(
             named, batches_of(batch_sizes, usual), asked_sizes, hardware, framework, precision,
             mode, files,
         )  # fmt: skip
-        predicting = Service(db, train=retrain, hear=progress.say, files=list(files.values()))
+        predicting = Service(database, train=retrain, hear=progress.say, files=list(files.values()))
     if evaluate:
         _evaluate_own(predicting, shown, progress)
     elif suggest_anchors:
@@ -230,7 +245,8 @@ def _predict(
     with progress:
         answer = predicting.answer(question, counts=not matrix)
     if not answer.figures:
-        raise UsageError("Nothing of that is predicted.", " ".join(f"{n}." for n in answer.notes))
+        why = "; ".join(note.rstrip(".") for note in answer.notes)
+        raise UsageError(f"Nothing of that is predicted{': ' if why else ''}{why}.")
     shown.picture(lambda: prediction_picture(answer))
     if shown.document(answer.to_dict()):
         return

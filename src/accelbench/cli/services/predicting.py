@@ -36,10 +36,10 @@ _MOST_NAMED = 3
 
 
 class Predicting:
-    """Predictors of the database that is named, or of none.
+    """Predictors of a database, or of none.
 
     Args:
-        path: the database or lake; the usual one where none is named.
+        database: what they learn from; None for nothing.
         train: fit anew, whatever is kept.
         hear: told what takes a while.
         files: models of files that are asked about.
@@ -47,7 +47,7 @@ class Predicting:
 
     def __init__(
         self,
-        path: Path | None,
+        database: Database | None,
         *,
         train: bool = False,
         hear: Callable[[str], None] | None = None,
@@ -58,7 +58,6 @@ class Predicting:
 
         hear = hear or (lambda _: None)
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
-        database = _database(path)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
         self.memory = MemoryByDevice(_devices, database)
 
@@ -186,8 +185,12 @@ def _too_large(answer: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
     return several[:_MOST_NAMED] + ([f"{more:,} more do not fit either"] if more > 0 else [])
 
 
-def _database(path: Path | None) -> Database | None:
-    """The database, filled from its journals; None where the usual one is not there."""
+def database_at(path: Path | None) -> Database | None:
+    """The database, filled from its journals; None where none is named and the usual is not there.
+
+    Args:
+        path: the database or lake; the usual one where none is named.
+    """
     from accelbench.query.stored_results import filled
     from accelbench.store.lake import store_at
 
@@ -256,24 +259,37 @@ def question_of(
 
 
 def files_of(
-    models: Sequence[str], sizes: dict[str, tuple[int, ...]], hear: Callable[[str], None]
+    models: Sequence[str],
+    sizes: dict[str, tuple[int, ...]],
+    hear: Callable[[str], None],
+    check: Callable[[list[str]], object] = lambda _: None,
 ) -> dict[str, FileModel]:
     """The models of those names that are files, by name; a model's name goes before a file's.
+
+    Args:
+        models: the names.
+        sizes: at which they are asked about.
+        hear: told what takes a while, before it does.
+        check: given the names that are of no files, before one is read.
 
     Raises:
         UsageError: nothing is known of a file's operators.
     """
     from accelbench.predict.graph_files.models import file_model, names_a_file
 
-    files: dict[str, FileModel] = {}
+    of_files: list[str] = []
     for name in dict.fromkeys(models):
         try:
             find(name)
         except UsageError:
             if not names_a_file(name):
                 raise
-            hear(f"Reading the operators of {name} …")
-            files[name] = file_model(name, _size_grid(sizes))
+            of_files.append(name)
+    check([name for name in models if name not in of_files])
+    files: dict[str, FileModel] = {}
+    for name in of_files:
+        hear(f"Reading the operators of {name} …")
+        files[name] = file_model(name, _size_grid(sizes))
     return files
 
 

@@ -199,7 +199,7 @@ def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
     if criterion == "throughput":
         return None if figure.rate is None else figure.rate / slower
     if criterion == "memory":
-        memory = figure.cell.row.get("memory_peak_mb") if figure.measured else None
+        memory = _memory(candidate)
         return 1.0 / memory if memory else None
     if criterion == "convergence":
         return _convergence(figure)
@@ -210,6 +210,15 @@ def _slower(candidate: ScoredCandidate) -> float:
     """How many times as long a step may take as its figure says, where that is to count."""
     assert candidate.figure is not None
     return candidate.figure.high / candidate.figure.latency if candidate.cautious else 1.0
+
+
+def _memory(candidate: ScoredCandidate) -> float | None:
+    """Megabytes, measured or predicted: where that is to count, as many as it may take."""
+    figure = candidate.figure
+    assert figure is not None
+    if figure.predicted is not None:
+        return figure.predicted["memory_high_mb" if candidate.cautious else "memory_mb"]
+    return figure.cell.row.get("memory_peak_mb") if figure.measured else None
 
 
 def _cost(candidate: ScoredCandidate) -> float:
