@@ -15,7 +15,7 @@ from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import MeasuredCase, PredictedCase
-from accelbench.predict.monotone import BatchSeries, isotonic
+from accelbench.predict.monotone import BatchSeries, held_by_measured, isotonic
 from accelbench.predict.traces import Traces
 
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -100,3 +100,18 @@ def test_what_was_measured_is_pooled_with_nothing() -> None:
     assert (made.value <= made.high).all()
     # Of memory nothing was measured there.
     assert predicted.as_measured(cases, known, "memory") is predicted
+
+
+def test_no_batch_is_predicted_quicker_than_a_smaller_one_was_measured() -> None:
+    cases = [made_case(1, HERE, batch).case for batch in (1, 4, 16, 2)]
+    value = np.array([30.0, 5.0, 6.0, 9.0])
+    predicted = CasePredictions(value, value / 2, value * 2, (Basis.OTHER_SIZES,) * 4)
+    known = [MeasuredCase(made_case(1, HERE, b).case, ms, None) for b, ms in ((2, 8.0), (8, 20.0))]
+    held = held_by_measured(predicted, cases, known, "latency")
+    assert held.value.tolist() == [8.0, 8.0, 20.0, 9.0]
+    assert held.low == pytest.approx([4.0, 8.0 / 1.03, 20.0 / 1.03, 4.5])
+    assert held.high == pytest.approx([8.0 * 1.03, 16.0, 40.0, 18.0])
+    assert held_by_measured(predicted, cases, known, "memory").value.tolist() == value.tolist()
+    # Of what was measured to fall nothing follows in between.
+    falling = [replace(entry, latency_ms=28.0 - entry.case.shapes.batch) for entry in known]
+    assert held_by_measured(predicted, cases, falling, "latency").value[1] == 5.0

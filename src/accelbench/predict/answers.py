@@ -10,6 +10,7 @@ from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.predict.bases import Basis
+from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import (
     SIZES_WITHOUT_BATCH,
@@ -20,7 +21,7 @@ from accelbench.predict.cases import (
     sizes_of,
 )
 from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.monotone import BatchSeries
+from accelbench.predict.monotone import BatchSeries, held_by_measured
 from accelbench.predict.operator_counts import PassCounts
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
 from accelbench.predict.terms import (
@@ -137,14 +138,13 @@ def answer(
     known_cases = [entry.case for entry in traced]
     series = BatchSeries.of(known_cases)
     known = {entry.case: entry for entry in measured}
-    latency, memory = (
-        series.rising(
-            predictors[target]
-            .predict(CaseFeatures.of(traced, target, times, calibrated))
-            .as_measured(known_cases, known, target)
-        )
-        for target in (LATENCY, MEMORY)
-    )
+
+    def predicted(target: str) -> CasePredictions:
+        made = predictors[target].predict(CaseFeatures.of(traced, target, times, calibrated))
+        held = held_by_measured(made, known_cases, measured, target)
+        return series.rising(held.as_measured(known_cases, known, target))
+
+    latency, memory = predicted(LATENCY), predicted(MEMORY)
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)
     latency = requests.whole
     models = {entry.case.model for entry in measured}

@@ -6,17 +6,25 @@ would then be a figure of its noise. Isotonic regression of the logarithms pools
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accelbench.predict.case_predictions import CasePredictions
-from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, numbers_of_places
+from accelbench.predict.cases import (
+    SIZES_WITHOUT_BATCH,
+    MeasuredCase,
+    PredictedCase,
+    numbers_of_places,
+)
 from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.measurements import LATENCY
 
 #: How many times the weight of all else that of a measured figure is, which is not to move.
 _CERTAIN = 1e6
+#: Nothing is known any nearer than a single measured figure, of which runs differ by 3 %.
+_SINGLE = 1.03
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
@@ -36,6 +44,54 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     return np.repeat(means, counts)
 
 
+def held_by_measured(
+    predictions: CasePredictions,
+    cases: Sequence[PredictedCase],
+    known: Collection[MeasuredCase],
+    target: str,
+) -> CasePredictions:
+    """Predictions no less than a smaller batch of the same was measured at, nor more than a larger.
+
+    Where the measured ones fall themselves, what lies between such two stays as it is.
+
+    Args:
+        predictions: of the cases.
+        cases: that are predicted.
+        known: what was measured.
+        target: latency or memory.
+    """
+    there = [entry.case for entry in known]
+    places = numbers_of_places([*cases, *there])
+    measured: dict[tuple[object, ...], list[tuple[int, float]]] = {}
+    for entry, place in zip(known, places[len(cases) :], strict=True):
+        if value := entry.latency_ms if target == LATENCY else entry.memory_mb:
+            line = measured.setdefault(_series(entry.case, place), [])
+            line.append((entry.case.shapes.batch, value))
+    models = {str(key[0]) for key in measured}
+    ends = np.stack([predictions.value, predictions.low, predictions.high])
+    for row, case in enumerate(cases):
+        line = measured.get(_series(case, places[row]), []) if case.model in models else []
+        batch = case.shapes.batch
+        least = max((value for size, value in line if size < batch), default=0.0)
+        most = min((value for size, value in line if size > batch), default=np.inf)
+        if line and least <= most:
+            _hold(ends[:, row], least, most)
+    value, low, high = ends
+    return replace(predictions, value=value, low=low, high=high)
+
+
+def _hold(ends: Floats, least: float, most: float) -> None:
+    """A value and its ends between two figures, and as wide about it as a measured one is."""
+    value, low, high = ends
+    held = min(max(value, least), most)
+    low, high = (min(max(end * held / value, least), most) for end in (low, high))
+    ends[:] = held, min(low, held / _SINGLE), max(high, held * _SINGLE)
+
+
+def _series(case: PredictedCase, place: int) -> tuple[object, ...]:
+    return case.model, case.part, place, SIZES_WITHOUT_BATCH(case.shapes)
+
+
 @dataclass(frozen=True)
 class BatchSeries:
     """The cases of one question, those that differ in their batch alone beside each other.
@@ -53,7 +109,7 @@ class BatchSeries:
         """The series of cases in any order."""
         numbers: dict[tuple[object, ...], int] = {}
         keys = (
-            (case.model, case.part, place, SIZES_WITHOUT_BATCH(case.shapes))
+            _series(case, place)
             for case, place in zip(cases, numbers_of_places(cases), strict=True)
         )
         series = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
