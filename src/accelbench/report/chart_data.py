@@ -72,7 +72,8 @@ def subject_in(
         failing = failing_in(database.query(failing_sql(columns))[1])
         priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it, columns)
-        rows = _with_newer(database, named_apart(priced), newer, [*values, *ours])
+        of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
+        rows = _with_ranks(database, of_cells)
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
             chart_points,
@@ -96,6 +97,20 @@ def _with_newer(
         return [*rows]
     return [
         {**row, NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
+        for row in rows
+    ]
+
+
+def _with_ranks(database: Database, rows: Sequence[Row]) -> list[Row]:
+    """Rows of several processes with their evidence, which says of each what it took."""
+    several = [str(row["result_id"]) for row in rows if (number(row, "world_size") or 1) > 1]
+    if not several:
+        return [*rows]
+    condition = f"result_id IN ({marks(several)})"
+    stored = rows_of(database, ("result_id", "evidence"), condition, several)
+    evidence = {str(row["result_id"]): row["evidence"] for row in stored}
+    return [
+        {**row, "evidence": evidence[key]} if (key := str(row["result_id"])) in evidence else row
         for row in rows
     ]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from made_up_ranks import OF_RANKS, distributed, one_process
+
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import HistoryPoint as Moment
 from accelbench.analysis.history import Series
@@ -138,7 +140,28 @@ def subject_for(chart: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny"
     """The same; for the chart of training with another platform that a model was trained on."""
     trained = result(model=names[0], ms=20.0, mode="training", hardware="cuda")
     more = [trained] * (chart == "training-cost")
+    if chart in OF_RANKS:
+        more = ranks_of_a_model(names[1])
     return subject(*more, names=names, metered=chart == "energy-latency")
+
+
+def ranks_of_a_model(model: str) -> list[dict[str, Any]]:
+    """A model trained by one process and by several: on GPUs by two strategies, and on the CPU."""
+    about = {"model": model, "batch_size": 32, "image_size": None, "sequence_length": 128}
+    cuda = result(**about, hardware="cuda", ms=80.0, mode="training", **one_process(4))
+    cpu = result(**about, ms=640.0, mode="training", **one_process(1))
+    several = [
+        result(**about, hardware=hardware, mode="training", ms=ms, **distributed(*shared))
+        for hardware, ms, shared in (
+            ("cuda", 43.0, ("ddp", 2, 80 / 86)),
+            ("cuda", 23.0, ("ddp", 4, 80 / 92)),
+            ("cuda", 13.0, ("ddp", 8, 80 / 104)),
+            ("cuda", 47.0, ("fsdp2", 2, 80 / 94)),
+            ("cuda", 28.0, ("fsdp2", 4, 80 / 112)),
+            ("cpu", 345.0, ("ddp", 2, 640 / 690)),
+        )
+    ]
+    return [cuda, cpu, *several]
 
 
 def _energy(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ OF_CHART = {
     "architecture": "ms an item", "hardware-cost": "money", "cost-by-batch": "money",
     "training-cost": "money", "latency-distribution": "ms", "cold-warm": "ms",
     "pareto": "items/s", "energy-latency": "J", "roofline": "operations", "trend": "ms",
-    "compatibility": "",
+    "compatibility": "", "scaling": "items/s", "communication": "ms", "ranks": "",
 }  # fmt: skip
 CAPTIONS = {
     **{f"Figures of {CHARTS[name].title}": of for name, of in OF_CHART.items()},

@@ -12,6 +12,7 @@ from accelbench.report.charts.by_batch import (
 )
 from accelbench.report.charts.chart import Chart
 from accelbench.report.charts.cold_warm import COLD_WARM
+from accelbench.report.charts.communication import COMMUNICATION
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
 from accelbench.report.charts.distribution import DISTRIBUTION
@@ -24,7 +25,9 @@ from accelbench.report.charts.grouped_bars import (
     PRECISIONS,
 )
 from accelbench.report.charts.pareto import ENERGY_LATENCY, PARETO
+from accelbench.report.charts.ranks import RANKS
 from accelbench.report.charts.roofline import ROOFLINE
+from accelbench.report.charts.scaling import SCALING
 from accelbench.report.charts.trend import TREND
 
 CHARTS: Mapping[str, Chart] = {
@@ -34,6 +37,7 @@ CHARTS: Mapping[str, Chart] = {
         *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
         *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
+        *(SCALING, COMMUNICATION, RANKS),
         *(DISTRIBUTION, COLD_WARM, PARETO, ENERGY_LATENCY, ROOFLINE, TREND, COMPATIBILITY),
     )
 }

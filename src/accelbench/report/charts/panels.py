@@ -36,19 +36,23 @@ class Panel:
     height: int | Spec | None = None
 
 
-def arranged(panels: Sequence[Panel], legends: Sequence[Spec] = ()) -> Spec:
+def arranged(
+    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
+) -> Spec:
     """All of them, two side by side; one alone is wider.
 
     Args:
         panels: at least one.
         legends: layers that bring what is said of all panels; the first view has them.
+        columns: how many stand side by side; of 1, each is as wide as a picture.
     """
     first = replace(panels[0], layers=[*legends, *panels[0].layers])
     if len(panels) == 1 and not first.title:
         return _view(first, WIDE, HIGH)
-    wide, high = (WIDE, HIGH) if len(panels) == 1 else (PANEL_WIDE, PANEL_HIGH)
+    alone = min(len(panels), columns) == 1
+    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
     views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
-    return {"concat": views, "columns": min(len(panels), _COLUMNS), "spacing": 26}
+    return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
 
 
 def _title(panel: Panel) -> Spec:

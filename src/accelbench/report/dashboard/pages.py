@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
+from accelbench.analysis.ranks import ranks_of
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import number, text
 from accelbench.query.histories import histories_of
@@ -77,6 +78,7 @@ class Pages:
             empty=details.why_empty(rows),
             warned=details.warned(rows),
             drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
+            ranked=any(len(ranks_of(row)) > 1 for row in rows),
             beside=cells.beside(snapshot, cell),
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),

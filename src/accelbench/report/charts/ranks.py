@@ -1,0 +1,208 @@
+"""Every rank of a step beside the others, so that a slow one is seen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from accelbench.analysis.points import Point
+from accelbench.analysis.ranks import RankFigures, ranks_of
+from accelbench.measure.launches import typical
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.marks import Record
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import emulated, figure, left_out, safe
+from accelbench.report.charts.theme import INK, PAPER
+from accelbench.report.charts.words import DEVICES, EVERYTHING, told
+
+#: Figure → the head of its column; work first, as it is what tells a straggler.
+_FIGURES: Mapping[str, str] = {
+    "work_ms": "own work, ms",
+    "exposed_ms": "exposed, ms",
+    "communication_ms": "communication, ms",
+    "step_ms": "median step, ms",
+    "memory_mb": "peak memory, MB",
+}
+#: A rank whose own work is this many times the median rank's is marked.
+_SLOW = 1.05
+_MEANT = (
+    "Colour: the ratio to the median rank. Own work: the profiled step without exposed"
+    " communication; the others wait for the rank that has most of it, marked ► from"
+    f" {_SLOW:g}× on."
+)
+#: Where colours end: a rank that takes half as much again, or a third less.
+_FURTHEST = 1.5
+_COLOURS = ("#2b83ba", "#f7f7f7", "#e66101")
+_MOST_RANKS = 32
+_LINE = 21
+
+
+@dataclass(frozen=True)
+class RankLine:
+    """A rank of a configuration: the middle of its launches."""
+
+    rank: int
+    place: str
+    figures: Mapping[str, float]
+
+
+def rank_lines(point: Point) -> list[RankLine]:
+    """The ranks of a point, each by the middle of its launches."""
+    launches: dict[int, list[RankFigures]] = {}
+    for row in point.rows:
+        for rank in ranks_of(row):
+            launches.setdefault(rank.rank, []).append(rank)
+    several = len({rank.host for ranks in launches.values() for rank in ranks}) > 1
+    return [
+        RankLine(number_, _place(ranks[0], several), _figures(ranks))
+        for number_, ranks in sorted(launches.items())
+    ]
+
+
+def _place(rank: RankFigures, several_hosts: bool) -> str:
+    parts = (rank.host if several_hosts else "", rank.device if rank.device != "cpu" else "")
+    return " ".join(safe(part, 24) for part in parts if part)
+
+
+def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
+    figures = {}
+    for name in _FIGURES:
+        known = [value for rank in launches if (value := getattr(rank, name)) is not None]
+        if known:
+            figures[name] = typical(known) if min(known) > 0 else sum(known) / len(known)
+    return figures
+
+
+def _drawn(subject: Subject) -> ChartBody | None:
+    every = [(point, lines) for point in subject.points if len(lines := rank_lines(point)) > 1]
+    known = [(point, lines) for point, lines in every if point.timed]
+    if not known:
+        return None
+    known.sort(key=lambda entry: (-len(entry[1]), str(entry[0].row.get("model"))))
+    shown = known[:MOST_PANELS]
+    points = [point for point, _ in shown]
+    always = ("model", DEVICES, "options")
+    abouts = told(points, EVERYTHING, always, 96, devices=subject.devices)
+    panels, everything = [], []
+    for (point, lines), name in zip(shown, abouts.apart, strict=True):
+        records = _records(lines, name)
+        everything += records
+        panels.append(
+            Panel(name, [_straggler(point, lines)], records, _layers(records), {"step": _LINE})
+        )
+    more = sum(max(0, len(lines) - _MOST_RANKS) for _, lines in shown)
+    notes = [
+        _MEANT,
+        *([f"All: {abouts.together}."] if abouts.together else []),
+        *left_out(len(known) - len(shown), "configuration"),
+        *left_out(more, "rank", advice="those with the least work; the evidence has them"),
+        *emulated(len(every) - len(known)),
+    ]
+    return ChartBody(arranged(panels, columns=1), points, notes, everything)
+
+
+def _straggler(point: Point, lines: Sequence[RankLine]) -> str:
+    """Which rank the others wait for, and how much more it has to do."""
+    work = {line.rank: line.figures["work_ms"] for line in lines if "work_ms" in line.figures}
+    ratio = point.metric("straggler_ratio")
+    if not work or ratio is None:
+        return "no step was profiled"
+    slowest = max(work, key=lambda rank: work[rank])
+    return f"slowest: rank {slowest} · straggler ratio {ratio.value:.2f}"
+
+
+def _records(lines: Sequence[RankLine], name: str) -> list[Record]:
+    middles = {
+        figure_name: median(known)
+        for figure_name in _FIGURES
+        if (known := [n.figures[figure_name] for n in lines if figure_name in n.figures])
+    }
+    kept = sorted(lines, key=lambda line: -line.figures.get("work_ms", 0.0))[:_MOST_RANKS]
+    records: list[Record] = []
+    for line in sorted(kept, key=lambda line: line.rank):
+        ratios = {n: _ratio(value, middles[n]) for n, value in line.figures.items()}
+        slow = ratios.get("work_ms", 1.0) >= _SLOW
+        label = " ".join(filter(None, ("►" if slow else "", f"rank {line.rank}", line.place)))
+        records += [
+            {
+                "configuration": name,
+                "line": label,
+                "rank": line.rank,
+                "where": line.place,
+                "figure": _FIGURES[figure_name],
+                "value": value,
+                "ratio": ratios[figure_name],
+                "said": figure(value),
+            }
+            for figure_name, value in line.figures.items()
+        ]
+    return records
+
+
+def _ratio(value: float, middle: float) -> float:
+    """To the median rank; 1 where that has nothing of it."""
+    return value / middle if middle else 1.0
+
+
+def _layers(records: Sequence[Record]) -> list[Spec]:
+    heads = [head for head in _FIGURES.values() if any(r["figure"] == head for r in records)]
+    top: Spec = {"orient": "top", "labelAngle": 0, "ticks": False, "domain": False}
+    place: Spec = {
+        "x": {
+            "field": "figure",
+            "type": "nominal",
+            "sort": heads,
+            "title": None,
+            "axis": {**top, "labelFontSize": 11.5, "labelLimit": 130},
+        },
+        "y": {
+            "field": "line",
+            "type": "nominal",
+            "sort": list(dict.fromkeys(record["line"] for record in records)),
+            "title": None,
+            "axis": {"ticks": False, "domain": False},
+        },
+    }
+    colour: Spec = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {
+            "type": "log",
+            "domain": [1 / _FURTHEST, 1, _FURTHEST],
+            "range": list(_COLOURS),
+            "clamp": True,
+        },
+        "legend": {
+            "title": "ratio to the median rank",
+            "direction": "horizontal",
+            "gradientLength": 160,
+            "format": ".2f",
+            "values": [0.67, 1, 1.5],
+        },
+    }
+    tooltip = [
+        *({"field": name, "type": "nominal"} for name in ("configuration", "line", "figure")),
+        {"field": "value", "type": "quantitative", "format": ",.4~r"},
+        {"field": "ratio", "type": "quantitative", "format": ".2f"},
+    ]
+    return [
+        {
+            "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2},
+            "encoding": {**place, "fill": colour, "tooltip": tooltip},
+        },
+        {
+            "mark": {"type": "text", "fontSize": 11.5, "color": INK},
+            "encoding": {**place, "text": {"field": "said"}},
+        },
+    ]
+
+
+RANKS = Chart(
+    "ranks",
+    "Ranks of a step",
+    "which of several processes the others wait for",
+    "training by several processes",
+    _drawn,
+)
