@@ -6,6 +6,7 @@ has, beside the larger of what is alive in the backward pass and in the optimize
 
     ddp     W + M + G                 G lies in the buckets that are exchanged, all the time
     fsdp2   (W + M + G) ÷ N           and whole what is in no block, with its gradients, or a block
+    fsdp    (W + M) ÷ N               and W and G whole, as the compiler gathers all weights at once
     tp      the same as one process, of which products in blocks, and their results, are ÷ N
 
 Micro-batches that are not exchanged leave whole gradients behind, with fsdp2 as well.
@@ -28,7 +29,7 @@ _FLOAT = 4  # bytes: what is trained is fp32
 _ENGINE_BYTES = 40 * MIB
 #: The host's allocator keeps freed blocks and does not always find them again; of results. Where
 #: it gives them back at once (`allocator_of` in the runtime), none.
-_KEPT_SHARE = {"ddp": 0.1, "fsdp2": 0.0, "tp": 0.1}
+_KEPT_SHARE = {"ddp": 0.1, "fsdp2": 0.0, "fsdp": 0.0, "tp": 0.1}
 #: Of a transformer's block, results that are kept for the backward pass and that go with the heads
 #: and the share of the inner layer that a rank has, in hidden states; and for each head and place
 #: of the sequence that is attended to, weights, dropout and their product.
@@ -109,6 +110,8 @@ def rank_memory_bytes(
             apart + temporaries / processes,
         )
         own = held + alive
+    elif strategy == "fsdp":
+        own = (weights + moments * gradients) / processes + weights + gradients + results
     elif strategy == "tp":
         split = 0 if blocks is None else _FLOAT * blocks.layers * blocks.split
         saved = split * (1 - 1 / processes)

@@ -121,6 +121,14 @@ class Case:
     def compiled(self) -> bool:
         return bool(self.options.get("compile", False))
 
+    @property
+    def sharers(self) -> str:
+        """Those that share a step: "2 processes"."""
+        from accelbench.core.devices import sharing  # reads cards, which know of cases
+
+        row = {"hardware": self.target.hardware, "runtime": self.target.runtime}
+        return f"{self.world_size} {sharing(row)}"
+
     def _sizes(self, part: Part) -> list[str]:
         sizes = ((axis, getattr(self.shapes, axis.field)) for axis in axes_of(part))
         return [axis.label.format(size) for axis, size in sizes if size]
@@ -132,7 +140,7 @@ class Case:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
         parts += self._sizes(Part.PASSES)
         if self.world_size > 1:
-            parts.append(f"{self.world_size} processes")
+            parts.append(self.sharers)
         if self.compiled:
             parts.append("compiled")
         parts += [f"{k}={v}" for k, v in sorted(runtimes_own(self.options).items())]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
+from accelbench.core.cards import cards
 from accelbench.core.rows import Row, number, text
 
 #: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
@@ -45,8 +46,14 @@ def devices_beside(row: Row, name: str) -> str:
 
 
 def sharing(row: Row) -> str:
-    """What several share a step as: devices, and on a CPU, which they share too, processes."""
-    return "processes" if row.get("hardware") == _SHARED else "devices"
+    """What several share a step as: devices, and on a CPU, which they share too, processes.
+
+    Unless the runtime has one process see a processor as several devices.
+    """
+    if row.get("hardware") != _SHARED:
+        return "devices"
+    card = cards().get(text(row, "runtime"))
+    return "processes" if card is None else card.ranks
 
 
 def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]:

@@ -284,7 +284,9 @@ class RuntimeInfo:
     options: tuple[RuntimeOption, ...] = ()  # of its own, beside --threads and --compile
     generates: bool = True  # token by token; else a forward pass is what is measured by default
     reopens: bool = False  # what is dear to start serves one model after another in a worker
-    distributes: bool = False  # a step of training may be of several processes
+    distributes: bool = False  # several may share a step
+    ranks: Literal["processes", "devices"] = "processes"  # that do: devices are of one process
+    several_machines: bool = False  # whose processes may share a step
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
     # What other rooms say of it; read through core/cards.py, so that none of them lists runtimes.
     title: str = ""  # as people write it: "ONNX Runtime"; the name unless given

@@ -59,7 +59,7 @@ _OPTIONS: tuple[tuple[str, Any, Any], ...] = (
         "strategy",
         str | None,
         typer.Option(
-            None, "--strategy", help="ddp, fsdp2 or tp; auto, the default, takes what fits."
+            None, "--strategy", help="ddp, fsdp2, fsdp or tp; auto, the default, takes what fits."
         ),
     ),
     (

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from accelbench.cli.display.terminal import print_line
-from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
+from accelbench.core.cards import cards
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, UsageError
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.plan.request import Request
 from accelbench.run.plan.run_settings import RunSettings
@@ -32,6 +33,9 @@ def take_part(
 
     Returns:
         The exit code: 0 where it has taken part in any group.
+
+    Raises:
+        UsageError: the runtime that was named has no processes on several machines.
     """
     from accelbench.runtimes.pytorch.distributed.group import ONE_RUN
     from accelbench.runtimes.pytorch.distributed.group import take_part as once
@@ -40,6 +44,12 @@ def take_part(
 
     how, platforms = request.distribution, request.hardware
     assert how is not None
+    for name in request.runtimes:
+        if name in cards() and not cards()[name].several_machines:
+            raise UsageError(
+                f"The {name} runtime shares a step among the devices of one machine.",
+                "Leave out --nnodes and --node-rank, or use --framework pytorch.",
+            )
     node, patience, threads = typed["node_rank"], settings.timeout, settings.job.threads
     place = settings.job.rendezvous or ""
     hardware = platforms[0].partition(":")[0] if platforms else "cpu"

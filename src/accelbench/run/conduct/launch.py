@@ -21,6 +21,7 @@ from accelbench.core.vocabulary import Mode, Provenance, Status
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
 from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.plan.estimates import of_process
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
 from accelbench.run.process.device_meters import DeviceWatch
@@ -186,7 +187,7 @@ class GroupLaunch:
             context.cost(planned),
             started_at,
             utc_now(),
-            context.estimate(planned.case),
+            of_process(planned.case, context.estimate(planned.case)),
             compiles=runtime is not None and runtime.info.compiles,
         )
         context.repeats.look(body)

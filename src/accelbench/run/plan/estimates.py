@@ -9,6 +9,7 @@ from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
 from accelbench.catalog.cost import cost as analytic_cost
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.catalog.rank_memory import rank_memory_bytes
+from accelbench.core.cards import cards
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
@@ -58,8 +59,18 @@ def memory_of_rank(case: Case) -> int:
         counted = None
     if counted is not None:
         return counted
-    parts = case.world_size if case.options.get("strategy") == "fsdp2" else 1
+    parts = case.world_size if case.options.get("strategy") in ("fsdp2", "fsdp") else 1
     return weights_alone(case) // parts
+
+
+def of_process(case: Case, estimate: int | None) -> int | None:
+    """An estimate as it is held against a process's peak.
+
+    Devices that are parts of a processor have one process, whose memory is of all of them.
+    """
+    info = cards().get(case.target.runtime)
+    apart = case.target.hardware != "cpu" or info is None or info.ranks == "processes"
+    return estimate if estimate is None or apart else estimate * case.world_size
 
 
 def weights_alone(case: Case) -> int:

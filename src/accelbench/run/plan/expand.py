@@ -18,6 +18,7 @@ from accelbench.hardware.machine import threads_of_each
 from accelbench.run.plan.ignored_options import unused
 from accelbench.run.plan.request import (
     DEFAULT_BATCH_SIZES,
+    Distribution,
     Estimate,
     Free,
     Plan,
@@ -212,7 +213,7 @@ def _together(
         )
         notes += shared.notes
         planned = _judge(shared.case, place, runtimes)
-        absent = _too_few(place, inventory, here)
+        absent = _one_machine(runtime, how) or _too_few(place, inventory, here)
         planned = replace(planned, refusal=planned.refusal or absent or shared.refusal)
         together.append(planned)
         if how.baseline and planned.refusal is None:
@@ -229,6 +230,18 @@ def _takes(runtime: Runtime | None, case: Case, place: TargetDevice) -> bool:
     if runtime is None or place.device is None or not runtime.info.distributes:
         return False
     return _asked(runtime, case, place.device) is None
+
+
+def _one_machine(runtime: Runtime | None, how: Distribution) -> Refusal | None:
+    """Machines that do not meet, as their runtime shares a step within one alone."""
+    if how.nodes == 1 or runtime is None or runtime.info.several_machines:
+        return None
+    return Refusal(
+        Status.UNSUPPORTED,
+        "distributed",
+        f"the {runtime.info.name} runtime shares a step among the devices of one machine",
+        "Leave out --nnodes, or use --framework pytorch.",
+    )
 
 
 def _too_few(place: TargetDevice, inventory: Inventory, wanted: int) -> Refusal | None:
@@ -320,8 +333,8 @@ def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
         return Refusal(
             Status.UNSUPPORTED,
             "distributed",
-            f"the {runtime.info.name} runtime trains in one process",
-            "Use --framework pytorch.",
+            f"the {runtime.info.name} runtime makes each step in one process",
+            "Use --framework pytorch, or jax for training.",
         )
     try:
         support = runtime.supports(case, device)

@@ -14,9 +14,10 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.rooflines import Roofline
 
-#: How a step may be shared out; auto takes the first that fits.
+#: How a step may be shared out, of all runtimes; auto takes the first that the runtime has and that
+#: fits. fsdp2 is PyTorch's, which gathers blocks; fsdp JAX's, whose compiler gathers weights.
 AUTO_STRATEGY = "auto"
-STRATEGIES = ("ddp", "fsdp2", "tp")
+STRATEGIES = ("ddp", "fsdp2", "fsdp", "tp")
 
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
 #: In place of a platform's name: a selector names one, for each question of the request.

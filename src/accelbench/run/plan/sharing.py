@@ -66,7 +66,7 @@ def shared_out(
     tried = [(candidate, estimate(candidate)) for candidate in candidates]
     fits = [c for c, need in tried if room is None or need is None or need <= room]
     if not fits:
-        return _too_large(tried, how, room or 0)
+        return _too_large(tried, room or 0)
     return SharedCase(fits[0], notes=_told(fits[0], tried, room))
 
 
@@ -107,9 +107,8 @@ def _none(case: Case, how: Distribution) -> SharedCase:
     if case.shapes.batch % each == 0:
         return SharedCase(case)  # whoever judges it asks the runtime, and hears why
     nearest = each * max(1, round(case.shapes.batch / each))
-    message = (
-        f"a batch of {case.shapes.batch} does not come out even over {how.processes} processes"
-        + (f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else "")
+    message = f"a batch of {case.shapes.batch} does not come out even over {case.sharers}" + (
+        f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else ""
     )
     return SharedCase(
         case,
@@ -117,15 +116,13 @@ def _none(case: Case, how: Distribution) -> SharedCase:
     )
 
 
-def _too_large(
-    tried: Sequence[tuple[Case, int | None]], how: Distribution, room: int
-) -> SharedCase:
+def _too_large(tried: Sequence[tuple[Case, int | None]], room: int) -> SharedCase:
     case, need = min(tried, key=lambda entry: entry[1] or 0)
     message = (
-        f"each of {how.processes} processes has {_gib(room)}, and the least that was found takes"
+        f"each of {case.sharers} has {_gib(room)}, and the least that was found takes"
         f" an estimated {_gib(need or 0)}: {way_of(case)}"
     )
-    advice = f"Allow --max-memory-gb {_up(need or 0)}, or use more processes or a smaller batch."
+    advice = f"Allow --max-memory-gb {_up(need or 0)}, or use more of them or a smaller batch."
     return SharedCase(
         case, Refusal(Status.OUT_OF_MEMORY, "out_of_memory_estimated", message, advice)
     )
@@ -138,7 +135,7 @@ def _told(
     limit = "" if room is None else f" of {_gib(room)}"
     about = "not estimated" if need is None else f"an estimated {_gib(need)}{limit} each"
     first = (
-        f"{chosen.model.id}, batch {chosen.shapes.batch}, {chosen.world_size} processes:"
+        f"{chosen.model.id}, batch {chosen.shapes.batch}, {chosen.sharers}:"
         f" {way_of(chosen)}, {about}."
     )
     before = [(case, n) for case, n in tried[: [c for c, _ in tried].index(chosen)]]

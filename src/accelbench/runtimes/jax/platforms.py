@@ -37,13 +37,31 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class Platform:
-    """One device, as the worker's process sees it."""
+def _part_cpu(devices: int) -> None:
+    """Have XLA show a processor as several devices: before it has started."""
+    try:
+        jax.config.update("jax_num_cpu_devices", devices)
+    except RuntimeError as error:
+        raise CaseError(
+            "engine_sees_no_device",
+            f"XLA has started in this process, and does not part the processor any more: {error}",
+            "Run again with --debug.",
+        ) from error
 
-    def __init__(self, hardware: str, ordinal: int, threads: int | None) -> None:
+
+def _counters(device: Any) -> dict[str, int]:
+    return device.memory_stats() or {}
+
+
+class Platform:
+    """One device, or the first of several, as the worker's process sees them."""
+
+    def __init__(self, hardware: str, ordinal: int, threads: int | None, devices: int = 1) -> None:
         if threads:
             os.environ[_THREADS] = str(threads)
         platform = PLATFORMS.get(hardware, hardware)
+        if hardware == "cpu" and devices > 1:
+            _part_cpu(devices)
         # Before the first use, or jax would start every platform it has a plugin for.
         jax.config.update("jax_platforms", platform if hardware == "cpu" else f"{platform},cpu")
         try:
@@ -51,35 +69,42 @@ class Platform:
         except RuntimeError:
             seen = []
         mine = [d for d in seen if name_of(d) == f"{hardware}:{ordinal}"]
-        if not mine:
+        if devices > 1:
+            mine = sorted(seen, key=lambda device: int(device.id))[:devices]
+        if len(mine) < devices:
+            which = f"no {hardware} device {ordinal}"
+            if devices > 1:
+                which = f"{len(mine)} {hardware} devices, not {devices}"
             raise CaseError(
                 "engine_sees_no_device",
-                f"jax {jax.__version__} sees no {hardware} device {ordinal}",
+                f"jax {jax.__version__} sees {which}",
                 f"Install a jax with its plugin for {hardware}.",
             )
-        self.device = mine[0]
-        self._peak_before = 0
+        self.devices = tuple(mine[:devices])
+        self.device = self.devices[0]
+        self._peaks_before = [0] * devices
 
     def reset_memory(self) -> None:
         """The allocator's peak cannot be restarted: what it is now is remembered instead."""
-        self._peak_before = self._counters().get("peak_bytes_in_use", 0)
+        self._peaks_before = [_counters(d).get("peak_bytes_in_use", 0) for d in self.devices]
 
     def memory(self) -> DeviceMemory | None:
-        """The allocator's counters; no peak where only what came before the reset was as high."""
-        counters = self._counters()
-        if not counters:
+        """The allocator's counters; no peak where only what came before the reset was as high.
+
+        Of several devices those of the one with the highest peak.
+        """
+        counters = [_counters(device) for device in self.devices]
+        if not all(counters):
             return None
-        peak = counters.get("peak_bytes_in_use")
-        known = peak is not None and peak > self._peak_before
+        peaks = [own.get("peak_bytes_in_use", 0) for own in counters]
+        most = peaks.index(max(peaks))
+        own = counters[most]
         return DeviceMemory(
-            peak_bytes=peak if known else None,
-            current_bytes=counters["bytes_in_use"],
-            reserved_bytes=counters.get("pool_bytes"),
+            peak_bytes=peaks[most] if peaks[most] > self._peaks_before[most] else None,
+            current_bytes=own["bytes_in_use"],
+            reserved_bytes=own.get("pool_bytes"),
             source="XLA allocator",
         )
-
-    def _counters(self) -> dict[str, int]:
-        return self.device.memory_stats() or {}
 
     def facts(self) -> dict[str, Any]:
         """What the engine says of the device and of settings that change its speed."""

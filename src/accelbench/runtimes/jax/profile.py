@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,13 +38,37 @@ class Event(NamedTuple):
     duration: float
     operation: str
     on_device: bool
+    ordinal: int = 0  # of the device, where there are several
 
 
 def profile(
     step: Callable[[], Any], clock: Clock, steps: int, device: str, traces: Path | None
 ) -> Profile:
     """So many steps, each done when it returns, under XLA's profiler."""
-    if not hasattr(jax.profiler, "ProfileData"):
+    with recorded(step, clock, steps) as (events, times, folder):
+        report = profiled(NAME, spent(events, device), times, _REMARK)
+        chrome = next(folder.rglob("*.trace.json.gz"), None)
+        if traces is None or chrome is None:
+            return report
+        (traces / _TRACE).write_bytes(gzip.decompress(chrome.read_bytes()))
+        return replace(report, trace=_TRACE)
+
+
+def readable() -> bool:
+    """Whether JAX reads what the profiler writes."""
+    return hasattr(jax.profiler, "ProfileData")
+
+
+@contextmanager
+def recorded(
+    step: Callable[[], Any], clock: Clock, steps: int
+) -> Iterator[tuple[list[Event], list[int], Path]]:
+    """The operations of so many steps, what each step took, and the folder of the record.
+
+    Raises:
+        UnsupportedError: this JAX cannot read what the profiler writes.
+    """
+    if not readable():
         raise UnsupportedError(
             "no_profiler",
             f"jax {jax.__version__} cannot read what XLA's profiler writes",
@@ -56,12 +81,7 @@ def profile(
             times = walls(clock, steps, step)
         [record] = Path(folder).rglob("*.xplane.pb")
         events = list(events_of(jax.profiler.ProfileData.from_file(str(record))))
-        report = profiled(NAME, spent(events, device), times, _REMARK)
-        chrome = next(Path(folder).rglob("*.trace.json.gz"), None)
-        if traces is None or chrome is None:
-            return report
-        (traces / _TRACE).write_bytes(gzip.decompress(chrome.read_bytes()))
-        return replace(report, trace=_TRACE)
+        yield events, times, Path(folder)
 
 
 def events_of(data: Any) -> Iterator[Event]:
@@ -69,7 +89,8 @@ def events_of(data: Any) -> Iterator[Event]:
     for plane in data.planes:
         for line in plane.lines:
             for event in line.events:
-                operation = dict(event.stats).get("hlo_op")
+                stats = dict(event.stats)
+                operation = stats.get("hlo_op")
                 if operation:
                     yield Event(
                         f"{plane.name} {line.name}",
@@ -77,7 +98,17 @@ def events_of(data: Any) -> Iterator[Event]:
                         event.duration_ns,
                         str(operation),
                         plane.name.startswith(_DEVICE),
+                        _ordinal(plane.name, stats),
                     )
+
+
+def _ordinal(plane: str, stats: Mapping[str, Any]) -> int:
+    """Of a processor's parts XLA says which with each event; a card has a plane of its own."""
+    told = stats.get("device_ordinal")
+    if told is not None:
+        return int(told)
+    number = plane.rpartition(":")[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def spent(events: list[Event], device: str) -> Iterator[Spent]:

@@ -14,6 +14,7 @@ import jax
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.precision import long_name
+from accelbench.runtimes.jax.collectives import collectives_of
 from accelbench.runtimes.jax.computed_in import multiplied_in
 from accelbench.runtimes.jax.lowering import Lowered
 from accelbench.runtimes.shared.arrays import COMPUTED_AS_ASKED
@@ -27,6 +28,7 @@ class Program:
     parts: dict[str, int]  # nanoseconds of trace, lower, compile; of export, where torch's was
     flops: float | None
     multiplied_in: dict[str, float]
+    collectives: dict[str, int]  # by kind; of several devices
 
     @property
     def compile_ns(self) -> int:
@@ -55,6 +57,7 @@ class Programs:
         function: Callable[[Lowered], Callable[..., Any]],
         arguments: Callable[[Lowered], tuple[Any, ...]],
         donated: tuple[int, ...] = (),
+        left: Callable[[tuple[Any, ...]], Any] = lambda _: None,
     ) -> tuple[Program, Lowered]:
         """The program of a key, and what its graph was lowered to; made where it is missing.
 
@@ -64,6 +67,7 @@ class Programs:
             function: makes of that what is compiled.
             arguments: makes of it an example of the arguments.
             donated: which arguments the program may write its results over.
+            left: says of the arguments where the results have to lie; None: where XLA puts them.
 
         Raises:
             UnsupportedError: the graph cannot be had, or what is compiled multiplies mostly
@@ -74,28 +78,26 @@ class Programs:
             start = self.clock.now_ns()
             low = lowered()
             exported = self.clock.now_ns()
-            program = self._compiled(function(low), arguments(low), donated, exported - start)
+            given = arguments(low)
+            jitted = _jitted(function(low), donated, left(given))
+            program = self._compiled(jitted, given, exported - start)
+            del given
             self.count += 1
             self.total_ns += self.clock.now_ns() - start
             entry = self._made[key] = (program, low.compiled())
         return entry
 
-    def _compiled(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        donated: tuple[int, ...],
-        export_ns: int,
-    ) -> Program:
+    def _compiled(self, jitted: Any, arguments: tuple[Any, ...], export_ns: int) -> Program:
         now = self.clock.now_ns
         start = now()
-        traced = jax.jit(function, donate_argnums=donated).trace(*arguments)
+        traced = jitted.trace(*arguments)
         was_traced = now()
         lowered = traced.lower()
         was_lowered = now()
         run = lowered.compile()
         done = now()
-        shares = multiplied_in(run.as_text() or "")
+        text = run.as_text() or ""
+        shares = multiplied_in(text)
         self._refuse(shares)
         return Program(
             run=run,
@@ -107,6 +109,7 @@ class Programs:
             },
             flops=_flops(run),
             multiplied_in=shares,
+            collectives=collectives_of(text),
         )
 
     def _refuse(self, shares: dict[str, float]) -> None:
@@ -123,6 +126,12 @@ class Programs:
     def forget(self) -> None:
         """Let everything go."""
         self._made.clear()
+
+
+def _jitted(function: Callable[..., Any], donated: tuple[int, ...], left: Any) -> Any:
+    if left is None:
+        return jax.jit(function, donate_argnums=donated)
+    return jax.jit(function, donate_argnums=donated, out_shardings=left)
 
 
 def _flops(run: Any) -> float | None:

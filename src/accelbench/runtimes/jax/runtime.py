@@ -47,6 +47,8 @@ class JaxRuntime:
         default_for=("tpu",),
         precisions=("fp32", "fp16", "bf16"),
         compiles=True,
+        distributes=True,
+        ranks="devices",
         isolation="fork",
         consumes="torch",
         # Imported, and nothing asked of them: `jax.devices` here would start XLA's threads.
@@ -85,7 +87,8 @@ class JaxRuntime:
         return (
             missing(name, ("jax", "torch"), "jax")
             or not_listed(name, case, self.info.precisions)
-            or not_an_option(name, case, MODULE_OPTIONS[case.mode])
+            or (_of_devices(case, device) if case.world_size > 1 else None)
+            or not_an_option(name, case, MODULE_OPTIONS[case.mode] | _own_options(case))
             or _uncompiled(case)
             or (_trains(case) if trains else _generates(case))
             or SUPPORTED
@@ -95,9 +98,53 @@ class JaxRuntime:
         return MonotonicClock()
 
     def open(self, job: Job) -> Session:
+        if job.case.world_size > 1:
+            from accelbench.runtimes.jax.sharded_session import ShardedSession
+
+            return ShardedSession(job, self.clock())
         from accelbench.runtimes.jax.session import JaxSession
 
         return JaxSession(job, self.clock())
+
+
+#: How several devices may share a step.
+_STRATEGIES = ("ddp", "fsdp")
+#: Platforms of which one process has several devices; a processor is shown as several.
+_SEVERAL = ("cpu", "cuda", "rocm", "tpu")
+
+
+def _own_options(case: Case) -> frozenset[str]:
+    return frozenset({"strategy"}) if case.world_size > 1 else frozenset()
+
+
+def _of_devices(case: Case, device: Device) -> Support | None:
+    """What several devices cannot do together, of what one can."""
+    if case.mode is not Mode.TRAINING:
+        return no(
+            "distributed",
+            "the jax runtime shares out training alone",
+            "Use --mode training, or --framework pytorch with --strategy tp.",
+        )
+    if device.hardware not in _SEVERAL:
+        return no(
+            "distributed",
+            f"one process of JAX has one device of {device.hardware}",
+            f"Use --hardware {', '.join(_SEVERAL)}.",
+        )
+    strategy = case.options.get("strategy", _STRATEGIES[0])
+    if strategy not in _STRATEGIES:
+        return no(
+            "distributed",
+            f"the jax runtime has no strategy {strategy}",
+            f"Use --strategy {' or '.join(_STRATEGIES)}.",
+        )
+    if int(case.options.get("accumulate", 1)) > 1:
+        return no(
+            "distributed",
+            "the jax runtime takes the whole of a batch at once",
+            "Leave out --accumulate, or use a smaller batch.",
+        )
+    return None
 
 
 def _uncompiled(case: Case) -> Support | None:

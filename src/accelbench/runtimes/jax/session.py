@@ -22,7 +22,7 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.jax.engine_errors import case_errors
-from accelbench.runtimes.jax.lowering import array
+from accelbench.runtimes.jax.layout import Layout
 from accelbench.runtimes.jax.platforms import Platform, name_of
 from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling, make
 from accelbench.runtimes.jax.procedures.base import Example
@@ -49,7 +49,8 @@ class JaxSession:
         self._job = job
         self._clock = clock
         self._dtype = _DTYPES[job.case.precision]
-        self._platform = Platform(job.device.hardware, job.device.ordinal, job.settings.threads)
+        self._platform = self._started()
+        self._layout = self._laid_out()
         if job.case.precision == "fp32":
             # fp32 means fp32: XLA's own default lets GPUs round to TF32 and TPUs to bf16.
             jax.config.update("jax_default_matmul_precision", "highest")
@@ -57,9 +58,9 @@ class JaxSession:
         with case_errors():
             made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
-            device, rebuild = self._platform.device, lambda: self._build().module
+            layout, rebuild = self._layout, lambda: self._build().module
             module = made.module.to(self._dtype)
-            self._model = self._timed("load", lambda: _placed(Model(module, rebuild, device)))
+            self._model = self._timed("load", lambda: _placed(Model(module, rebuild, layout)))
             del made
         self._programs = Programs(clock, job.case.precision)
         self._opened = Opened(job, self._model, self._programs)
@@ -68,6 +69,14 @@ class JaxSession:
         self._program: Program | None = None
         self._last: Any = None  # what the step before left on its way to the device
         self._output_facts: dict[str, Any] = {}
+
+    def _started(self) -> Platform:
+        job = self._job
+        return Platform(job.device.hardware, job.device.ordinal, job.settings.threads)
+
+    def _laid_out(self) -> Layout:
+        """Where the model's arrays lie."""
+        return Layout.on(self._platform.device)
 
     def _timed(self, name: str, do: Callable[[], Any]) -> Any:
         start = self._clock.now_ns()
@@ -100,19 +109,18 @@ class JaxSession:
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, jax.Array]:
         with case_errors():
             host = self._host_inputs(case, seed)
-            rows = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.row}
+            specs = tensors(case.model, case.shapes, case.mode)
+            rows = {t.name for t in specs if t.row}
             example = Example(
                 {name: torch.empty_like(t) for name, t in host.items() if name not in rows},
                 {name: t.tolist() for name, t in host.items() if name in rows},
+                frozenset(t.name for t in specs if t.shape and t.shape[0] == "batch"),
             )
             # First the old one, with its optimizer's state: there may be no room for both.
             self._procedure = self._program = self._last = None
             self._procedure = make(case, self._opened, example)
-            return {
-                name: array(tensor, self._platform.device)
-                for name, tensor in host.items()
-                if name not in rows
-            }
+            fed = {name: tensor for name, tensor in host.items() if name not in rows}
+            return example.arrays(self._layout, fed)
 
     def _host_inputs(self, case: Case, seed: int | None) -> dict[str, torch.Tensor]:
         floats = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.dtype == "float"}

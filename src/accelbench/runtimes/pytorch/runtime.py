@@ -57,6 +57,7 @@ class PytorchRuntime:
         },
         spills=True,
         distributes=True,
+        several_machines=True,
         title="PyTorch",
         aliases=("torch",),
         engine_packages=("torch",),
@@ -101,6 +102,7 @@ class PytorchRuntime:
         return PytorchSession(job, self.clock())
 
 
+_STRATEGIES = ("ddp", "fsdp2", "tp")
 #: What may be asked where several processes train.
 _OF_RANKS = frozenset({"strategy", "accumulate"})
 #: Losses of a whole batch: parts of it have others, whose mean is not the batch's.
@@ -113,7 +115,13 @@ def _of_ranks(case: Case) -> frozenset[str]:
 
 def _shared_out(case: Case, device: Device) -> Support | None:
     """What several processes cannot train together, of what one can."""
-    strategy = case.options.get("strategy", "ddp")
+    strategy = case.options.get("strategy", _STRATEGIES[0])
+    if strategy not in _STRATEGIES:
+        return no(
+            "distributed",
+            f"the pytorch runtime has no strategy {strategy}",
+            f"Use --strategy {', '.join(_STRATEGIES[:-1])} or {_STRATEGIES[-1]}.",
+        )
     if case.mode is not Mode.TRAINING:
         return no("distributed", "only training is shared out", "Use --mode training.")
     if device.hardware not in ("cpu", "cuda", "rocm"):

@@ -7,7 +7,7 @@ handed in by name, so that one set of them serves the graphs of every shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,16 +53,20 @@ class Names:
         return cls(canonical, frozenset(trained), frozenset(kernels))
 
 
-def weights_of(module: torch.nn.Module, names: Names, device: Any = None) -> Arrays:
-    """A module's weights on a device; one that is shared stands once.
+def weights_of(
+    module: torch.nn.Module,
+    names: Names,
+    where: Callable[[Sequence[int]], Any] = lambda _: None,
+) -> Arrays:
+    """A module's weights, each where one of its shape lies; one that is shared stands once.
 
     Each of torch's own is let go as soon as it is copied, so that the model is not held
     twice. The module keeps shapes: empty memory that nobody writes to takes none.
     """
     held = {}
     for name, weight in module.named_parameters():
-        kernel = name in names.kernels
-        held[name] = array(_outputs_last(weight.data) if kernel else weight.data, device)
+        data = _outputs_last(weight.data) if name in names.kernels else weight.data
+        held[name] = array(data, where(data.shape))
         weight.data = torch.empty_like(weight.data)
     return held
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from accelbench.core.protocols import Job
+from accelbench.runtimes.jax.layout import Layout
 from accelbench.runtimes.jax.lowering import Arrays, Names, array, weights_of
 from accelbench.runtimes.jax.programs import Program, Programs
 
@@ -25,22 +26,23 @@ class Model:
     Attributes:
         module: on the host; it has shapes and buffers, its weights have been handed over.
         weights: as they are now.
+        layout: where they lie, and what they are fed with.
         trained: whether they are other than in the beginning.
     """
 
-    def __init__(self, module: torch.nn.Module, rebuild: Any, device: Any) -> None:
+    def __init__(self, module: torch.nn.Module, rebuild: Any, layout: Layout) -> None:
         self.module = module
         self.names = Names.of(module)
-        self.device = device
+        self.layout = layout
         self.trained = False
         self._rebuild: Callable[[], torch.nn.Module] = rebuild
-        self.weights: Arrays = weights_of(module, self.names, device)
+        self.weights: Arrays = weights_of(module, self.names, layout.of_weight)
 
     def start_anew(self) -> None:
         """The initial weights once more."""
         if self.trained:
             self.weights = {}  # before others come: there may be no room for both
-            self.weights = weights_of(self._rebuild(), self.names, self.device)
+            self.weights = weights_of(self._rebuild(), self.names, self.layout.of_weight)
             self.trained = False
 
     def double(self) -> Arrays:
@@ -87,6 +89,7 @@ class Example:
 
     tensors: Mapping[str, torch.Tensor]  # nobody reads their values
     constants: Mapping[str, Any] = field(default_factory=dict)  # inputs that the model fixes
+    batched: frozenset[str] = frozenset()  # tensors whose first axis is the batch
 
     @property
     def fed(self) -> dict[str, Any]:
@@ -99,9 +102,12 @@ class Example:
         shapes = tuple((name, tuple(t.shape), t.dtype) for name, t in self.tensors.items())
         return shapes, tuple((name, str(value)) for name, value in self.constants.items())
 
-    def arrays(self, device: Any) -> Arrays:
-        """Arrays of these shapes, to compile for."""
-        return {name: array(tensor, device) for name, tensor in self.tensors.items()}
+    def arrays(self, layout: Layout, values: Mapping[str, torch.Tensor] | None = None) -> Arrays:
+        """Arrays of these shapes where they lie: to compile for, or of values to be fed with."""
+        return {
+            name: array(tensor, layout.batch if name in self.batched else layout.whole)
+            for name, tensor in (values or self.tensors).items()
+        }
 
 
 class Procedure(Protocol):

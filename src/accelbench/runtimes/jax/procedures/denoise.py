@@ -32,14 +32,14 @@ class Denoise:
         schedule = Schedule(case.shapes.steps or case.model.steps or 1)
         self._opened = opened
         self._example = example
-        device = opened.model.device
+        device = opened.model.layout.whole
         self._times = [tuple(jax.device_put(n, device) for n in step) for step in _times(schedule)]
 
     def _made(self) -> tuple[Program, Lowered]:
         model = self._opened.model
 
         def arguments(low: Lowered) -> tuple[Any, ...]:
-            inputs = self._example.arrays(model.device)
+            inputs = self._example.arrays(model.layout)
             return model.weights, low.buffers, inputs, inputs["sample"], *self._times[0]
 
         return self._opened.programs.get(

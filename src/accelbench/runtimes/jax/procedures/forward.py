@@ -28,7 +28,7 @@ class Pass:
             model = self._opened.model
             self._made = self._opened.programs.get(
                 ("forward", self._example.key), self._lowered, _function,
-                lambda low: (model.weights, low.buffers, self._example.arrays(model.device)),
+                lambda low: (model.weights, low.buffers, self._example.arrays(model.layout)),
             )  # fmt: skip
         return self._made
 
@@ -49,7 +49,7 @@ def lowered(opened: Opened, example: Example) -> Lowered:
     """The graph of a forward pass that gives tensors by name."""
     model = opened.model
     wrapped = Wrapped(model.module, lambda output, _: named_tensors(output))
-    return lower(wrapped, example.fed, model.names, device=model.device)
+    return lower(wrapped, example.fed, model.names, device=model.layout.whole)
 
 
 def _function(low: Lowered) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -50,9 +51,10 @@ class Train:
         self._state: dict[str, Any] | None = None  # until the first step
         self._buffers: dict[str, Any] = {}
         given = {n: t for n, t in example.tensors.items() if n not in self._labels}
-        self._evaluation = Pass(opened, Example(given, example.constants))
+        self._evaluation = Pass(opened, replace(example, tensors=given))
         opened.model.start_anew()
-        self._key = jax.device_put(jax.random.key(opened.job.settings.seed), opened.model.device)
+        key = jax.random.key(opened.job.settings.seed)
+        self._key = jax.device_put(key, opened.model.layout.whole)
 
     def _made(self) -> tuple[Program, Lowered]:
         programs, key = self._opened.programs, ("train", self._optimizer, self._example.key)
@@ -65,19 +67,21 @@ class Train:
             self._step_of,
             self._arguments,
             donated=(0, 1, 2),
+            left=self._left,
         )
 
     def _lowered(self) -> Lowered:
         model, loss = self._opened.model, named(self._loss)
         wrapped = Wrapped(model.module, loss, self._labels)
         with _training(model.module), self._chances():
-            return lower(wrapped, self._example.fed, model.names, device=model.device)
+            return lower(wrapped, self._example.fed, model.names, device=model.layout.whole)
 
     def _chances(self) -> Any:
         return nullcontext() if self._drops else dropped_nothing(self._opened.model.module)
 
     def _step_of(self, low: Lowered) -> Callable[..., Any]:
         update, rate, drops = UPDATES[self._optimizer], self._rate, self._drops
+        layout = self._opened.model.layout
 
         def step(
             weights: Any, state: Any, buffers: Any, frozen: Any, inputs: Any, key: Any
@@ -85,7 +89,7 @@ class Train:
             own = jax.random.fold_in(key, state["count"]) if drops else None
 
             def loss_of(trained: Any) -> Any:
-                return low({**frozen, **trained}, buffers, inputs, own)
+                return low({**frozen, **layout.gathered(trained)}, buffers, inputs, own)
 
             (loss, renewed), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights)
             weights, state = update(weights, gradients, state, rate)
@@ -96,14 +100,20 @@ class Train:
     def _arguments(self, low: Lowered) -> tuple[Any, ...]:
         weights, frozen = self._parted(low)
         state, buffers = self._begun(low)
-        inputs = self._example.arrays(self._opened.model.device)
+        inputs = self._example.arrays(self._opened.model.layout)
         return weights, state, buffers, frozen, inputs, self._key
+
+    def _left(self, arguments: tuple[Any, ...]) -> Any:
+        """Where weights, state, buffers and loss of a step have to lie."""
+        layout = self._opened.model.layout
+        written = layout.kept(arguments[:3])
+        return None if written is None else (*written, layout.whole)
 
     def _begun(self, low: Lowered) -> tuple[dict[str, Any], dict[str, Any]]:
         """The optimizer's state and the buffers: as they are now, made before the first step."""
         if self._state is None:
-            device = self._opened.model.device
-            self._state = start(self._optimizer, self._parted(low)[0], device)
+            whole = self._opened.model.layout.whole
+            self._state = start(self._optimizer, self._parted(low)[0], whole)
             # Copies: a step writes over them, and the next start needs the first ones.
             self._buffers = {name: jnp.copy(buffer) for name, buffer in low.buffers.items()}
         return self._state, self._buffers

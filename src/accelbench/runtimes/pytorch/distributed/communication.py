@@ -20,7 +20,7 @@ from dataclasses import dataclass
 Interval = tuple[float, float]
 
 #: Of a collective's own event: the backend that carries it out.
-_COLLECTIVES = ("gloo:", "nccl:", "rccl:", "mpi:", "ucc:")
+_COLLECTIVES = ("gloo:", "nccl:", "rccl:", "mpi:", "ucc:", "xla:")
 #: Of operators that start collectives, or wait for them.
 _WAITING = frozenset({"c10d", "_c10d_functional", "c10d_functional", "FSDP", "accelbench"})
 
