@@ -14,7 +14,6 @@ import pytest
 
 from accelbench.cli.arguments.distributed_options import _NAMES, distributed_run
 from accelbench.core.errors import EXIT_OK, EXIT_USAGE
-from accelbench.core.vocabulary import Mode
 
 TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
@@ -50,7 +49,6 @@ def test_two_processes_are_measured_beside_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("bert-tiny", "--distributed"), "--distributed is of training alone. Add --mode training"),
         (("bert-tiny", "--gpu-count", "2"), "--gpu-count is of --distributed"),
         ((*TRAINED, "--processes", "1"), "one was asked for"),
         ((*TRAINED, "--gpu-count", "2", "--processes", "3"), "contradict each other"),
@@ -75,10 +73,10 @@ def test_whoever_counts_gpus_means_gpus() -> None:
         "nodes": 1,
         "rendezvous": None,
     }
-    assert distributed_run(typed, (Mode.TRAINING,), named=False).hardware == ("gpu",)
-    assert distributed_run(typed, (Mode.TRAINING,), named=True).hardware == ()
+    assert distributed_run(typed, named=False).hardware == ("gpu",)
+    assert distributed_run(typed, named=True).hardware == ()
     counted = {**typed, "gpu_count": None, "processes": 4}
-    assert distributed_run(counted, (Mode.TRAINING,), named=False).hardware == ()
+    assert distributed_run(counted, named=False).hardware == ()
 
 
 def test_what_is_absent_is_refused_and_not_replaced(command: Callable[..., Any]) -> None:

@@ -17,12 +17,14 @@ from accelbench.run.plan.estimates import memory
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Distribution, Plan, Planned, Request
 from accelbench.runtimes.jax import JaxRuntime
+from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 CPU = Device("cpu", "a processor")
 MIB = 2**20
 #: What a process takes of each way, made up: DDP has all, FSDP2 half, a row of the batch 10.
-WEIGHTS = {"ddp": 100, "fsdp2": 50, "tp": 60}
+WEIGHTS = {"ddp": 100, "fsdp2": 50, "fsdp": 50, "tp": 60}
+JAX, INFERENCE = {"runtime": JaxRuntime()}, {"mode": Mode.INFERENCE}
 
 
 def estimate(case: Case) -> int:
@@ -42,6 +44,8 @@ def plan(
     runtime: Runtime | None = None,
     options: Mapping[str, Any] | None = None,
     model: str = "bert-tiny",
+    mode: Mode = Mode.TRAINING,
+    precision: str = "fp32",
     **how: Any,
 ) -> Plan:
     runtime = runtime or PytorchRuntime()
@@ -51,7 +55,8 @@ def plan(
         hardware=(hardware,),
         runtimes=(runtime.info.name,),
         batch_sizes=tuple(batch),
-        modes=(Mode.TRAINING,),
+        modes=(mode,),
+        precisions=(precision,),
         training_options=options or {},
         distribution=Distribution(processes, memory_bytes=room, **how),
     )
@@ -133,16 +138,60 @@ def test_each_process_has_a_device_of_its_own_but_on_a_cpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("asked", "said"),
     [
-        ({"model": "clip-tiny"}, "distributed"),  # its loss is of the whole batch
-        ({"runtime": JaxRuntime()}, "distributed"),
+        ({"model": "clip-tiny"}, "the contrastive loss of clip-tiny is of the whole batch"),
+        ({"strategy": "fsdp"}, "the pytorch runtime has no strategy fsdp"),
+        (
+            {"runtime": OnnxruntimeRuntime()},
+            "the onnxruntime runtime makes each step in one process",
+        ),
+        ({**JAX, "strategy": "fsdp2"}, "the jax runtime has no strategy fsdp2"),
+        ({**JAX, "strategy": "tp"}, "the jax runtime has no strategy tp"),
+        ({**JAX, "accumulate": 2}, "the jax runtime takes the whole of a batch at once"),
+        ({**JAX, "nodes": 2}, "among the devices of one machine"),
+        ({**JAX, **INFERENCE}, "the jax runtime shares out training alone"),
+        (INFERENCE, "they are as many independent runs"),
+        ({**INFERENCE, "strategy": "tp", "precision": "int8"}, "are not split over processes"),
+        ({**INFERENCE, "strategy": "tp", "model": "rag-tiny"}, "of several models or passes"),
     ],
 )
-def test_what_cannot_be_shared_out_says_why(asked: dict[str, Any], reason: str) -> None:
-    refusal = plan(strategy="ddp", **asked).cases[-1].refusal
+def test_what_cannot_be_shared_out_says_why(asked: dict[str, Any], said: str) -> None:
+    refusal = plan(**{"strategy": "ddp", **asked}).cases[-1].refusal
     assert refusal is not None
-    assert refusal.reason == reason
+    assert refusal.status is Status.UNSUPPORTED
+    assert refusal.reason in ("distributed", "precision")
+    assert said in refusal.message
+    assert refusal.advice
+
+
+def test_the_first_way_of_the_runtime_and_mode_is_taken() -> None:
+    assert ways(plan(90, **JAX)) == [{"strategy": "fsdp"}]
+    assert ways(plan(**JAX)) == [{"strategy": "ddp"}]
+    found = plan(**INFERENCE, batch=(1,))
+    assert ways(found) == [{"strategy": "tp"}]
+    assert all(p.refusal is None for p in found.cases)
+    # What shares a step is said as it is: devices of one process are no processes.
+    (note,) = plan(**JAX, baseline=False).notes
+    assert "batch 8, 2 devices: ddp" in note
+
+
+def test_an_inferred_batch_stays_whole() -> None:
+    """By default one item is asked for as well: it is not parted."""
+    found = plan(**INFERENCE, batch=(), baseline=False)
+    assert [p.case.shapes.batch for p in found.cases] == [1, 8, 32, 128]
+
+
+def test_estimates_of_inference_are_without_the_others_products() -> None:
+    request = Request(
+        models=models("llama-3.2-1b"), batch_sizes=(1,), hardware=("cpu",), new_tokens=(8,),
+        prompt_tokens=(128,), distribution=Distribution(2, "tp"),
+    )  # fmt: skip
+    runtimes = {"pytorch": PytorchRuntime()}
+    alone, split = expand(request, {"cpu": [CPU]}, runtimes, estimate, lambda _: None).cases
+    apart = (memory(alone.case) or 0) - (memory(split.case) or 0)
+    # Of 1.24e9 weights in fp32 0.97e9 are those of products in blocks.
+    assert apart / 4 == pytest.approx(0.97e9 / 2, rel=0.05)
 
 
 def test_estimates_follow_the_strategy() -> None:

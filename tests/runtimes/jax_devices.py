@@ -68,25 +68,20 @@ def opened(way: str) -> JaxSession:
 
 
 def stepped(session: JaxSession, way: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Outputs, the first step's gradients and five losses, all without dropout; two with it."""
+    """The first step's gradients and five losses, with dropout, and what is told of them."""
     case = session._job.case
-    with session.without_dropout():
-        inputs = session.prepare(case)
-        arrays |= {f"{way} out {n}": v for n, v in session.outputs(inputs).items()}
-        first = session.sample(inputs, 1, Timing.EACH).losses
-        # What SGD's momentum begins with is the gradient itself.
-        gradients = session._procedure._state["first"]  # type: ignore[union-attr]
-        arrays |= {f"{way} gradient {n}": np.asarray(g) for n, g in gradients.items()}
-        later = session.sample(inputs, 4, Timing.EACH).losses
     inputs = session.prepare(case)
     session.compile(inputs)
-    dropped = session.sample(inputs, 2, Timing.EACH).losses
+    first = session.sample(inputs, 1, Timing.EACH).losses
+    # What SGD's momentum begins with is the gradient itself.
+    gradients = session._procedure._state["first"]  # type: ignore[union-attr]
+    arrays |= {f"{way} {name}": np.asarray(gradient) for name, gradient in gradients.items()}
+    later = session.sample(inputs, 4, Timing.EACH).losses
     session.inspect(inputs)
     evidence = session.evidence()
     weights = session._model.weights.values()
     return {
         "losses": [*first, *later],
-        "dropped": list(dropped),
         "digest": session.weights_digest,
         "devices": evidence.devices,
         "threads": evidence.details["threads"],

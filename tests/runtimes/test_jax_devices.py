@@ -48,31 +48,20 @@ def of(arrays: Mapping[str, Any], beginning: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", SHARED)
-def test_gradients_outputs_and_losses_are_those_of_one_device(
+def test_gradients_and_losses_are_those_of_one_device(
     way: str, found: tuple[Mapping[str, Any], dict[str, Any]]
 ) -> None:
+    """Of a model that normalises batches and drops by chance: a step is of the whole batch."""
     arrays, told = found
     assert told[way]["digest"] == told[ALONE]["digest"]
-    right, gradients = of(arrays, f"{ALONE} gradient "), of(arrays, f"{way} gradient ")
+    right, gradients = of(arrays, f"{ALONE} "), of(arrays, f"{way} ")
     assert gradients.keys() == right.keys()
     largest = max(float(np.abs(g).max()) for g in right.values())
     assert largest > 0
     for name, gradient in right.items():
         assert np.abs(gradients[name] - gradient).max() <= BOUND * largest, name
-    outputs = of(arrays, f"{way} out ")
-    for name, output in of(arrays, f"{ALONE} out ").items():
-        np.testing.assert_allclose(outputs[name], output, atol=1e-5)
     assert told[way]["losses"] == pytest.approx(told[ALONE]["losses"], rel=1e-5)
     assert len(set(told[ALONE]["losses"])) == 5
-
-
-@pytest.mark.parametrize("way", SHARED)
-def test_statistics_and_dropout_are_of_the_whole_batch(
-    way: str, found: tuple[Mapping[str, Any], dict[str, Any]]
-) -> None:
-    """A step is one program of the batch, however many devices it is split over."""
-    told = found[1]
-    assert told[way]["dropped"] == pytest.approx(told[ALONE]["dropped"], rel=1e-5)
 
 
 def test_the_evidence_tells_how_it_is_shared(

@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from training_sessions import CPU, case_of, opened
 
-from accelbench.core.case import Case
+from accelbench.catalog.inputs import repeating, settle
+from accelbench.catalog.selection import choose
+from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Job
-from accelbench.core.vocabulary import Timing
+from accelbench.core.vocabulary import Mode, Timing
+from accelbench.measure.block_validation import refuse_bad_block, refuse_other_tokens
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
 from accelbench.runtimes.pytorch.distributed.session import DistributedSession
 
 #: Of the largest gradient of the model: sums in another order. Seen were 3e-7.
 BOUND = 1e-5
-BATCH = 8
+BATCH, NEW_TOKENS = 8, 4
 #: Every way of sharing a step, with whether the batch is in parts.
 WAYS = {
     "ddp": {"strategy": "ddp"},
@@ -105,6 +108,63 @@ def test_outputs_before_a_training_change_nothing_of_it(
     with session.without_dropout():
         inputs = session.prepare(case)
         assert session.sample(inputs, 5, Timing.EACH).losses == pytest.approx(losses, rel=1e-5)
+
+
+def inferring(model: str, batch: int = 2, **sizes: int) -> Case:
+    (spec,) = choose([model], None, (), (), all_models=False)
+    shapes = settle(spec, Shapes(batch, **sizes))
+    return Case(spec, Target("pytorch", "cpu"), "fp32", shapes, Mode.INFERENCE)
+
+
+def split(case: Case) -> Case:
+    return replace(case, world_size=2, options={"strategy": "tp"})
+
+
+def test_requests_are_those_of_one_process(ranks: RankGroup) -> None:
+    case = inferring("llama-tiny", prompt_tokens=8, new_tokens=NEW_TOKENS)
+    with opened(case) as alone:
+        right = [alone.outputs(alone.prepare(case, seed)) for seed in (0, 1)]
+    session = together(split(case), ranks)
+    for seed, outputs in enumerate(right):
+        found = session.outputs(session.prepare(split(case), seed))
+        assert np.array_equal(found["tokens"], outputs["tokens"])
+        largest = float(np.abs(outputs["logits"]).max())
+        assert np.abs(found["logits"] - outputs["logits"]).max() <= BOUND * largest
+    assert not np.array_equal(right[0]["tokens"], right[1]["tokens"])
+    # Each rank has half of a block's products: queries by columns, what follows by rows.
+    facts = session.evidence().details["distributed"]["ranks"]
+    assert [rank["split_modules"] for rank in facts] == [{"colwise": 10, "rowwise": 4}] * 2
+
+
+def test_prefill_and_decode_of_ranks_are_timed_together(ranks: RankGroup) -> None:
+    case = split(inferring("llama-tiny", prompt_tokens=8, new_tokens=NEW_TOKENS))
+    session = together(case, ranks)
+    inputs = session.prepare(case)
+    block = session.sample(inputs, 2, Timing.PHASES)
+    refuse_bad_block(block, 2, Timing.PHASES, ("prefill", "decode"))
+    refuse_other_tokens(block, NEW_TOKENS)
+    assert len(block.token_ns) == 2
+    # A timed step leaves what outputs are.
+    session.sample(inputs, 1, Timing.EACH)
+    left = session.stepped(100)
+    assert np.array_equal(left["tokens"].values, session.outputs(inputs)["tokens"].ravel())
+    # Each block of each token sums over the ranks twice.
+    exchanged = session.exchanged(case)
+    assert [rank["collectives"] for rank in exchanged["ranks"]] == [2 * 2 * NEW_TOKENS] * 2
+    assert exchanged["communication_ms"] > 0
+
+
+def test_a_forward_pass_of_ranks_is_that_of_one_process(ranks: RankGroup) -> None:
+    case = inferring("bert-tiny", batch=3, sequence=16)
+    with opened(case) as alone, repeating(1):
+        right = alone.outputs(alone.prepare(case))
+    session = together(split(case), ranks)
+    with repeating(1):  # ranks draw inputs for themselves
+        found = session.outputs(session.prepare(split(case)))
+    assert found.keys() == right.keys()
+    for name, values in right.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5)
+        np.testing.assert_array_equal(found[name][0], found[name][2])
 
 
 def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:

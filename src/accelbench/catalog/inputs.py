@@ -233,6 +233,11 @@ def repeating(items: int) -> Iterator[None]:
         _repeated.reset(before)
 
 
+def repeated_items() -> int | None:
+    """How many items inputs drawn here repeat; None where each is one of its own."""
+    return _repeated.get()
+
+
 def make_inputs(
     spec: ModelSpec, shapes: Shapes, seed: int, mode: str = Mode.INFERENCE
 ) -> dict[str, np.ndarray[Any, Any]]:

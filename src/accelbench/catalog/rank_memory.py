@@ -1,8 +1,9 @@
-"""How many bytes of a training step one of several processes takes on paper. Pure.
+"""How many bytes of a step one of several processes takes on paper. Pure.
 
-Of the whole model are counted: its weights W, their gradients G, the optimizer's moments M, and the
-results A that are kept for the backward pass, which go with the micro-batch. With N processes each
-has, beside the larger of what is alive in the backward pass and in the optimizer:
+Of a training step are counted, of the whole model: its weights W, their gradients G, the
+optimizer's moments M, and the results A that are kept for the backward pass, which go with the
+micro-batch. With N processes each has, beside the larger of what is alive in the backward pass and
+in the optimizer:
 
     ddp     W + M + G                 G lies in the buckets that are exchanged, all the time
     fsdp2   (W + M + G) ÷ N           and whole what is in no block, with its gradients, or a block
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from accelbench.catalog.cost import CostPoint, point
 from accelbench.catalog.inputs import input_bytes, settle
-from accelbench.catalog.memory import checkpointed, code_bytes
+from accelbench.catalog.memory import checkpointed, code_bytes, memory_estimate_bytes
 from accelbench.core.case import Option, Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import MIB, Mode
@@ -27,6 +28,8 @@ from accelbench.core.vocabulary import MIB, Mode
 _FLOAT = 4  # bytes: what is trained is fp32
 #: What a rank has besides, on a CPU: code imported late, gloo's and the allocator's own.
 _ENGINE_BYTES = 40 * MIB
+#: Of an inference beside what one process has. LLaMA-tiny, batch 2: 23.4 MB, and 12.8 alone.
+_INFERENCE_BYTES = 10 * MIB
 #: The host's allocator keeps freed blocks and does not always find them again; of results. Where
 #: it gives them back at once (`allocator_of` in the runtime), none.
 _KEPT_SHARE = {"ddp": 0.1, "fsdp2": 0.0, "fsdp": 0.0, "tp": 0.1}
@@ -53,6 +56,7 @@ class Blocks:
     heads: int
     split: int  # weights of a block's products
     weights: int  # of a block
+    keys: int  # values of a key, or of a value, that a block keeps of each token
 
     @classmethod
     def of(cls, spec: ModelSpec) -> Blocks | None:
@@ -65,7 +69,7 @@ class Blocks:
         keys = hidden * (_first(config, ("num_key_value_heads",)) or heads) // heads
         gated = "num_key_value_heads" in config  # LLaMA and its kin have three inner products
         split = 2 * hidden * hidden + 2 * hidden * keys + (3 if gated else 2) * hidden * inner
-        return cls(layers, hidden, inner, heads, split, split + 9 * hidden + inner)
+        return cls(layers, hidden, inner, heads, split, split + 9 * hidden + inner, keys)
 
     def split_results(self, sequence: int) -> int:
         """Bytes of results of an item that ranks have in parts."""
@@ -75,6 +79,28 @@ class Blocks:
     def exchanged(self, sequence: int) -> int:
         """Bytes of results of an item that collectives make."""
         return self.layers * sequence * self.hidden * _FLOAT * _EXCHANGED
+
+
+def inference_rank_bytes(
+    spec: ModelSpec, shapes: Shapes, precision: str, processes: int
+) -> int | None:
+    """Bytes that a process takes of an inference whose products are split; None where not counted.
+
+    That is one process's without the share of the others in products, and in what is kept of
+    each token.
+
+    Raises:
+        UsageError, UnsupportedError: the model cannot take these shapes.
+    """
+    whole = memory_estimate_bytes(spec, shapes, precision)
+    if whole is None:
+        return None
+    elsewhere, blocks = 0, Blocks.of(spec)
+    if blocks is not None:
+        each = 2 if precision in ("fp16", "bf16") else _FLOAT
+        kept = 2 * blocks.keys * (shapes.prompt_tokens or 0) if shapes.new_tokens else 0
+        elsewhere = each * blocks.layers * (blocks.split + shapes.batch * kept)
+    return whole + _INFERENCE_BYTES - int(elsewhere * (1 - 1 / processes))
 
 
 def rank_memory_bytes(

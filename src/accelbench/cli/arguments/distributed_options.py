@@ -1,9 +1,9 @@
-"""Options of training by several processes, and what they mean together."""
+"""Options of steps that several processes make, and what they mean together."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -12,7 +12,6 @@ import typer
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Mode
 from accelbench.hardware.names import GPU
 from accelbench.run.plan.request import AUTO_STRATEGY, STRATEGIES, Distribution
 
@@ -27,7 +26,7 @@ _OPTIONS: tuple[tuple[str, Any, Any], ...] = (
         "distributed",
         bool,
         typer.Option(
-            False, "--distributed", help="For training: several processes make each step together."
+            False, "--distributed", help="Several processes or devices make each step together."
         ),
     ),
     (
@@ -122,12 +121,11 @@ class DistributedRun:
     hardware: tuple[str, ...] = ()  # what is meant where none is named
 
 
-def distributed_run(typed: DistributedWords, modes: Sequence[Mode], named: bool) -> DistributedRun:
+def distributed_run(typed: DistributedWords, named: bool) -> DistributedRun:
     """What these options mean.
 
     Args:
         typed: what was typed.
-        modes: those of the run.
         named: whether hardware was.
 
     Raises:
@@ -139,8 +137,6 @@ def distributed_run(typed: DistributedWords, modes: Sequence[Mode], named: bool)
         if not option:
             return DistributedRun()
         raise UsageError(f"{option} is of --distributed.", "Add it, or leave this out.")
-    if tuple(modes) != (Mode.TRAINING,):
-        raise UsageError("--distributed is of training alone.", "Add --mode training.")
     gpus, count = typed["gpu_count"], typed["processes"]
     if gpus and count and gpus != count:
         raise UsageError("--gpu-count and --processes contradict each other.", "Leave one out.")

@@ -61,7 +61,7 @@ def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
     run_arguments.refuse_pure_autocast(typed["pure"], precisions)
     named = words(typed["hardware"])
     modes = run_arguments.modes(words(typed["mode"]), training=False)
-    together = distributed_run(typed, modes, bool(named))
+    together = distributed_run(typed, bool(named))
     return Request(
         models=models,
         hardware=run_arguments.platforms(named or together.hardware),

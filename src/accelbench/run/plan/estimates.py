@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
 from accelbench.catalog.cost import cost as analytic_cost
 from accelbench.catalog.memory import memory_estimate_bytes
-from accelbench.catalog.rank_memory import rank_memory_bytes
+from accelbench.catalog.rank_memory import inference_rank_bytes, rank_memory_bytes
 from accelbench.core.cards import cards
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
@@ -52,9 +52,12 @@ def memory(case: Case) -> int | None:
 def memory_of_rank(case: Case) -> int:
     """The same of each process of a case that several share."""
     try:
-        counted = rank_memory_bytes(
-            case.model, case.shapes, case.precision, case.options, case.world_size
-        )
+        if case.mode is Mode.TRAINING:
+            counted = rank_memory_bytes(
+                case.model, case.shapes, case.precision, case.options, case.world_size
+            )
+        else:
+            counted = inference_rank_bytes(case.model, case.shapes, case.precision, case.world_size)
     except AccelbenchError:
         counted = None
     if counted is not None:

@@ -199,7 +199,7 @@ def _together(
     room = how.memory_bytes
     if room is None and free is not None:
         room = free // here if place.target.hardware == "cpu" else free
-    if not request.batch_sizes:
+    if not request.batch_sizes and group[0].mode is Mode.TRAINING:  # an inferred batch stays whole
         even = [case for case in group if case.shapes.batch % how.processes == 0]
         group = even or [replace(group[0], shapes=replace(group[0].shapes, batch=how.processes))]
     threads = threads_of_each(_threads(request), here)

@@ -103,18 +103,20 @@ class PytorchRuntime:
 
 
 _STRATEGIES = ("ddp", "fsdp2", "tp")
-#: What may be asked where several processes train.
+#: What may be asked where several processes share a step; micro-batches of training alone.
 _OF_RANKS = frozenset({"strategy", "accumulate"})
 #: Losses of a whole batch: parts of it have others, whose mean is not the batch's.
 _WHOLE_BATCH = frozenset({"contrastive"})
 
 
 def _of_ranks(case: Case) -> frozenset[str]:
-    return _OF_RANKS if case.world_size > 1 else frozenset()
+    if case.world_size == 1:
+        return frozenset()
+    return _OF_RANKS if case.mode is Mode.TRAINING else _OF_RANKS - {"accumulate"}
 
 
 def _shared_out(case: Case, device: Device) -> Support | None:
-    """What several processes cannot train together, of what one can."""
+    """What several processes cannot do together, of what one can."""
     strategy = case.options.get("strategy", _STRATEGIES[0])
     if strategy not in _STRATEGIES:
         return no(
@@ -122,8 +124,6 @@ def _shared_out(case: Case, device: Device) -> Support | None:
             f"the pytorch runtime has no strategy {strategy}",
             f"Use --strategy {', '.join(_STRATEGIES[:-1])} or {_STRATEGIES[-1]}.",
         )
-    if case.mode is not Mode.TRAINING:
-        return no("distributed", "only training is shared out", "Use --mode training.")
     if device.hardware not in ("cpu", "cuda", "rocm"):
         return no(
             "distributed",
@@ -136,6 +136,8 @@ def _shared_out(case: Case, device: Device) -> Support | None:
             "a compiled step of several processes is not measured",
             "Leave out --compile.",
         )
+    if case.mode is not Mode.TRAINING:
+        return _shared_inference(case, str(strategy))
     if case.precision == "fp16" or case.options.get("pure"):
         return no(
             "precision",
@@ -151,6 +153,30 @@ def _shared_out(case: Case, device: Device) -> Support | None:
             f"the {loss} loss of {case.model.id} is of the whole batch, which parts of it do not"
             " give",
             "Use --strategy tp without --accumulate, or one process.",
+        )
+    return None
+
+
+def _shared_inference(case: Case, strategy: str) -> Support | None:
+    """What of a model that several processes have parts of cannot be asked for."""
+    if strategy != "tp":
+        return no(
+            "distributed",
+            "processes that each infer a part of the batch exchange nothing: they are as many"
+            " independent runs",
+            "Use --strategy tp, or measure one process with its part of the batch.",
+        )
+    if case.procedure not in ("forward", "generate"):
+        return no(
+            "distributed",
+            f"a step of {case.model.id} is of several models or passes, which are not split",
+            "Measure one process.",
+        )
+    if case.precision == "int8":
+        return no(
+            "precision",
+            "products that torchao has quantised are not split over processes",
+            "Use --precision fp32 or bf16.",
         )
     return None
 

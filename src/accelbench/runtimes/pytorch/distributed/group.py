@@ -69,6 +69,7 @@ class RankGroup:
             CaseError: they did not come together.
         """
         self.ranks = ranks * nodes
+        self._nodes = nodes
         self._scratch = Scratch()
         self._folder = self._scratch.folder
         self._key = secrets.token_bytes(32)
@@ -132,8 +133,11 @@ class RankGroup:
         if asked is not None:
             with contextlib.suppress(OSError):
                 asked.close()
-            with contextlib.suppress(processes.TimeoutExpired):
-                self._agent.wait(_NOTE_SECONDS)
+            if self._nodes > 1:
+                # Another machine's agent has to see that its ranks ended as they should. Here
+                # nobody looks, and ending each interpreter would take seconds.
+                with contextlib.suppress(processes.TimeoutExpired):
+                    self._agent.wait(_NOTE_SECONDS)
         # Its end is the end of every rank that it has started, stopped ones too.
         self._agent.kill()
         self._agent.wait()

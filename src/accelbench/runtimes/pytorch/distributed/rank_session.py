@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from accelbench.catalog.inputs import make_inputs, tensors
+from accelbench.catalog.inputs import make_inputs, repeating, tensors
 from accelbench.catalog.losses import named
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
@@ -111,6 +111,8 @@ class RankSession(PytorchSession):
         return idle
 
     def _procedure_of(self, case: Case) -> Procedure:
+        if case.mode is not Mode.TRAINING:
+            return super()._procedure_of(case)
         return RankTrain(case, self._opened, self._shared, self.part)
 
     def _arrays(self, case: Case, seed: int | None) -> Mapping[str, Any]:
@@ -226,9 +228,12 @@ class RankWork:
     def _meet(self) -> None:
         self._ranks.together()
 
-    def _prepare(self, case: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    def _prepare(
+        self, case: Mapping[str, Any], seed: int | None, items: int | None
+    ) -> dict[str, Any]:
         self._inputs = None
-        self._inputs = self._opened().prepare(case_from_json(case), seed)
+        with nullcontext() if items is None else repeating(items):
+            self._inputs = self._opened().prepare(case_from_json(case), seed)
         return dict(self._opened().loaded())
 
     def _forget(self) -> None:
@@ -246,6 +251,9 @@ class RankWork:
 
     def _outputs(self) -> dict[str, Any]:
         return self._opened().outputs(self._inputs)
+
+    def _stepped(self, most: int) -> dict[str, Any]:
+        return dict(self._opened().stepped(most))
 
     def _inspect(self) -> None:
         self._opened().inspect(self._inputs)

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.catalog.inputs import repeated_items
 from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.serial import case_to_json, job_to_json
@@ -31,7 +33,7 @@ _PROFILED_STEPS = 5
 
 
 class DistributedSession:
-    """A model that is trained by a group of ranks."""
+    """A model whose steps a group of ranks makes."""
 
     def __init__(self, job: Job, group: RankGroup | None = None) -> None:
         self._job = job
@@ -59,7 +61,10 @@ class DistributedSession:
     def prepare(self, case: Case, seed: int | None = None) -> object:
         """The inputs lie with the ranks; what is handed back stands for them."""
         self._case = case
-        answers = self._group.ask("prepare", case=case_to_json(case), seed=seed)
+        # Inputs are drawn by each rank: it has to be told that few items are to be repeated.
+        answers = self._group.ask(
+            "prepare", case=case_to_json(case), seed=seed, items=repeated_items()
+        )
         self._columns = answers[0]
         self._step_ns = []
         return object()
@@ -79,9 +84,15 @@ class DistributedSession:
     def inspect(self, inputs: Any) -> None:
         self._group.ask("inspect")
 
+    def stepped(self, most: int) -> Mapping[str, Any]:
+        """Rank 0's: `outputs` sees that ranks decide alike."""
+        left: Mapping[str, Any] = self._group.ask("stepped", most=most)[0]
+        return left
+
     def outputs(self, inputs: Any) -> dict[str, Any]:
         answers: list[dict[str, Any]] = self._group.ask("outputs")
         if self._parts == 1:
+            _refuse_differing(answers)
             return answers[0]
         return {name: np.concatenate([a[name] for a in answers]) for name in answers[0]}
 
@@ -221,18 +232,39 @@ def micro_batch(case: Case, parts: int) -> int:
 def combined(blocks: Sequence[Block], n: int, timing: Timing) -> Block:
     """The ranks' blocks as one: a step is over when its last rank has finished it."""
     losses = [sum(each) / len(blocks) for each in zip(*(b.losses for b in blocks), strict=True)]
+    tokens: Sequence[Sequence[int]] = ()
     if timing is Timing.PHASES:
-        phases = _slowest_phases(blocks)
+        slowest = _slowest(blocks)
+        phases = {name: list(times) for name, times in slowest.phase_ns.items()}
+        tokens = slowest.token_ns
     else:
         phases = {"step": _latest([block.phase_ns["step"] for block in blocks])}
     return Block(
         steps=n,
         timing=timing,
         phase_ns=phases,
+        token_ns=tokens,
         losses=losses,
         compilations=max(block.compilations for block in blocks),
         compile_ns=max(block.compile_ns for block in blocks),
     )
+
+
+def _refuse_differing(answers: Sequence[Mapping[str, Any]]) -> None:
+    """Each rank chooses tokens for itself: one that chose others would read another text.
+
+    Numbers may differ in their last places, where ranks are on machines of different kinds.
+    """
+    first = answers[0]
+    decided = [name for name, values in first.items() if values.dtype.kind != "f"]
+    for rank, other in enumerate(answers):
+        for name in decided:
+            if not np.array_equal(first[name], other[name]):
+                raise CaseError(
+                    "wrong_outputs",
+                    f"rank {rank} has other {name} than rank 0",
+                    "Measure one process, and report it: collectives gave different sums.",
+                )
 
 
 def _latest(times: Sequence[Sequence[int]]) -> list[int]:
@@ -240,11 +272,10 @@ def _latest(times: Sequence[Sequence[int]]) -> list[int]:
     return [later - earlier for earlier, later in pairwise([0, *ends])]
 
 
-def _slowest_phases(blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """The phases of the rank that took longest over the block.
+def _slowest(blocks: Sequence[Block]) -> Block:
+    """The rank's that took longest over the block: its phases, and when its tokens were there.
 
     Of one rank throughout: phases of whichever took longest over each step would add up to more
     than passed, as ranks that are late by turns make up for it in the next step.
     """
-    slowest = max(blocks, key=lambda block: sum(map(sum, block.phase_ns.values())))
-    return {name: list(times) for name, times in slowest.phase_ns.items()}
+    return max(blocks, key=lambda block: sum(map(sum, block.phase_ns.values())))
