@@ -5,7 +5,8 @@
 
 PARENT is the asking process's number, where the kernel is to send SIGKILL at its death. It is "-"
 where standard input is a pipe that the asking process alone could write to, and never does: its
-end is the end of that process. The second works everywhere.
+end is the end of that process. The second works everywhere. It is "+" where that pipe brings a
+module its orders: the module reads it, and ends itself by `end_family` where it is over.
 
 A program and whatever it starts share a process group, which is killed as a whole. Nothing of
 accelbench is imported here: this runs before anything else, and by its file's name.
@@ -20,6 +21,7 @@ import sys
 
 _PR_SET_PDEATHSIG = 1
 WATCHED = "-"
+ORDERED = "+"
 
 
 def die_with_parent(parent: int) -> None:
@@ -40,6 +42,11 @@ def die_with_pipe(fd: int) -> None:
 def _wait_for_the_end(fd: int) -> None:
     while os.read(fd, 512):
         continue
+    end_family()
+
+
+def end_family() -> None:
+    """End this process at once, and its group where it leads one."""
     if sys.platform == "win32":
         import subprocess
 
@@ -56,7 +63,7 @@ def _wait_for_the_end(fd: int) -> None:
 def _become(parent: str, module: str) -> None:
     if parent == WATCHED:
         die_with_pipe(sys.stdin.fileno())
-    else:
+    elif parent != ORDERED:
         die_with_parent(int(parent))
     import runpy
 

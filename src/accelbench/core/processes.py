@@ -105,6 +105,7 @@ def start_python(
     folder: Path | None = None,
     interpreter: Sequence[str] = (),
     alone: bool = False,
+    ordered: bool = False,
 ) -> Process:
     """Start a Python module as a process of its own, with nothing beside it.
 
@@ -117,10 +118,15 @@ def start_python(
         folder: Where it runs; here where not given.
         interpreter: Another environment's Python, which has this module as well; else ours.
         alone: That is a command that starts one in a process of its own, or in a container.
+        ordered: Its standard input is a pipe, by which it is told what to do. It has to end by
+            itself where that pipe does: only the kernel of Linux would end it otherwise.
     """
-    parent, stdin = child_launcher.WATCHED, _lifeline()
+    parent: str = child_launcher.WATCHED
+    stdin: int = subprocess.PIPE if ordered else _lifeline()
     if BY_KERNEL and not alone:
-        parent, stdin = str(os.getpid()), subprocess.DEVNULL
+        parent, stdin = str(os.getpid()), stdin if ordered else subprocess.DEVNULL
+    elif ordered:
+        parent = child_launcher.ORDERED
     # Our file is not there in a container, and another environment has its own.
     python = (
         [*interpreter, "-P", "-m", child_launcher.__name__]

@@ -39,10 +39,8 @@ def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
     groups = [list(side.plan.groups()) for side in sides]
     number = 0
     for launch in range(max(side.context.settings.launches for side in sides)):
-        if launch > 0:
-            # Forks of one template share an address layout, and with it their luck.
-            for side in sides:
-                side.context.worker_pool.retire_templates()
+        for side in sides:
+            side.context.worker_pool.begin_launch(launch)
         turns = [
             (side, of_side[at])
             for at in range(max(map(len, groups)))

@@ -10,8 +10,10 @@ from accelbench.core.facts import Fact
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.simulated_cases import Simulate
 from accelbench.run.process.worker_context import WorkerContext
+from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
@@ -32,6 +34,19 @@ class LaunchTally:
         """True where every case is ok, unsupported or skipped; what is calculated cannot fail."""
         fine = {"ok", "unsupported", "skipped", "simulated", "not simulated"}
         return set(self.counts) <= fine
+
+
+@dataclass(frozen=True)
+class RunMeans:
+    """What a run takes from whoever has it run, in place of its own.
+
+    Attributes:
+        pool: workers, whose processes outlast the run.
+        budget: its time, where it is a part of a larger run's.
+    """
+
+    pool: WorkerPool | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True)

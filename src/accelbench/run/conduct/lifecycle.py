@@ -29,7 +29,7 @@ from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import MeasuredArm, asked_of, conduct
-from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally
+from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
 from accelbench.run.conduct.profiling import Keep, profile_all
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
@@ -104,6 +104,7 @@ def start(
     observer: Observer,
     environment: Mapping[str, Any],
     keep: Keep | None = None,
+    means: RunMeans | None = None,
 ) -> RunResult:
     """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
     settings = journey.settings
@@ -130,7 +131,7 @@ def start(
         }
         journal.append(Fact(RUN_STARTED, settings.run_id, started))
         _append_hardware(journal, journey, environment)
-        return _go(journey, journal, observer, environment, [], keep, arm)
+        return _go(journey, journal, observer, environment, [], keep, arm, means)
 
 
 def resume(
@@ -295,8 +296,9 @@ def _go(
     before: list[Mapping[str, Any]],
     keep: Keep | None,
     arm: Arm | None,
+    means: RunMeans | None = None,
 ) -> RunResult:
-    settings = journey.settings
+    settings, means = journey.settings, means or RunMeans()
     rows: list[Mapping[str, Any]] = list(before)
     tally = LaunchTally()
     for row in before:
@@ -307,13 +309,14 @@ def _go(
         if fact.kind == RESULT:
             rows.append(fact.body)
 
+    measurements = journey.measurements - len(measured_of(before))
     context = LaunchContext(
         settings=settings,
-        worker_pool=WorkerPool(),
+        worker_pool=means.pool or WorkerPool(),
         runtimes=journey.runtimes,
         append=append,
         observer=observer,
-        budget=Budget(settings.budget, journey.measurements - len(measured_of(before))),
+        budget=means.budget or Budget(settings.budget, measurements),
         surroundings=Surroundings(),
         estimate=estimates.memory,
         free=estimates.free,

@@ -247,8 +247,16 @@ class WorkerPool:
             self._templates[key] = Template(self, runtime, threads)
         return self._templates[key]
 
+    def begin_launch(self, number: int) -> None:
+        """The workers of a launch come from a fresh address layout, and with it have their luck.
+
+        Forks of one template share theirs.
+        """
+        if number > 0:
+            self.retire_templates()
+
     def retire_templates(self) -> None:
-        """End every template, so that the next launch comes from a fresh address layout."""
+        """End every template."""
         for template in self._templates.values():
             template.close()
         self._templates.clear()
