@@ -78,6 +78,12 @@ _BROWSER = """
 from accelbench.runtimes.browser.process import BrowserProcess
 browser = BrowserProcess(pathlib.Path("program").absolute(), "wasm", "", "about:blank")
 """
+#: It waits for its orders.
+_RUNNER = """
+from accelbench.run.fleet.kept_runner import KeptRunner
+runner = KeptRunner(os.environ, pathlib.Path("errors"))
+(pathlib.Path(os.environ["PIDS"]) / str(runner.pid)).touch()
+"""
 #: A worker does nothing but wait: it is a child of the process, and has no file of its own.
 _WORKERS = """
 import dataclasses
@@ -104,10 +110,10 @@ class Doors:
 DOORS = {
     "the doors": Doors(8, (_START, _PYTHON, _FORK, _POOL), (_RUN, _RUN_PYTHON)),
     "the doors, by a pipe": Doors(4, (_PORTABLE, _PYTHON, _FORK, _POOL)),
-    "a worker, by a pipe": Doors(1, (_PORTABLE, _WORKERS.format(("spawn",)))),
+    "a worker, by a pipe": Doors(2, (_PORTABLE, _WORKERS.format(("spawn",)), _RUNNER)),
     "whoever goes through": Doors(
-        11,
-        (_BROWSER, _WORKERS.format(("fork", "spawn"))),
+        12,
+        (_BROWSER, _RUNNER, _WORKERS.format(("fork", "spawn"))),
         (_DESCRIBE, _REPORT, _TOOL, _LIBRARY, _NPM),
     ),
 }
@@ -143,7 +149,7 @@ class Parent:
         environment = {
             **os.environ,
             "PIDS": str(self._pids),
-            "PYTHONPATH": str(stubs),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(stubs), os.environ.get("PYTHONPATH")))),
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         }
         code = repr((doors.passing, doors.waiting))

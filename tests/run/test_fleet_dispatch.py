@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
+from accelbench.run.fleet.cluster import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.dispatch import (
     Cancel,
     Dispatcher,
@@ -16,8 +18,10 @@ from accelbench.run.fleet.dispatch import (
     PassOver,
     Submit,
 )
-from accelbench.run.fleet.virtual_cluster import NodeFault
-from accelbench.run.fleet.work_units import Need
+from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
+from accelbench.run.fleet.work_units import Need, units_of
+from accelbench.run.plan.request import Plan
+from accelbench.run.plan.run_settings import RunSettings
 
 CPU = NodeOffer("a", {"cpu": 1})
 
@@ -211,3 +215,69 @@ def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound() -> No
     bound = sum(took.values()) / len(nodes)
     assert ended.statuses == {"ok": 1200}
     assert ended.cluster.now() <= 1.1 * bound
+
+
+def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once() -> None:
+    rules = DispatchRules(budget=45.0, overtime=20.0)
+    ended = run_on([node("a"), node("b")], units(8, 2), rules=rules)
+    # Units of 20 s: two on each node have ended, and two more do within the overtime.
+    assert ended.statuses == {"ok": 12, "skipped": 4}
+    assert all(len(rows) == 1 for rows in ended.by_case.values())
+    (reason,) = {(r["reason"], r["message"]) for r in ended.kept.results if r["status"] != "ok"}
+    assert reason == ("budget", "the budget of 45 s was used up")
+
+
+def test_a_unit_that_runs_on_after_the_overtime_is_ended() -> None:
+    rules = DispatchRules(budget=45.0, overtime=5.0)
+    ended = run_on([node("a")], units(1, 2), rules=rules, seconds=lambda *_: 40.0)
+    assert ended.statuses == {"ok": 1, "skipped": 1}
+    assert ended.cluster.now() < 60.0
+
+
+def test_a_unit_is_told_what_is_left_of_the_budget_and_among_how_many() -> None:
+    told: list[tuple[float, int]] = []
+
+    class Heeding(VirtualCluster):
+        def submit(self, submission: Submission) -> None:
+            share = submission.task["share"]
+            told.append((share["seconds"], share["results"]))
+            super().submit(submission)
+
+    rules = DispatchRules(budget=1000.0, ahead=0.0)
+    run_on([node("a"), node("b")], units(6, 2), rules=rules, cluster=Heeding)
+    # Twelve results on two nodes; as they come, fewer are left to share with.
+    assert told[0] == (1000.0, 6)
+    assert [among for _, among in told] == sorted((among for _, among in told), reverse=True)
+    assert told[-1][0] < 1000.0
+    assert told[-1][1] <= 3
+
+
+def test_a_unit_whose_results_are_all_there_is_not_measured_again() -> None:
+    """Its node is lost between its last result and its end."""
+
+    class Forgetful(VirtualCluster):
+        def events(self, timeout: float) -> list[ClusterEvent]:
+            return [
+                UnitFailed(e.unit, e.attempt, "it is gone", lost=True)
+                if isinstance(e, UnitEnded)
+                else e
+                for e in super().events(timeout)
+            ]
+
+    ended = run_on([node("a")], units(2, 2), cluster=Forgetful)
+    assert ended.statuses == {"ok": 4}
+    assert {row["attempt"] for row in ended.kept.results} == {1}
+    assert ended.cluster.busy_seconds == pytest.approx(40.0)
+
+
+def test_several_processes_stay_with_the_one_that_they_are_held_against() -> None:
+    (one,) = units(1, 1, hardware=("cuda",))[0].cases
+    several = replace(one, case=replace(one.case, world_size=2))
+    other = replace(one, case=replace(one.case, precision="bf16"))
+    found = list(units_of(Plan((one, several, other)), RunSettings()))
+    assert [unit.cases for unit in found] == [
+        tuple(replace(planned, device=None) for planned in cases)
+        for cases in ((one, several), (other,))
+    ]
+    # Each process has a device of its own: one that is handed out alone would not do.
+    assert [unit.need.whole_node for unit in found] == [True, False]

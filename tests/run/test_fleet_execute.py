@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from accelbench.run.process.observer import SilentObserver
 from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
 from accelbench.store.journal import read
+from here_cluster import here_cluster
 
 MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
 RUNTIMES: dict[str, Runtime] = {"scripted": ScriptedRuntime({})}
@@ -234,3 +236,35 @@ def test_memory_of_a_plan_is_that_of_the_fullest_node() -> None:
     assert inventory.free(inventory.nodes[2].devices["cuda"][0]) is None
     cpu = node("d").devices["cpu"][0]
     assert FleetInventory(nodes).free(cpu) == 5
+
+
+def test_profiles_of_nodes_are_returned_stored_and_handed_on(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured and profiled for real, by a runner of this machine."""
+    (tmp_path / "script.json").write_text('{"operators": {"matmul": 0.75, "norm": 0.25}}')
+    monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
+    taken: list[Mapping[str, Any]] = []
+
+    class Keeping(StoredResults):
+        def keep_profiles(self) -> Any:
+            return lambda profile, record: taken.append(profile)
+
+    def plans(inventory: Any, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        (spec,) = planner("cpu")(inventory, runtimes)
+        cases = tuple(case for case in spec.plan.cases if case.case.model.id == "bert-tiny")
+        settings = replace(spec.settings, profile=True, verify="off", iterations=5)
+        return [replace(spec, plan=replace(spec.plan, cases=cases), settings=settings)]
+
+    with here_cluster(tmp_path / "state", monkeypatch) as connected:
+        request = RunRequest(plans, Keeping(database))
+        ((_, ended),) = execute_on(connected(), request, lambda *_: Heard())
+    assert [row["status"] for row in ended.rows] == ["ok", "ok"]
+    assert [profile["why_not"] for profile in ended.profiles] == [None, None]
+    assert {kind["kind"] for profile in ended.profiles for kind in profile["kinds"]} == {
+        "matmul",
+        "norm",
+    }
+    assert taken == ended.profiles
+    _, rows = database.query("SELECT count(*) FROM fact WHERE kind = 'profile'")
+    assert rows == [(2,)]

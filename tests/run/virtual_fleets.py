@@ -132,20 +132,21 @@ def run_on(
     seconds: Callable[[Case, str], float] = lambda case, node: 10.0,
     rules: DispatchRules | None = None,
     settings: RunSettings | None = None,
+    cluster: type[VirtualCluster] = VirtualCluster,
 ) -> Ended:
     """Run units on a virtual cluster to their end."""
-    cluster = VirtualCluster(nodes, seconds, faults)
+    made = cluster(nodes, seconds, faults)
     how = settings or RunSettings(launches=work[0].launches)
     job = FleetJob(FLEET, work, how)
     kept, heard = Kept(), Heard()
     record = FleetRecord(FLEET, kept, work, "")
-    run = FleetRun(job, cluster, record, kept, heard, rules or DispatchRules())
+    run = FleetRun(job, made, record, kept, heard, rules or DispatchRules())
     here = []
-    while not cluster.settled():
-        here += [event.node for event in cluster.events(0.0)]
+    while not made.settled():
+        here += [event.node for event in made.events(0.0)]
     run.welcome(here)
     run.go()
-    return Ended(kept, heard, cluster, run)
+    return Ended(kept, heard, made, run)
 
 
 def random_faults(seed: int, nodes: Sequence[FleetNode], horizon: float) -> list[NodeFault]:

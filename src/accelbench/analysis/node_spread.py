@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from accelbench.core.columns import step_ms
@@ -34,6 +34,8 @@ class CaseSpread:
         times: ms of a step by node; nodes where it failed have none.
         failed: nodes where it failed, with the reason.
         threshold: how much slower is too slow.
+        rates: the same of a probe as people know it, by node: operations or bytes a second.
+        unit: of the rates.
     """
 
     case: str
@@ -41,6 +43,8 @@ class CaseSpread:
     times: Mapping[str, float]
     failed: Mapping[str, str]
     threshold: float
+    rates: Mapping[str, float] = field(default_factory=dict)
+    unit: str = ""
 
     @property
     def middle(self) -> float | None:

@@ -171,6 +171,7 @@ def record(
     device: Device,
     folder: Path,
     environment: Mapping[str, Any],
+    run_id: str | None = None,
 ) -> str:
     """Store a calibration in a journal of its own; its id.
 
@@ -181,8 +182,9 @@ def record(
         device: of what.
         folder: of journals.
         environment: the machine's.
+        run_id: the journal's; a new one by default.
     """
-    run_id = new_run_id()
+    run_id = run_id or new_run_id()
     key = digest([calibration.fingerprint, calibration.measured_at, run_id])
     body = {**calibration.to_body(), "run_id": run_id, "environment": dict(environment)}
     with Journal.create(folder, run_id) as journal:

@@ -20,6 +20,7 @@ NO_NODE = "no_node"
 NODE_LOST = "node_lost"
 NODE_HUNG = "node_hung"
 NODE_FAILED = "node_failed"
+BUDGET = "budget"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class DispatchRules:
         patience: to wait for a node where the last that could measure a unit is gone.
         start: to wait for a unit to begin while none of its kind runs.
         blamed: failures of units in a row after which a node is passed over.
+        budget: of the whole run, after which nothing is begun; None for no limit.
+        overtime: after it, for what runs to end by itself.
     """
 
     attempts: int = 3
@@ -41,6 +44,8 @@ class DispatchRules:
     patience: float = 120.0
     start: float = 300.0
     blamed: int = 2
+    budget: float | None = None
+    overtime: float = 15.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,7 @@ class Dispatcher:
         self._left = 0
         self._slots_of: dict[Need, int] = {}  # as long as no node comes or goes
         self._looked = float("-inf")  # when hung units were looked for
+        self._began: float | None = None  # when anything was first due
         for unit in units:
             self._units[unit.number] = (unit.need, unit.seconds, unit.limit)
             self._wait(unit.number)
@@ -153,6 +159,16 @@ class Dispatcher:
     def running(self) -> dict[int, str]:
         """Units that are being measured, with their nodes."""
         return {u: flight.node for u, flight in self._flights.items() if flight.began is not None}
+
+    def slots(self, need: Need) -> int:
+        """How many units of a kind can be measured at once, on all nodes that are there."""
+        return self._slots(need)
+
+    def budget_left(self, now: float) -> float | None:
+        """Seconds of the run's budget; None for no limit."""
+        if self._rules.budget is None:
+            return None
+        return self._rules.budget - (now - (now if self._began is None else self._began))
 
     @property
     def flying(self) -> list[int]:
@@ -231,7 +247,9 @@ class Dispatcher:
 
     def due(self, now: float) -> list[Action]:
         """Everything to be done now, in order."""
+        self._began = now if self._began is None else self._began
         self._end_hung(now)
+        self._end_over_budget(now)
         for need, queue in self._queues.items():
             slots = self._slots(need)
             if slots:
@@ -295,6 +313,21 @@ class Dispatcher:
                 self._actions.append(Cancel(unit, flight.attempt))
                 self._blamed(flight.node, why)
                 self._tried(unit, NODE_HUNG, why, now)
+
+    def _end_over_budget(self, now: float) -> None:
+        """Report what was not begun within the budget, and a little later what has not ended."""
+        left = self.budget_left(now)
+        if left is None or left > 0:
+            return
+        why = f"the budget of {self._rules.budget:.0f} s was used up"
+        late = left <= -self._rules.overtime
+        for unit in sorted(self._units):
+            flight = self._flights.get(unit)
+            if flight is not None and flight.began is not None and not late:
+                continue
+            if flight is not None:
+                self._actions.append(Cancel(unit, flight.attempt))
+            self._give_up(unit, BUDGET, why)
 
     # -- bookkeeping
 

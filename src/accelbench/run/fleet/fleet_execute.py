@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,13 @@ from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.execute import ResultPlaces, RunRequest, fill, resumable
 from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
-from accelbench.run.fleet.fleet_journal import begin, begun_of, refused_bodies, rows_of
+from accelbench.run.fleet.fleet_journal import (
+    begin,
+    begun_of,
+    profiles_of,
+    refused_bodies,
+    rows_of,
+)
 from accelbench.run.fleet.fleet_nodes import (
     FleetInventory,
     FleetNode,
@@ -238,6 +244,7 @@ def _go(
         fill(places, observer.note)
 
     record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
+    rules = replace(rules, budget=job.settings.budget)
     run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, store))
     interrupted = False
     try:
@@ -258,7 +265,18 @@ def _go(
     journal.append(Fact(RUN_FINISHED, digest([job.fleet, moment]), body))
     with resumable(job.fleet, places):
         store()
-    return RunResult(job.fleet, tally, rows, interrupted)
+    profiles = _profiles(places, folder, job.fleet) if job.settings.profile else ()
+    return RunResult(job.fleet, tally, rows, interrupted, profiles)
+
+
+def _profiles(places: ResultPlaces, folder: Path, fleet: str) -> list[Mapping[str, Any]]:
+    """The profiles of a run, handed to who takes them; engines' own records stay on the nodes."""
+    keep = places.keep_profiles()
+    profiles = profiles_of(folder, fleet)
+    for profile in profiles if keep else ():
+        assert keep is not None
+        keep(profile, None)
+    return profiles
 
 
 def _watching(watch: Observer | FleetObserver) -> FleetObserver:

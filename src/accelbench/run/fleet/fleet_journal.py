@@ -11,6 +11,7 @@ from accelbench import __version__
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import (
     PART,
+    PROFILE,
     RESULT,
     RUN_EXTENDED,
     RUN_FINISHED,
@@ -151,3 +152,13 @@ def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
                     kept.pop("samples", None)
                 rows.append(kept)
     return rows
+
+
+def profiles_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
+    """Every profile of a fleet's run: of a case that was profiled twice the first."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in parts_in(folder, fleet):
+        for fact in read(path):
+            if fact.kind == PROFILE:
+                found.setdefault(fact.id, fact.body)
+    return list(found.values())

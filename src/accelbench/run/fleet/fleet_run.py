@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from accelbench.core.facts import utc_now
+from accelbench.core.facts import Fact, utc_now
 from accelbench.core.outcome import Outcome
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance, Status
@@ -25,6 +26,7 @@ from accelbench.run.fleet.cluster import (
     UnitHeard,
 )
 from accelbench.run.fleet.dispatch import (
+    BUDGET,
     NO_NODE,
     Cancel,
     Dispatcher,
@@ -34,8 +36,8 @@ from accelbench.run.fleet.dispatch import (
     Submit,
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode
-from accelbench.run.fleet.fleet_record import FactSink, FleetRecord, facts_of
-from accelbench.run.fleet.work_units import WorkUnit
+from accelbench.run.fleet.fleet_record import FactSink, facts_of
+from accelbench.run.fleet.work_units import Need, WorkUnit
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_settings import RunSettings
@@ -44,9 +46,8 @@ from accelbench.run.plan.run_settings import RunSettings
 _TURN_SECONDS = 1.0
 
 
-@runtime_checkable
-class FleetObserver(Protocol):
-    """Hears what happens in a fleet's run, in order."""
+class NodeObserver(Protocol):
+    """Hears what happens to nodes, in order."""
 
     def note(self, text: str) -> None:
         """Something the reader should know."""
@@ -64,8 +65,37 @@ class FleetObserver(Protocol):
         """What a node is at."""
         ...
 
+
+@runtime_checkable
+class FleetObserver(NodeObserver, Protocol):
+    """Hears what happens in a fleet's run, in order."""
+
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
         """A result that is durable, with the name of its node; "" where none measured it."""
+        ...
+
+
+class UnitRecord(Protocol):
+    """What has come of units, and counts."""
+
+    def left(self, unit: int) -> WorkUnit:
+        """What of a unit has not ended."""
+        ...
+
+    def complete(self, unit: int) -> bool:
+        """Whether all of a unit has ended."""
+        ...
+
+    def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
+        """Take what a node sent of an attempt; the results that count from now on."""
+        ...
+
+    def forget(self, unit: int, attempt: int) -> None:
+        """Nothing more comes of an attempt."""
+        ...
+
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
+        """Units that were given up."""
         ...
 
 
@@ -108,6 +138,10 @@ class FleetJob:
             **against,
         }
 
+    def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
+        """What stands for the results of a unit that no node measured."""
+        return unmeasured_bodies(self, unit, reason, message)
+
 
 class FleetRun:
     """The run of a job on a cluster.
@@ -126,9 +160,9 @@ class FleetRun:
         self,
         job: FleetJob,
         cluster: Cluster,
-        record: FleetRecord,
+        record: UnitRecord,
         sink: FactSink,
-        observer: FleetObserver,
+        observer: NodeObserver,
         rules: DispatchRules | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> None:
@@ -137,6 +171,9 @@ class FleetRun:
         self._record = record
         self._sink = sink
         self._observer = observer
+        self._measured = (
+            observer.measured if isinstance(observer, FleetObserver) else lambda *_: None
+        )
         self._between = between
         self._needs = {unit.number: unit.need for unit in job.units}
         self._dispatcher = Dispatcher(job.units, rules)
@@ -145,6 +182,9 @@ class FleetRun:
         self.used: set[str] = set()  # names of nodes that began with a unit
         self.busy_seconds = 0.0  # of nodes, from a unit's beginning to its end
         self._since: dict[tuple[int, int], float] = {}
+        self._open: Counter[Need] = Counter()  # results to come
+        for unit in job.units:
+            self._open[unit.need] += len(unit.keys(job.against)) * unit.launches
 
     def welcome(self, nodes: Iterable[FleetNode]) -> None:
         """The nodes that are there at the beginning."""
@@ -203,7 +243,8 @@ class FleetRun:
         for note in event.notes:
             self._observer.note(f"{name}: {note}")
         for row in self._record.take(event.unit, event.attempt, facts_of(event.lines)):
-            self._observer.measured(name, row)
+            self._measured(name, row)
+            self._open[self._needs[event.unit]] -= 1
         if event.at:
             self._observer.at(name, event.at)
 
@@ -228,10 +269,7 @@ class FleetRun:
         for action in self._dispatcher.due(self._cluster.now()):
             match action:
                 case Submit(unit, attempt, avoided):
-                    left = self._record.left(unit)
-                    task = self._job.task(left, attempt)
-                    need = self._needs[unit]
-                    self._cluster.submit(Submission(unit, attempt, need, task, avoided))
+                    self._submit(unit, attempt, avoided)
                 case Cancel(unit, attempt):
                     self._cluster.cancel(unit, attempt)
                     self._passed(unit, attempt, self._cluster.now())
@@ -242,15 +280,29 @@ class FleetRun:
                     name = self._names.get(node, node)
                     self._observer.note(f"{name} gets no more units: {message}")
 
+    def _submit(self, unit: int, attempt: int, avoided: frozenset[str]) -> None:
+        if self._record.complete(unit):  # its last attempt failed when all was there
+            self._dispatcher.completed(unit)
+            return
+        task, need = self._job.task(self._record.left(unit), attempt), self._needs[unit]
+        left = self._dispatcher.budget_left(self._cluster.now())
+        if left is not None:
+            each = -(-self._open[need] // max(self._dispatcher.slots(need), 1))
+            task["share"] = {"seconds": left, "results": each}
+        self._cluster.submit(Submission(unit, attempt, need, task, avoided))
+
     def _give_up(self, number: int, reason: str, message: str) -> None:
         unit = self._record.left(number)
-        bodies = list(unmeasured_bodies(self._job, unit, reason, message))
+        bodies = list(self._job.unmeasured(unit, reason, message))
         self._record.unmeasured(number, bodies, self._sink)
         for body in bodies:
-            self._observer.measured("", body)
+            self._measured("", body)
+            self._open[self._needs[number]] -= 1
 
 
+_STATUSES = {NO_NODE: Status.UNSUPPORTED, BUDGET: Status.SKIPPED}
 _ADVICE = {
+    BUDGET: "Allow more with --budget, or ask for fewer cases.",
     NO_NODE: "accelbench fleet status shows what its nodes have: let one join that has it, and"
     " measure the case anew.",
 }
@@ -261,7 +313,7 @@ def unmeasured_bodies(
     job: FleetJob, unit: WorkUnit, reason: str, message: str
 ) -> Iterable[dict[str, Any]]:
     """Results of cases that no node measured, one a launch."""
-    status = Status.UNSUPPORTED if reason == NO_NODE else Status.FAILED
+    status = _STATUSES.get(reason, Status.FAILED)
     outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
     this = THIS_ARM if job.other else ""
     arms = [(this, unit.cases, job.settings)]

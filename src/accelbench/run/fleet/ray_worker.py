@@ -1,45 +1,47 @@
-"""What runs in Ray's workers on the nodes: starts a process that measures, and passes its facts on.
+"""What runs in Ray's workers on the nodes: has a process measure, and passes its facts on.
 
-The process that measures knows nothing of Ray. This one sleeps in the kernel until that one says
-something, or until it is time to say that it still lives.
+The process that measures knows nothing of Ray, and is kept for the next unit. This one sleeps in
+the kernel until that one says something, or until it is time to say that it still lives.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
 import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from accelbench.core import processes
 from accelbench.core.facts import PART, part_id
 from accelbench.run.fleet.fleet_nodes import node_name
+from accelbench.run.fleet.kept_runner import RUNNER, RunnerSlot
 from accelbench.run.fleet.state_folder import state_folder
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
-_RUNNER = "accelbench.run.fleet.unit_runner"
 #: Detectors ask drivers, which may take their time.
 _DESCRIBE_SECONDS = 180.0
+#: A process that has closed its output is about to be gone.
+_END_SECONDS = 5.0
 #: How long what a fleet left on a node is kept.
 _KEPT_SECONDS = 14 * 86_400.0
 #: Of an attempt's folder: what is measured, while it is.
 _AT = "at.txt"
 #: What Ray hands out to a worker, and what a fleet's own processes may set for their children.
 _HANDED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+#: Of this worker; Ray gives a worker one unit at a time.
+_slot = RunnerSlot()
 
 
 def describe() -> dict[str, Any]:
     """What this node is: its environment and its devices; or why nothing can be measured here."""
     try:
         ended = processes.run(
-            [sys.executable, "-P", "-m", _RUNNER, "describe"],
+            [sys.executable, "-P", "-m", RUNNER, "describe"],
             _DESCRIBE_SECONDS,
             environment=node_environment(),
         )
@@ -67,38 +69,29 @@ def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[st
     folder = _fresh_folder(task)
     told = folder / "task.json"
     told.write_text(json.dumps(task), encoding="utf-8")
-    journal = journal_path(folder, str(task["run_id"]))
+    journal, errors = journal_path(folder, str(task["run_id"])), folder / "errors.txt"
     shared = bool(task.get("device_of_node"))
-    with (folder / "errors.txt").open("wb") as errors:
-        process = processes.start_python(
-            _RUNNER,
-            ["measure", str(told), str(folder)],
-            processes.PIPE,
-            errors,
-            environment=node_environment(os.environ if shared else {}),
-        )
-    assert process.stdout is not None
-    said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
+    environment = node_environment(os.environ if shared else {})
     end = number = 0
-    open_pipe = True
-    while open_pipe:
-        heard = _heard(said, tick)
-        open_pipe = b"" not in heard
-        message = _message(heard)
-        if "at" in message:
-            (folder / _AT).write_text(message["at"], encoding="utf-8")
-        if journal.is_file():
-            more = scan(journal, end, number)
-            end, number = more.end, more.last_number
-            message["lines"] = [line.payload for line in more.lines]
-        yield message
-    code = process.wait()
-    (folder / _AT).unlink(missing_ok=True)
-    if code != 0:
-        raise RuntimeError(
-            f"the process that measures ended with {code}: {_last_line(errors.name)}"
-        )
+    with _slot.runner(environment, told, folder, errors) as runner:
+        over = False
+        while not over:
+            heard = runner.heard(tick)
+            message, over = _message(heard)
+            if "at" in message:
+                (folder / _AT).write_text(message["at"], encoding="utf-8")
+            if journal.is_file():
+                more = scan(journal, end, number)
+                end, number = more.end, more.last_number
+                message["lines"] = [line.payload for line in more.lines]
+            yield message
+            if b"" in heard and not over:
+                (folder / _AT).unlink(missing_ok=True)
+                code = runner.end(_END_SECONDS)
+                raise RuntimeError(
+                    f"the process that measures ended with {code}: {_last_line(errors)}"
+                )
+        (folder / _AT).unlink(missing_ok=True)
 
 
 def occupied(name: str) -> str:
@@ -143,36 +136,22 @@ def _fresh_folder(task: Mapping[str, Any]) -> Path:
     return own
 
 
-def _listen(pipe: IO[bytes], said: queue.SimpleQueue[bytes]) -> None:
-    for line in pipe:
-        said.put(line)
-    said.put(b"")
-
-
-def _heard(said: queue.SimpleQueue[bytes], tick: float) -> list[bytes]:
-    """What was said, at least one thing where something is within that time."""
-    try:
-        heard = [said.get(timeout=tick)]
-    except queue.Empty:
-        return []
-    while not said.empty():
-        heard.append(said.get())
-    return heard
-
-
-def _message(heard: list[bytes]) -> dict[str, Any]:
+def _message(heard: list[bytes]) -> tuple[dict[str, Any], bool]:
+    """What the driver hears of what a runner said, and whether the unit has ended."""
     message: dict[str, Any] = {}
+    over = False
     for line in heard:
-        if not line.startswith(b"{"):
-            continue  # an engine's own words
+        if not line.endswith(b"\n"):
+            continue  # it was cut off, or is the end
         what = json.loads(line)
+        over = over or "over" in what
         if "at" in what:
             message["at"] = what["at"]
         if "note" in what:
             message.setdefault("notes", []).append(what["note"])
-    return message
+    return message, over
 
 
-def _last_line(path: str) -> str:
-    lines = Path(path).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -34,7 +35,8 @@ DEFAULT_PORT = 6379
 LOOPBACK = "127.0.0.1"
 _STARTER = "accelbench.run.fleet.ray_start"
 _START_SECONDS = 300.0
-_STOP_SECONDS = 10.0
+#: As Ray names it, in its own folder.
+_SESSION = re.compile(r"(?<==)/.*?/session_\d[\w-]*")
 #: Results are small and leave at once; Ray would take a third of the memory that is measured.
 _OBJECT_STORE_BYTES = 100_000_000
 _TOKEN_CHARACTERS = 32
@@ -50,6 +52,7 @@ class StartedNode:
         head: whether this is the head.
         started_at: when.
         processes: the number and the moment of creation of each process.
+        session: the folder of Ray's sockets and logs; "" where it is not known.
     """
 
     address: str
@@ -57,6 +60,12 @@ class StartedNode:
     head: bool
     started_at: str
     processes: tuple[tuple[int, float], ...]
+    session: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether any of its processes has ended, which each of them lasts as long as the node."""
+        return len(self.alive) < len(self.processes)
 
     @property
     def alive(self) -> list[psutil.Process]:
@@ -65,7 +74,8 @@ class StartedNode:
         for number, created in self.processes:
             with suppress(psutil.Error):
                 process = psutil.Process(number)
-                if abs(process.create_time() - created) < 1.0:
+                there = process.status() != psutil.STATUS_ZOMBIE
+                if there and abs(process.create_time() - created) < 1.0:
                     found.append(process)
         return found
 
@@ -136,30 +146,10 @@ def join(
     return _started(address, token, options, own or "", head=False)
 
 
-def stop() -> int:
-    """End what was started on this machine; how many processes were."""
-    ended: list[psutil.Process] = []
-    for node in started():
-        family = node.alive
-        for process in node.alive:
-            with suppress(psutil.Error):
-                family += process.children(recursive=True)
-        for process in family:
-            with suppress(psutil.Error):
-                process.terminate()
-        ended += family
-    _, stubborn = psutil.wait_procs(ended, timeout=_STOP_SECONDS)
-    for process in stubborn:
-        with suppress(psutil.Error):
-            process.kill()
-    _record_path().unlink(missing_ok=True)
-    return len({process.pid for process in ended})
-
-
 def started() -> list[StartedNode]:
     """What was started on this machine, and may have ended since."""
     try:
-        entries = loads(_record_path().read_text(encoding="utf-8"))
+        entries = loads(record_path().read_text(encoding="utf-8"))
         return [
             StartedNode(**{**entry, "processes": tuple(map(tuple, entry["processes"]))})
             for entry in entries
@@ -168,7 +158,7 @@ def started() -> list[StartedNode]:
         return []
     except (OSError, JsonError, TypeError, KeyError) as error:
         raise SurroundingsError(
-            f"{_record_path()} cannot be read: {error}.",
+            f"{record_path()} cannot be read: {error}.",
             "It says what accelbench fleet started here: remove it once none of that runs.",
         ) from error
 
@@ -206,6 +196,8 @@ def _started(
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray's own is 15: what is measured would give way to everything else on the machine.
+        "RAY_worker_niceness": "0",
     }
     where = "loopback" if is_loopback(host) else "network"
     program = [sys.executable, "-P", "-m", _STARTER, where, *options]
@@ -220,8 +212,9 @@ def _started(
         processes.kill_family(process)
         raise _refusal(address, (errors or output).decode(errors="replace"))
     members = tuple(sorted(_members(process.pid)))
-    node = StartedNode(address, str(token_file), head, utc_now(), members)
-    _record_path().write_text(
+    session = _session_of(number for number, _ in members)
+    node = StartedNode(address, str(token_file), head, utc_now(), members, session)
+    record_path().write_text(
         json.dumps([asdict(each) for each in [*_still_there(), node]]), encoding="utf-8"
     )
     return node
@@ -235,6 +228,16 @@ def _members(leader: int) -> list[tuple[int, float]]:
             if os.getsid(process.pid) == leader:
                 found.append((process.pid, process.create_time()))
     return found
+
+
+def _session_of(numbers: Iterable[int]) -> str:
+    """The folder that processes of Ray were told to use; "" where none says so."""
+    for number in numbers:
+        with suppress(psutil.Error, OSError):
+            found = _SESSION.search("\n".join(psutil.Process(number).cmdline()))
+            if found:
+                return found[0]
+    return ""
 
 
 def _still_there() -> list[StartedNode]:
@@ -283,7 +286,8 @@ def _refuse_without_ray() -> None:
         raise MissingExtraError("ray", "fleet", "A fleet")
 
 
-def _record_path() -> Path:
+def record_path() -> Path:
+    """The file that says what was started here."""
     return state_folder() / "started.json"
 
 

@@ -1,21 +1,31 @@
-"""Run as a program on a node: says what the node is, or measures one unit as `run` would.
+"""Run as a program on a node: says what the node is, or measures units as `run` would.
 
     python -m accelbench.run.fleet.unit_runner describe
-    python -m accelbench.run.fleet.unit_runner measure TASK FOLDER
+    python -m accelbench.run.fleet.unit_runner serve
 
-It imports no Ray. A line of JSON on standard output says that something has happened; results are
-in the journal of FOLDER, synced, before their line is written.
+It imports no Ray. `serve` takes a line of JSON on standard input for each unit, {"task", "folder",
+"errors"}, all of them paths, and ends with that input. A line of JSON on standard output says that
+something has happened, {"over": true} that the unit has ended; results are in the journal of its
+folder, synced, before their line is written.
+
+Between units stay what Python has imported, the node's devices and environment, and the warm
+templates that workers are forked from. Settings, journals, references and workers are of one unit;
+the machine's load, clock and memory are looked at around each case, as in every run.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import queue
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from accelbench.core import child_launcher
 from accelbench.core.case import Case
 from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
@@ -23,23 +33,30 @@ from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import snapshot
 from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
+from accelbench.run.fleet.node_calibration import PROBES, calibrate_here
 from accelbench.run.plan import planning
 from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.expand import placed
 from accelbench.run.plan.request import Plan
+from accelbench.run.process.kept_pool import KeptWorkerPool
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.process_control import own_process_group
 
 
 class PipeObserver:
-    """Says on standard output what happens, a line of JSON each; at most a few a second."""
+    """Says by a pipe what happens, a line of JSON each; at most a few a second."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self._pipe = pipe
 
     def _say(self, **what: Any) -> None:
-        sys.stdout.write(json.dumps(what) + "\n")
-        sys.stdout.flush()
+        self._pipe.write(json.dumps(what) + "\n")
+        self._pipe.flush()
 
     def devices(self, entries: Sequence[Device | Absent]) -> None:
         return None
@@ -52,13 +69,21 @@ class PipeObserver:
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         again = f" · launch {launch + 1}" if launch else ""
-        self._say(at=f"{case}{again}")
+        self.at(f"{case}{again}")
 
     def progress(self, progress: Progress) -> None:
         return None
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         self._say(done=row["result_id"])
+
+    def at(self, text: str) -> None:
+        """What is being done."""
+        self._say(at=text)
+
+    def over(self) -> None:
+        """The unit has ended, and nothing more is written to its journal."""
+        self._say(over=True)
 
 
 def described() -> dict[str, Any]:
@@ -90,10 +115,58 @@ def spec_of(
     return RunSpec(here(plan), settings, runtimes, task["about"], None, other)
 
 
-def measure(task: Mapping[str, Any], folder: Path) -> None:
-    """Measure a unit into a journal of that folder."""
-    spec = spec_of(task, Detected(), planning.installed_runtimes())
-    lifecycle.start(spec, folder, PipeObserver(), environment())
+class UnitOrders:
+    """What standard input asks for. Its end ends this process, also in the middle of a unit."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._busy = False
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def next(self) -> dict[str, str] | None:
+        """The next unit; None where there will be none."""
+        self._busy = False
+        line = self._lines.get()
+        self._busy = bool(line)
+        return dict(json.loads(line)) if line else None
+
+    def _listen(self) -> None:
+        for line in self._pipe:
+            self._lines.put(line)
+        if self._busy:
+            child_launcher.end_family()
+        self._lines.put(b"")
+
+
+def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
+    """Measure one unit after another, each into a journal of its own folder."""
+    inventory, surroundings, pool = Detected(), environment(), KeptWorkerPool()
+    runtimes = planning.installed_runtimes()
+    try:
+        while order := orders.next():
+            _print_into(order["errors"])
+            task = loads(Path(order["task"]).read_text(encoding="utf-8"))
+            folder = Path(order["folder"])
+            if PROBES in task:
+                calibrate_here(task, folder, inventory, surroundings, pipe.at)
+            else:
+                spec = spec_of(task, inventory, runtimes)
+                share = task.get("share")  # of a fleet's budget
+                budget = Budget(share["seconds"], share["results"]) if share else None
+                means = RunMeans(pool, budget)
+                lifecycle.start(spec, folder, pipe, surroundings, means=means)
+            pipe.over()
+    finally:
+        pool.end()
+
+
+def _print_into(path: str) -> None:
+    """What anything here prints goes to the unit's own file."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(handle, descriptor)
+    os.close(handle)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -102,10 +175,14 @@ def main(arguments: Sequence[str]) -> None:
     match arguments:
         case ["describe"]:
             sys.stdout.write(json.dumps(described()) + "\n")
-        case ["measure", task, folder]:
-            measure(loads(Path(task).read_text(encoding="utf-8")), Path(folder))
+        case ["serve"]:
+            pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+            os.dup2(2, 1)
+            # Without a buffer, whose lock the listening thread would hold at Python's end.
+            orders = os.fdopen(os.dup(0), "rb", buffering=0)
+            serve(UnitOrders(orders), PipeObserver(pipe))
         case _:
-            sys.exit("describe, or measure TASK FOLDER")
+            sys.exit("describe, or serve")
 
 
 if __name__ == "__main__":

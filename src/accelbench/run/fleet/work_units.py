@@ -1,15 +1,15 @@
 """Work units: what one node measures in one go, out of a plan. Pure.
 
-A unit is a group of cases that one worker measures in turn, with all their launches and both arms:
-what is held against each other stays on one machine. Whatever differs between units may be of
-different machines.
+A unit is a group of cases that one worker measures in turn, with all their launches and both arms,
+or the groups of one process and of several: what is held against each other stays on one machine.
+Whatever differs between units may be of different machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.reasons import belongs
@@ -39,16 +39,18 @@ class Need:
         hardware: the platform.
         device: the kind of unit or the ordinal, where one was named.
         node: the one node that it is to be measured on; "" where any will do.
+        together: whether several processes of it make each step, on as many devices.
     """
 
     hardware: str
     device: str = ""
     node: str = ""
+    together: bool = False
 
     @property
     def whole_node(self) -> bool:
         """Whether nothing else may run on the node meanwhile."""
-        return self.hardware not in PARTED or bool(self.device)
+        return self.hardware not in PARTED or bool(self.device) or self.together
 
     def __str__(self) -> str:
         return f"{self.hardware}:{self.device}" if self.device else self.hardware
@@ -100,8 +102,8 @@ def units_of(
         other: the arm that it is held against.
         first: the number of the first unit.
     """
-    groups = list(plan.groups())
-    beside: Sequence[Sequence[Planned]] = list(other.plan.groups()) if other else []
+    groups = list(_bundles(plan))
+    beside: Sequence[Sequence[Planned]] = list(_bundles(other.plan)) if other else []
     number = first
     for own, against in zip_longest(groups, beside, fillvalue=()):
         arms = [(own, settings)] + ([(against, other.settings)] if other else [])
@@ -113,6 +115,19 @@ def units_of(
         number += 1
 
 
+def _bundles(plan: Plan) -> Iterator[list[Planned]]:
+    """The groups of a plan, but that several processes stay with the one that they are held to."""
+    for _, cases in groupby(plan.cases, _shared_by):
+        run = list(cases)
+        together = any(planned.case.world_size > 1 for planned in run)
+        yield from [run] if together else Plan(tuple(run)).groups()
+
+
+def _shared_by(planned: Planned) -> tuple[object, ...]:
+    case = planned.case
+    return case.model.id, case.target, case.precision, case.mode, replace(case.shapes, batch=0)
+
+
 def _unit(
     number: int,
     cases: tuple[Planned, ...],
@@ -121,10 +136,11 @@ def _unit(
     seconds: float,
 ) -> WorkUnit:
     target = (cases or others)[0].case.target
+    together = any(planned.case.world_size > 1 for planned in (*cases, *others))
     measurements = (len(cases) + len(others)) * settings.launches
     return WorkUnit(
         number,
-        Need(target.hardware, target.device or ""),
+        Need(target.hardware, target.device or "", together=together),
         cases,
         others,
         settings.launches,
