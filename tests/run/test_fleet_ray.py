@@ -1,5 +1,8 @@
 """A fleet of two nodes on this machine, by Ray itself: started, asked, measured on, killed, ended.
 
+One fleet serves all tests, in their order, and one plan: begun by a driver that is killed, gone on
+with while a node is killed.
+
 Everything is a process of its own: whoever connects with Ray keeps its threads.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,9 +33,9 @@ models: [bert-tiny, vit-tiny, resnet-tiny, gpt2-tiny]
 matrix:
   hardware: [cpu, cuda]
   framework: scripted
-  batch_sizes: [1, 2]
+  batch_sizes: [1, 2, 3]
 run:
-  iterations: 400  # two seconds a case: the other node is in its own when the first has ended
+  iterations: 60  # a third of a second a case, three of them in a unit
   benchmark_only: true
 """
 
@@ -64,6 +68,21 @@ class Fleet:
             self.command(*words), env=self.environment, cwd=self.folder,
             capture_output=True, text=True, timeout=200,
         )  # fmt: skip
+
+    def running(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command("run", *words), env=self.environment, cwd=self.folder, text=True,
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def runners(self, node: StartedNode) -> list[psutil.Process]:
+        """The processes of a node that measure units."""
+        return [
+            child
+            for process in node.alive
+            for child in process.children(recursive=True)
+            if "unit_runner" in (words := " ".join(child.cmdline())) and "serve" in words
+        ]
 
     @property
     def nodes(self) -> list[StartedNode]:
@@ -129,28 +148,42 @@ def test_another_token_is_refused(fleet: Fleet) -> None:
     assert len(fleet.nodes) == 2
 
 
-def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
+def test_runners_end_with_a_driver_that_is_killed(fleet: Fleet) -> None:
     (fleet.folder / "plan.yaml").write_text(PLAN)
-    with subprocess.Popen(
-        fleet.command("run", "plan.yaml"),
-        env=fleet.environment, cwd=fleet.folder, text=True, stdout=subprocess.PIPE,
-    ) as running:  # fmt: skip
-        assert running.stdout is not None
-        said = []
-        for line in running.stdout:
+    with fleet.running("plan.yaml") as driver:
+        assert driver.stdout is not None
+        next(line for line in driver.stdout if " ms " in line)
+        runners = [runner for node in fleet.nodes for runner in fleet.runners(node)]
+        families = [runner.children(recursive=True) for runner in runners]
+        niceness = {runner.nice() for runner in runners}
+        driver.kill()
+    assert niceness == {psutil.Process().nice()}  # Ray's own workers would be 15 more
+    _, alive = psutil.wait_procs([*runners, *(each for one in families for each in one)], 30)
+    assert not [process for process in alive if _runs(process)]
+
+
+def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
+    said, runners = [], set()
+    with fleet.running("--resume", "last") as driver:
+        assert driver.stdout is not None
+        for line in driver.stdout:
             said.append(line)
-            if " ms " in line and len(fleet.nodes[1].alive) > 1:
-                # The first result is there, and more units run: the joined node goes.
+            if " ms " not in line:
+                continue
+            runners |= {runner.pid for runner in fleet.runners(fleet.nodes[0])}
+            # A result is there, and the joined node is in its first unit or in a later one.
+            if fleet.runners(fleet.nodes[1]):
                 for process in fleet.nodes[1].alive:
                     process.send_signal(signal.SIGKILL)
     assert any("is lost" in line for line in said), said
-    assert running.returncode == 3, said  # nothing was measured on cuda
+    assert driver.returncode == 3, said  # nothing was measured on cuda
+    assert len(runners) == 1, "each unit of a node had a process of its own"
     rows = fleet.rows("SELECT model, hardware, batch_size, status, reason FROM benchmark_results")
     ended = Counter((model, hardware, batch) for model, hardware, batch, _, _ in rows)
-    assert len(ended) == 16
+    assert len(ended) == 24
     assert set(ended.values()) == {1}
     by_platform = Counter((hardware, status, reason) for _, hardware, _, status, reason in rows)
-    assert by_platform == {("cpu", "ok", None): 8, ("cuda", "unsupported", "no_node"): 8}
+    assert by_platform == {("cpu", "ok", None): 12, ("cuda", "unsupported", "no_node"): 12}
     runs = fleet.rows("SELECT run_id, status, environment->>'machine' FROM benchmark_runs")
     assert {status for _, status, _ in runs} == {"finished"}
     assert sum("." in str(run) for run, _, _ in runs) >= 1
@@ -161,8 +194,15 @@ def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None
 def test_what_was_started_is_ended_and_nothing_else(fleet: Fleet) -> None:
     left = [process for node in fleet.nodes for process in node.alive]
     assert len(left) > 3
+    session = Path(fleet.nodes[0].session)
     stopped = fleet.ask("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert not [process for process in left if _runs(process)]
+    # A node was killed: what Ray wrote of it is left, and named.
+    assert f"A process of Ray had ended before: its logs are in {session / 'logs'}." in (
+        stopped.stdout
+    )
+    assert list((session / "logs").iterdir())
+    shutil.rmtree(session)
     again = fleet.ask("stop")
     assert again.stdout == "No fleet was started on this machine.\n"

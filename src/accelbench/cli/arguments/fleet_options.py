@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -33,16 +33,13 @@ def with_options_of(
     assert registered.callback is not None
     theirs = inspect.signature(registered.callback).parameters
     hints = registered.callback.__annotations__
+    defaults = defaults_of(app)
 
     def taking(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         taken = [p for name, p in theirs.items() if name != own[0].name and name not in without]
-        left_out = {
-            name: getattr(p.default, "default", p.default)
-            for name, p in theirs.items()
-            if name in without
-        }
+        left_out = {name: default for name, default in defaults.items() if name in without}
 
         @wraps(command)
         def wrapper(**typed: Any) -> None:
@@ -56,3 +53,27 @@ def with_options_of(
         return wrapper
 
     return taking
+
+
+def defaults_of(app: typer.Typer) -> dict[str, Any]:
+    """What an application's one command gets where nothing is typed, but for its context."""
+    (registered,) = app.registered_commands
+    assert registered.callback is not None
+    parameters = inspect.signature(registered.callback).parameters
+    return {
+        name: getattr(p.default, "default", p.default)
+        for name, p in parameters.items()
+        if p.default is not p.empty
+    }
+
+
+class NarrowedContext:
+    """What of a command's parameters was typed, for those that another command has as well."""
+
+    def __init__(self, ctx: typer.Context, names: Iterable[str]) -> None:
+        self._ctx = ctx
+        self._names = frozenset(names)
+
+    def get_parameter_source(self, name: str) -> Any:
+        """Where a parameter comes from; None of one that is not shared."""
+        return self._ctx.get_parameter_source(name) if name in self._names else None

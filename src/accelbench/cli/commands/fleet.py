@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE
 from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.commands.fleet_run import run
+from accelbench.cli.commands.fleet_run import planned_options, run
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO
 
@@ -68,11 +69,18 @@ def join(
 
 
 @app.command()
-def stop() -> None:
-    """End what accelbench fleet started on this machine, and nothing else."""
+def stop(
+    keep_logs: bool = typer.Option(
+        False, "--keep-logs", help="Leave Ray's logs, and say where they are."
+    ),
+) -> None:
+    """End what accelbench fleet started on this machine, and nothing else.
+
+    Ray's logs go with it, but for those of a fleet in which a process of Ray had ended by itself.
+    """
     from accelbench.cli.services import fleet_sessions
 
-    fleet_sessions.stop()
+    fleet_sessions.stop(keep_logs=keep_logs)
 
 
 @app.command()
@@ -91,13 +99,23 @@ def status(
 
 @app.command()
 def validate(
+    ctx: typer.Context,
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
     db: Path | None = typer.Option(
         None, "--db", help="Database or lake; ACCELBENCH_DB, or accelbench.duckdb here."
     ),
     models: list[str] | None = typer.Option(
-        None, "--models", help="Instead of bert-tiny and resnet-tiny."
+        None, "--models", help="Instead of bert-tiny and resnet-tiny; of a plan, those alone."
+    ),
+    plan: Path | None = typer.Option(
+        None, "--plan", help="A plan file: its cases, instead of the two models'."
+    ),
+    probes: bool = typer.Option(
+        False,
+        "--probes",
+        help="Matrix products, bandwidths, attention and launches, as hardware --calibrate times"
+        " them, half a minute a device; models only where --models or --plan names them.",
     ),
     hardware: list[str] | None = typer.Option(
         None, "--hardware", help="Platforms that are validated; all that nodes have by default."
@@ -115,29 +133,34 @@ def validate(
     """Say which nodes fall out of their kind.
 
     Every node measures a short fixed plan, two small models of matrix products and convolutions
-    with one item and with many. Nodes with the same device are held against the median of their
-    kind.
+    with one item and with many; or a plan of yours; or the limits of its devices. Nodes with the
+    same device are held against the median of their kind.
 
     Ends with 1 where a node falls out, and with 4 where that cannot be told, as of a kind with two
     nodes: one of them is slower, and neither is known to be right.
     """
+    from accelbench.cli.arguments import run_arguments
     from accelbench.cli.services import fleet_validation
     from accelbench.core.word_lists import words
     from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.runtimes.shared.names import runtimes_named
 
     where = FleetAddress.of(address, token_file)
+    if plan is not None:
+        typed = {"hardware": hardware, "framework": framework, "launches": launches}
+        requests, how = planned_options(ctx, [str(plan), *words(models)], typed)
+        how = replace(how, label=fleet_validation.LABEL)
+    else:
+        requests, how = fleet_validation.usual_work(
+            words(models), words(hardware), runtimes_named(words(framework)), launches
+        )
+    if probes and plan is None and not models:
+        requests = ()
+    platforms = run_arguments.platforms(words(hardware)) if probes else None
+    work = fleet_validation.ValidationWork(requests, how, platforms)
     with termination_as_interrupt():
         verdict = fleet_validation.validate(
-            where,
-            db,
-            words(models),
-            words(hardware),
-            runtimes_named(words(framework)),
-            launches,
-            threshold,
-            as_json=as_json,
-            quiet=quiet,
+            where, db, work, threshold, as_json=as_json, quiet=quiet
         )
     if verdict.bad:
         raise typer.Exit(EXIT_NO)

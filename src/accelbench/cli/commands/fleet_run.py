@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from accelbench.cli.arguments.command_options import options_of
-from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE, with_options_of
+from accelbench.cli.arguments.fleet_options import (
+    ADDRESS,
+    TOKEN_FILE,
+    NarrowedContext,
+    defaults_of,
+    with_options_of,
+)
 from accelbench.cli.commands import run as one_machine
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import seconds
 from accelbench.exchange.prices import prices_at
 
-#: Options of `accelbench run` that a fleet does not have: of one machine, of one process's time, or
-#: of no machine at all; and what would run code of others on every node.
+if TYPE_CHECKING:
+    from accelbench.cli.services.running import RunOptions
+    from accelbench.run.plan.request import Request
+
+#: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
+#: and what would run code of others on every node.
 _OF_ONE_MACHINE = frozenset(
-    {"browser", "budget", "plan_schema", "profile", "save_plan", "simulate", "trust_remote_code"}
+    {"browser", "plan_schema", "save_plan", "simulate", "trust_remote_code"}
 )
 
 
@@ -60,6 +72,7 @@ def run(
     from accelbench.run.fleet.fleet_execute import FleetOptions
 
     refuse_threshold(typed["threshold"])
+    _refuse_machines(typed)
     asked = asked_run(ctx, typed, options_of(one_machine.app))
     if asked is None and each:
         raise UsageError(
@@ -109,8 +122,57 @@ def run(
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
+def planned_options(
+    ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]
+) -> tuple[tuple[Request, ...], RunOptions]:
+    """What a plan file asks for, for another command that measures on a fleet.
+
+    Args:
+        ctx: the command's.
+        names: of the file, and of models of it that alone are meant.
+        typed: of the options of accelbench run those that the command has too.
+
+    Raises:
+        UsageError: the file cannot be read, or says what a fleet does not have.
+    """
+    from accelbench.cli.arguments.run_words import settings_of
+    from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.plan_files import plan_files_among
+    from accelbench.cli.services.running import RunOptions
+
+    if not plan_files_among(names[:1])[0]:
+        raise UsageError(
+            f"{in_quotes(names[0])} is no plan file.", "Name a .yaml, .toml or .json file."
+        )
+    app = one_machine.app
+    given = {"models": list(names), **typed}
+    whole = {**defaults_of(app), **given}
+    asked = asked_run(NarrowedContext(ctx, given), whole, options_of(app))
+    assert asked is not None
+    _refuse_planned(asked.typed)
+    return asked.requests, RunOptions(
+        settings_of(asked.typed),
+        limit=asked.typed["limit"],
+        names=asked.names,
+        precisions_named=asked.precisions,
+        plan_files=asked.plans.about,
+        notes=asked.plans.notes,
+    )
+
+
+def _refuse_machines(typed: Any) -> None:
+    """A case is of one node; several that make a step together are started by hand."""
+    if typed["nodes"] != 1 or typed["node_rank"] is not None or typed["rendezvous"]:
+        raise UsageError(
+            "A fleet's run measures each case on one node: --nnodes, --node-rank and"
+            " --rdzv-endpoint, by which several make a step together, are of accelbench run.",
+            "Leave them out, or start accelbench run with them on each machine.",
+        )
+
+
 def _refuse_planned(typed: Any) -> None:
     """A plan file may say what no option of this command can."""
+    _refuse_machines(typed)
     said = [name for name in sorted(_OF_ONE_MACHINE) if typed.get(name)]
     if said:
         name = said[0].replace("_", "-")

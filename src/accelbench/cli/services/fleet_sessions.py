@@ -12,7 +12,7 @@ from accelbench.cli.display.fleet import print_nodes
 from accelbench.cli.display.terminal import print_line
 from accelbench.core.protocols import Device
 from accelbench.hardware.detect import Detected
-from accelbench.run.fleet import session
+from accelbench.run.fleet import session, session_end
 from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.ray_resources import is_loopback
@@ -40,12 +40,15 @@ def join(address: str, token_file: Path | None, host: str | None) -> None:
     print_line("It leaves with: accelbench fleet stop", sys.stdout)
 
 
-def stop() -> None:
-    """End what was started here."""
-    ended = session.stop()
-    noun = "process" if ended == 1 else "processes"
+def stop(*, keep_logs: bool) -> None:
+    """End what was started here, and say where Ray's logs are, if they still are."""
+    stopped = session_end.stop(keep_logs=keep_logs)
+    ended, noun = stopped.processes, "process" if stopped.processes == 1 else "processes"
     text = f"Ended {ended} {noun}." if ended else "No fleet was started on this machine."
     print_line(text, sys.stdout)
+    for folder in stopped.logs:
+        why = "A process of Ray had ended before: its" if stopped.failed else "Ray's"
+        print_line(f"{why} logs are in {folder}.", sys.stdout)
 
 
 def show_status(where: FleetAddress, stream: IO[str], *, as_json: bool) -> None:

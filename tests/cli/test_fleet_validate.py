@@ -1,0 +1,137 @@
+"""`accelbench fleet validate` and `fleet run`: what is measured on nodes, what they say of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from shells import Command
+
+from accelbench.cli.services import fleet_validation
+from accelbench.core.calibration import DeviceCalibration
+from accelbench.core.protocols import Device
+from accelbench.run.calibrate import calibrating
+from accelbench.run.fleet.fleet_address import FleetAddress
+from accelbench.store.database import Database
+from calibrating_cluster import Calibrating
+from made_up_calibration import made_calibration
+
+PLAN = """
+models: [bert-tiny, vit-tiny]
+matrix:
+  hardware: cpu
+  batch_sizes: [2, 4]
+run:
+  launches: 2
+  iterations: 7
+"""
+
+
+@pytest.fixture
+def fleet(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The commands of a fleet that is somewhere."""
+    where = FleetAddress("10.0.0.1:6379", None)
+    monkeypatch.setattr(FleetAddress, "of", lambda *_: where)
+    return command("fleet")
+
+
+@pytest.fixture
+def probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nodes with these peaks, when they are connected with."""
+    peaks: list[float] = []
+
+    def calibrate(device: Device, *_: object) -> DeviceCalibration:
+        return made_calibration(
+            device, fp32=peaks[len(told)], day=f"2026-03-0{told.append(1) or 1}"
+        )
+
+    told: list[int] = []
+    monkeypatch.setattr(calibrating, "calibrate", calibrate)
+    monkeypatch.setattr(
+        FleetAddress, "connected", lambda _: Calibrating(tmp_path / "nodes", "abcd"[: len(peaks)])
+    )
+    return peaks
+
+
+def test_a_node_whose_products_are_slow_falls_out_by_its_probes(
+    fleet: Command, probed: list[float]
+) -> None:
+    probed += [100e9, 98e9, 101e9, 50e9]
+    code, out, err = fleet("validate", "--probes", "--hardware", "cpu")
+    assert code == 1, err
+    lines = out.splitlines()
+    assert "d falls out of its kind:" in lines
+    assert "  matrix product fp32 on cpu: 98% slower than the median of its kind" in lines
+    (product,) = [line for line in lines if line.startswith("matrix product fp32 on cpu on a cpu")]
+    assert "median 99.0 GFLOP/s" in product
+    assert "d 50.0" in product
+    assert any(
+        line.startswith("launch overhead on cpu on a cpu: median 0.002 ms") for line in lines
+    )
+    rows = Database(Path("accelbench.duckdb")).query(
+        "SELECT DISTINCT calibration_id FROM device_calibrations"
+    )[1]
+    assert len(rows) == 4
+
+
+def test_probes_of_two_that_differ_cannot_be_told_and_the_document_has_figures(
+    fleet: Command, probed: list[float]
+) -> None:
+    probed += [100e9, 50e9]
+    code, out, err = fleet("validate", "--probes", "--json")
+    assert code == 4, err
+    document = json.loads(out)
+    assert document["run_id"] is None
+    assert "matrix product fp32 on cpu" in document["cannot_tell"]
+    (product,) = [c for c in document["cases"] if c["case"] == "matrix product fp32 on cpu"]
+    assert (product["unit"], product["nodes"]) == ("FLOP/s", {"a": 100e9, "b": 50e9})
+
+
+def test_a_plan_is_measured_in_place_of_the_usual(
+    fleet: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def new_run(requests: Any, how: Any, where: Any, options: Any, *_: object) -> Any:
+        asked.append((requests, how, options))
+        row = {
+            "device_fingerprint": "k", "device_name": "k", "model": "bert-tiny", "hardware": "cpu",
+            "runtime": "pytorch", "precision": "fp32", "batch_size": 2, "status": "ok",
+            "latency_p50_ms": 1.0, "latency_mean_ms": 1.0, "sample_count": 9,
+        }  # fmt: skip
+        rows = [{**row, "run_id": f"run.{node}"} for node in "abc"]
+        return SimpleNamespace(interrupted=False, run_id="run", rows=rows)
+
+    monkeypatch.setattr(fleet_validation, "new_run", new_run)
+    Path("plan.yaml").write_text(PLAN)
+    code, out, err = fleet("validate", "--plan", "plan.yaml", "--models", "vit-tiny")
+    assert code == 0, err
+    assert "Every node measures as its kind does." in out
+    ((request,), how, options) = asked[0]
+    assert ([m.id for m in request.models], request.batch_sizes) == (["vit-tiny"], (2, 4))
+    assert (how.settings.launches, how.settings.iterations) == (2, 7)
+    assert (how.label, options.each) == ("fleet validate", True)
+    code, _, err = fleet("validate", "--plan", "plan.yaml", "--launches", "4", "--quiet")
+    assert code == 0, err
+    assert asked[1][1].settings.launches == 4
+    code, _, err = fleet("validate", "--quiet")  # the usual
+    assert [m.id for m in asked[2][0][0].models] == ["bert-tiny", "resnet-tiny"]
+
+
+def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None:
+    code, _, err = fleet("validate", "--plan", "night.txt")
+    assert (code, "'night.txt' is no plan file." in err) == (2, True)
+    Path("plan.yaml").write_text(PLAN.replace("run:", "run:\n  simulate: true"))
+    code, _, err = fleet("validate", "--plan", "plan.yaml")
+    assert (code, "which a fleet's run does not have" in err) == (2, True)
+
+
+def test_several_machines_for_one_step_are_refused(fleet: Command) -> None:
+    words = ("run", "bert-tiny", "--mode", "training", "--distributed", "--nnodes", "2")
+    code, _, err = fleet(*words)
+    assert code == 2
+    assert "A fleet's run measures each case on one node" in err
