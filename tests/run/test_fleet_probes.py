@@ -12,7 +12,6 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, RUN_STARTED
 from accelbench.query.calibrations import calibrations_at
 from accelbench.run.calibrate import calibrating
-from accelbench.run.fleet import node_calibration
 from accelbench.run.fleet.node_probes import probe_nodes
 from accelbench.store.database import Database
 from accelbench.store.journal import read
@@ -23,9 +22,7 @@ from made_up_calibration import made_calibration
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        node_calibration.calibrating, "calibrate", lambda device, *_: made_calibration(device)
-    )
+    monkeypatch.setattr(calibrating, "calibrate", lambda device, *_: made_calibration(device))
 
 
 def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(

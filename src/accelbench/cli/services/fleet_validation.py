@@ -11,7 +11,6 @@ from statistics import median
 from typing import IO, Any
 
 from accelbench.analysis.node_spread import FEWEST_NODES, CaseSpread, Validation, validated
-from accelbench.analysis.probe_spread import probes_validated
 from accelbench.catalog.selection import choose
 from accelbench.cli.display.fleet import FleetWatch
 from accelbench.cli.display.terminal import print_line
@@ -113,6 +112,7 @@ def _probed(
     quiet: bool,
 ) -> Validation:
     """Calibrate every node; the calibrations are stored."""
+    from accelbench.analysis.probe_spread import probes_validated
     from accelbench.run.fleet.node_probes import probe_nodes
 
     places.check()

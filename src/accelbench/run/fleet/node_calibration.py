@@ -10,7 +10,6 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Inventory
-from accelbench.run.calibrate import calibrating
 from accelbench.store.journal import Journal
 
 #: In a task: seconds of all probes together.
@@ -27,6 +26,8 @@ def calibrate_here(
     at: Callable[[str], None],
 ) -> None:
     """Calibrate the device that a task asks for, into a journal of that folder."""
+    from accelbench.run.calibrate import calibrating  # NumPy with it, which no other unit needs
+
     hardware, run_id = str(task["hardware"]), str(task["run_id"])
     try:
         device = next((e for e in inventory[hardware] if isinstance(e, Device)), None)
