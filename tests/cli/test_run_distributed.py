@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +15,12 @@ TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
 
 @pytest.mark.timeout(600)
-def test_two_processes_are_measured_beside_one(tmp_path: Path) -> None:
+def test_two_processes_are_measured_beside_one(command: Callable[..., Any]) -> None:
     words = [*TRAINED, "--gpu-count", "2", "--hardware", "cpu", "--batch-sizes", "4"]
     words += ["--sequence-lengths", "16", "--iterations", "3", "--warmup", "1"]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "accelbench", "run", *words, "--json", "--db", "store.duckdb"],
-        cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=580,
-    )  # fmt: skip
-    assert done.returncode == EXIT_OK, done.stderr[-3000:]
-    alone, together = json.loads(done.stdout)["results"]
+    code, out, err = command("run")(*words, "--json", "--db", "store.duckdb")
+    assert code == EXIT_OK, err[-3000:]
+    alone, together = json.loads(out)["results"]
     assert [alone["world_size"], together["world_size"]] == [1, 2]
     assert alone["case_id"] != together["case_id"]
     assert together["options"] == {"strategy": "ddp"}
