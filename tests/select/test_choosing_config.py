@@ -215,8 +215,9 @@ def test_a_custom_platforms_results_are_chosen_by(tmp_path: Path) -> None:
 def test_importances_stretch_the_bounds_that_are_a_guess(tmp_path: Path) -> None:
     def reach(importance: str, batch: int) -> float:
         config = {"model_families": {"embedding": {"batch_size_importance": importance}}}
-        chosen = selector(tmp_path, *both(batch_size=4), config_path=config)
-        said = chosen.select_hardware("embedding", "bert-tiny", batch)["all_scores"]["cuda"]
+        rows = both(batch_size=4, model="somebody-elses")
+        chosen = selector(tmp_path, *rows, config_path=config)
+        said = chosen.select_hardware("embedding", "somebody-elses", batch)["all_scores"]["cuda"]
         return float(said["predictions"]["latency_high"] / said["predictions"]["latency"])
 
     assert reach("low", 8) < reach("medium", 8) < reach("high", 8)

@@ -162,7 +162,10 @@ def figure(
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
         # inference and training); between batches and below the smallest it is no nearer.
         beyond = all(cell.batch < question.batch for cell in free)
-        if predicted and any(failure.is_of_way(predicted.cell) for failure in against):
+        if predicted and (
+            predicted.unit != own_figure.unit  # a source may count tokens where we count items
+            or any(failure.is_of_way(predicted.cell) for failure in against)
+        ):
             return own_figure
         return predicted if beyond and predicted else own_figure
     if is_barred(against, question.precisions):
