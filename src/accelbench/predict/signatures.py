@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import ModelSpec
 from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
 
+#: The loss of models that tell an item's counterpart from those of the others in its batch.
+_OF_PAIRS = "contrastive"
 _OFTEN_NONE = ("fixed_bytes", "pair_macs", "pair_values")
 
 
@@ -98,6 +101,11 @@ class PassTrace:
         rows = [(OperatorSignature(*row[:-1]), row[-1]) for row in content["signatures"]]
         more = {name: content.get(name, 0) for name in _OFTEN_NONE}
         return cls(rows, content["weights"], content["peak_bytes"], **more)
+
+
+def holds_pairs(spec: ModelSpec) -> bool:
+    """Whether a model holds each item of a batch against every other, as CLIP does."""
+    return spec.training is not None and spec.training.loss == _OF_PAIRS
 
 
 def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:

@@ -24,7 +24,12 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
 from accelbench.predict.network_training import torch_is_here
-from accelbench.predict.signatures import OperatorSignature, PassTrace, UntracedError
+from accelbench.predict.signatures import (
+    OperatorSignature,
+    PassTrace,
+    UntracedError,
+    holds_pairs,
+)
 from accelbench.predict.terms import TracedCase
 from accelbench.store.folders import default_folder
 
@@ -35,8 +40,6 @@ if TYPE_CHECKING:
 TRACE_VERSION = 1
 CATALOGUE_FILE = Path(__file__).with_name("catalogue_traces.json")
 _FP32_BYTES = 4
-#: The loss of models that tell an item's counterpart from those of the others in its batch.
-_OF_PAIRS = "contrastive"
 
 
 class Traces:
@@ -158,11 +161,6 @@ def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> s
     step = {"trained": spec.trained.config_digest} if mode == Mode.TRAINING else {}
     pairs = {"pairs": True} if holds_pairs(spec) and mode == Mode.INFERENCE else {}
     return digest({**about, "sizes": sizes_of(shapes), **step, **pairs})
-
-
-def holds_pairs(spec: ModelSpec) -> bool:
-    """Whether a model holds each item of a batch against every other, as CLIP does."""
-    return spec.training is not None and spec.training.loss == _OF_PAIRS
 
 
 @cache

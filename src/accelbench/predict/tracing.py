@@ -22,8 +22,7 @@ from accelbench.catalog.passes import Passes
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.predict.operator_classes import COPIES, class_of
-from accelbench.predict.signatures import OperatorSignature, PassTrace
-from accelbench.predict.traces import holds_pairs
+from accelbench.predict.signatures import OperatorSignature, PassTrace, holds_pairs
 
 #: Batches that are counted beside one item, where something grows with the square of a batch.
 _SQUARED = (2, 4)
