@@ -42,12 +42,12 @@ def test_what_is_slower_for_sure_is_said_to_be_however_wide_the_interval() -> No
 
 
 def test_a_batch_that_nobody_says_is_none_and_what_is_unusual_is_said() -> None:
-    """It read “batch 1: … in None” of MLPerf's offline rates of eight devices."""
+    """It read “batch 1: … in None” of MLPerf's offline rates of eight processes."""
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput_unit": "tokens/s"}
     theirs = {"batch_size": None, "precision": None, "scenario": "offline", "world_size": 8, **rate}
     (line,) = [one for one in told(cell(1, throughput=900.0, **theirs)) if "tokens/s" in one]
     assert line.startswith(
-        "bert-tiny, inference, batch n/a, offline, 8 devices: pytorch on cpu, 900"
+        "bert-tiny, inference, batch n/a, offline, 8 processes: pytorch on cpu, 900"
     )
 
 

@@ -17,6 +17,7 @@ from itertools import takewhile
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import evidence, installed
+from accelbench.core.devices import devices_beside
 from accelbench.core.exactness import MOST_ERROR, is_quantised
 from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, step_of
 from accelbench.core.launch_failures import times_of_whole_runs, why_unusable
@@ -58,10 +59,12 @@ class Configuration:
     options: str = "{}"  # as canonical JSON, threads apart
     device: str = ""
     precision: str = ""  # where ways in several are held together
+    together: str = ""  # of several devices or processes how many: "2 processes"
 
     def __str__(self) -> str:
         options = json.loads(self.options)
-        return " ".join([self.runtime, *(f"{k}={v}" for k, v in options.items())])
+        many = [self.together] if self.together else []
+        return " ".join([self.runtime, *many, *(f"{k}={v}" for k, v in options.items())])
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
             _options(first),
             str(first.get("device") or ""),
             precision if any_precision else "",
+            devices_beside(first, ""),
         ),
         question=question(first, any_precision=any_precision),
         precision=precision,

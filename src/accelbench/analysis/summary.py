@@ -12,7 +12,7 @@ from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
-from accelbench.core.devices import devices_of
+from accelbench.core.devices import devices_of, sharing
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.launch_failures import mostly_failed
@@ -135,9 +135,15 @@ def _question(point: Point, others: Iterable[Point]) -> str:
         "batch n/a" if batch is None else f"batch {batch}",
         f"{row['image_size']} px" if row.get("image_size") else "",
         "" if scenario == SINGLE_STREAM else scenario,
-        counted(devices, "device") if many else "",
+        counted(devices, *_noun(row)) if many else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _noun(row: Row) -> tuple[str, str]:
+    """What several share a step as, one and many."""
+    several = sharing(row)
+    return ("process" if several == "processes" else "device"), several
 
 
 def _work(point: Point) -> Key:

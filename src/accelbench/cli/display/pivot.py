@@ -9,6 +9,7 @@ from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
+from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.vocabulary import SINGLE_STREAM
@@ -66,6 +67,7 @@ def _heading(pivot: Pivot) -> str:
         str(row.get("device_name") or row.get("hardware")),
         shapes(row),
         "training" if row.get("mode") == "training" else "",
+        devices_beside(row, str(row.get("device_name") or "")),
         str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
         unit,
     ]

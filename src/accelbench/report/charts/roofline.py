@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.points import Point
+from accelbench.core.devices import devices_of, sharing
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
@@ -47,6 +48,8 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes += sorted({f"{safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
     if bare := sorted(hardware - {roof.hardware for roof in roofs}):
         notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
+    if any("devices" in datum and datum["hardware"] != "cpu" for datum in records):
+        notes.append("Of several devices: the operations of each.")
     notes += left_out(len(timed) - _MOST, "configuration")
     notes += emulated(len(known) - len(timed))
     notes += _names(shown, records, subject.devices)
@@ -58,7 +61,9 @@ def _cell(point: Point) -> Record:
     assert flops is not None
     assert moved is not None
     assert point.latency is not None
-    rate = flops.value / point.latency.value / 1e6
+    # A roof is one device's. Processes on a CPU share it, whole.
+    devices = devices_of(point.row) if sharing(point.row) == "devices" else 1
+    rate = flops.value / devices / point.latency.value / 1e6
     more = {"intensity": flops.value / moved.value, "value": rate}
     return record(point, point.latency) | more | {"low": None, "high": None}
 
