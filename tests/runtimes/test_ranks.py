@@ -184,6 +184,13 @@ def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
     assert told.details["distributed"]["micro_batch"] == BATCH // 2
 
 
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast"])
+def test_a_collective_by_itself_is_right_and_timed(name: str, ranks: RankGroup) -> None:
+    """Each rank holds its own result against what the numbers of all come to."""
+    assert ranks.ask("open_collective", name=name, size=4096) == [None, None]
+    assert all(took > 0 for took in ranks.ask("time_collective", steps=2))
+
+
 def test_a_rank_that_refuses_says_why_and_all_are_gone(ranks: RankGroup) -> None:
     # The last of this file: what one refuses ends the whole group.
     case = replace(case_of("qwen2-tiny", batch=2, strategy="tp"), world_size=2)

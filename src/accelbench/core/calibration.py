@@ -25,6 +25,7 @@ class ProbeKind(StrEnum):
     MEMORY = "memory"
     CACHE = "cache"
     LAUNCH = "launch"
+    COLLECTIVE = "collective"
 
 
 #: What a figure is in; a launch is a time, everything else a rate.
@@ -34,6 +35,7 @@ UNITS = {
     ProbeKind.MEMORY: "B/s",
     ProbeKind.CACHE: "B/s",
     ProbeKind.LAUNCH: "s",
+    ProbeKind.COLLECTIVE: "B/s",
 }
 
 
@@ -59,6 +61,16 @@ class ProbeSpec:
     def unit(self) -> str:
         """What its figure is in."""
         return UNITS[self.kind]
+
+    @property
+    def collective(self) -> str:
+        """Of a collective's probe its name: all_reduce of probe/all_reduce-1MiB-2-ranks."""
+        return self.name.removeprefix("probe/").partition("-")[0]
+
+    @property
+    def ranks(self) -> int:
+        """Of a collective's probe the ranks that took part."""
+        return int(self.name.removesuffix("-ranks").rpartition("-")[2])
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ SELECT
     try_cast(figure->>'low' AS DOUBLE) AS value_low,
     try_cast(figure->>'high' AS DOUBLE) AS value_high,
     CASE figure->'spec'->>'kind' WHEN 'launch' THEN 's' WHEN 'memory' THEN 'B/s'
-        WHEN 'cache' THEN 'B/s' ELSE 'FLOP/s' END AS unit,
+        WHEN 'cache' THEN 'B/s' WHEN 'collective' THEN 'B/s' ELSE 'FLOP/s' END AS unit,
     try_cast(figure->>'steps' AS BIGINT) AS steps_per_block,
     CAST(figure->'samples_ns' AS BIGINT[]) AS samples,
     body->>'engine' AS engine,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import UsageError, setting_up
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.serial import device_to_json
@@ -60,6 +60,12 @@ def hardware(
         "--calibrate",
         help="Instead: measure peaks and bandwidth of devices that PyTorch serves, 30 s each.",
     ),
+    processes: int = typer.Option(
+        1,
+        "--processes",
+        min=1,
+        help="With --calibrate: time collectives among so many processes as well.",
+    ),
     hardware_option: list[str] = typer.Option(
         [], "--hardware", help="As NAME; with --calibrate also one of several, e.g. cuda:1."
     ),
@@ -86,8 +92,10 @@ def hardware(
 
     wanted = words([*(names or ()), *hardware_option])
     if calibrate:
-        _calibrate(wanted, db, as_json=as_json)
+        _calibrate(wanted, db, processes, as_json=as_json)
         return
+    if processes > 1:
+        raise UsageError("--processes is of --calibrate.", "Add --calibrate, or leave it out.")
     platforms = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
     calibrations = {entry.fingerprint: entry for entry in known_calibrations(db)}
@@ -102,18 +110,18 @@ def hardware(
     show(platforms, served, broken, verbose=verbose, calibrations=calibrations, meters=meters)
 
 
-def _calibrate(wanted: Sequence[str], db: Path | None, *, as_json: bool) -> None:
+def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
     from accelbench.cli.display.calibration import calibration_documents, show_calibration
     from accelbench.cli.display.tables import print_json
     from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
 
     devices = devices_to_calibrate(wanted)
     if not as_json:
-        calibrated(devices, db, show_calibration)
+        calibrated(devices, db, show_calibration, processes)
         return
     calibrations: list[DeviceCalibration] = []
     try:
-        calibrated(devices, db, calibrations.append)
+        calibrated(devices, db, calibrations.append, processes)
     finally:
         print_json(calibration_documents(calibrations))
 

@@ -60,6 +60,9 @@ def show_calibration(calibration: DeviceCalibration) -> None:
     )
     heads = ["probe", "precision", "median", "95 % interval", "best size"]
     console().print(table(heads, rows_of(calibration), (2, 3)))
+    collectives = collective_rows(calibration)
+    if collectives:
+        console().print(table(_COLLECTIVES, collectives, (2, 3, 4, 5)))
     blocks = sum(len(entry.samples_ns) for entry in calibration.figures)
     print_line(f"{len(calibration.figures)} probes, {blocks:,} blocks, all of them kept.")
     for warning in calibration.warnings:
@@ -73,6 +76,8 @@ def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
     """A row for each kind and precision, caches each for themselves."""
     rows = []
     for kind in ProbeKind:
+        if kind is ProbeKind.COLLECTIVE:
+            continue  # they have a table of their own
         some = [entry for entry in calibration.figures if entry.spec.kind is kind]
         groups: dict[tuple[str, str], list[ProbeFigure]] = {}
         for entry in some:
@@ -83,6 +88,25 @@ def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
             best = max(entries, key=lambda entry: sign * entry.value)
             rows.append([_label(best), precision, *_figures(best), _size(best)])
     return rows
+
+
+_COLLECTIVES = ["collective", "ranks", "bytes", "time, µs", "algorithm GB/s", "bus GB/s"]
+
+
+def collective_rows(calibration: DeviceCalibration) -> list[list[str]]:
+    """A row for each collective and size: what it takes, and both bandwidths."""
+    return [
+        [
+            entry.spec.collective,
+            str(entry.spec.ranks),
+            f"{entry.spec.size:,}",
+            figure(entry.spec.work / entry.value * 1e6),
+            figure(entry.spec.size * entry.value / entry.spec.work / 1e9),
+            figure(entry.value / 1e9),
+        ]
+        for entry in calibration.figures
+        if entry.spec.kind is ProbeKind.COLLECTIVE
+    ]
 
 
 def _label(best: ProbeFigure) -> str:

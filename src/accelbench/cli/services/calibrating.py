@@ -57,7 +57,10 @@ def _absent(word: str, answers: Iterable[Device | Absent]) -> SurroundingsError:
 
 
 def calibrated(
-    devices: Sequence[Device], path: Path | None, show: Callable[[DeviceCalibration], None]
+    devices: Sequence[Device],
+    path: Path | None,
+    show: Callable[[DeviceCalibration], None],
+    processes: int = 1,
 ) -> None:
     """Calibrate devices one after the other, and store and show each as it ends.
 
@@ -67,6 +70,7 @@ def calibrated(
         devices: of which.
         path: the database; the usual one where none is named.
         show: takes each calibration.
+        processes: among so many collectives are timed, where they are several.
 
     Raises:
         SurroundingsError: a device could not be calibrated.
@@ -83,7 +87,7 @@ def calibrated(
     for device in devices:
         try:
             with ProbeProgress(f"{device} — {device.name}") as progress:
-                calibration = calibrate(device, hear=progress.hear)
+                calibration = calibrate(device, hear=progress.hear, processes=processes)
         except SurroundingsError as error:
             errors.append(error)
             continue

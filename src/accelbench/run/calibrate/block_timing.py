@@ -57,6 +57,17 @@ def time_probe(
             synchronize()
         return clock.now_ns() - begin
 
+    return time_blocks(block, seconds, clock)
+
+
+def time_blocks(block: Callable[[int], int], seconds: float, clock: Clock) -> ProbeBlocks:
+    """Time what comes in blocks.
+
+    Args:
+        block: makes so many steps and tells what they took.
+        seconds: how long it may take, warm-up included.
+        clock: what tells that its time is over.
+    """
     begin = clock.now_ns()
     budget = int(seconds * 1e9)
     block(1)  # pages, kernels and workspaces of the first step

@@ -30,6 +30,7 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
 from accelbench.core.serial import device_to_json
 from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE
+from accelbench.run.calibrate.collective_probes import time_collectives
 from accelbench.run.calibrate.probe_figures import figure_of
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
@@ -48,7 +49,10 @@ Hear = Callable[[int, int], None]
 
 
 def calibrate(
-    device: Device, seconds: float = SECONDS, hear: Hear = lambda _done, _of: None
+    device: Device,
+    seconds: float = SECONDS,
+    hear: Hear = lambda _done, _of: None,
+    processes: int = 1,
 ) -> DeviceCalibration:
     """Time the probes of a device in a process of its own.
 
@@ -56,6 +60,7 @@ def calibrate(
         device: one that PyTorch serves.
         seconds: of all probes together.
         hear: told of each probe.
+        processes: of several, collectives among them are timed as well.
 
     Raises:
         SurroundingsError: the engine cannot use the device, or its process died before a figure.
@@ -73,11 +78,25 @@ def calibrate(
             )
         worker_seconds = float(calibration.conditions.get("worker_cpu_seconds") or 0.0)
         around, _ = Surroundings().after(before, worker_seconds)
-        return replace(
+        alone = replace(
             calibration,
             conditions={**calibration.conditions, "environment": dict(around)},
             warnings=disturbances(around) if worker_seconds else (),
         )
+        return alone if processes == 1 else _with_collectives(alone, processes, hear)
+
+
+def _with_collectives(
+    calibration: DeviceCalibration, processes: int, hear: Hear
+) -> DeviceCalibration:
+    """The same with what collectives among several processes take."""
+    figures, refusals = time_collectives(calibration.hardware, processes, hear)
+    return replace(
+        calibration,
+        figures=(*calibration.figures, *figures),
+        refusals=(*calibration.refusals, *refusals),
+        conditions={**calibration.conditions, "collective_processes": processes},
+    )
 
 
 def disturbances(around: Mapping[str, Any]) -> tuple[str, ...]:

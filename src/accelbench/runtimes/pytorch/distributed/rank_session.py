@@ -23,6 +23,7 @@ from accelbench.core.protocols import Block, Job
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
+from accelbench.runtimes.pytorch.distributed.collectives import opened_collective
 from accelbench.runtimes.pytorch.distributed.communication_profile import communication
 from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
 from accelbench.runtimes.pytorch.distributed.parallel import Parallel, here, parallel
@@ -190,6 +191,7 @@ class RankWork:
         self._session: RankSession | None = None
         self._inputs: Any = None
         self._held: dict[str, ExitStack] = {}
+        self._collective: Callable[[int], int] | None = None
 
     def answer(self, question: Mapping[str, Any]) -> Any:
         """This rank's answer; whatever goes wrong is left to the caller."""
@@ -199,6 +201,7 @@ class RankWork:
     def close(self) -> None:
         """Give up the model."""
         self._inputs = None
+        self._collective = None
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -297,6 +300,15 @@ class RankWork:
     def _evidence(self) -> dict[str, Any]:
         session = self._opened()
         return {"evidence": session.evidence(), "rank": {**self._where(), **session.facts()}}
+
+    def _open_collective(self, name: str, size: int) -> None:
+        self._collective = None
+        self._collective = opened_collective(name, size, self._ranks.launch.backend, self._clock)
+
+    def _time_collective(self, steps: int) -> int:
+        assert self._collective is not None
+        self._ranks.together()
+        return self._collective(steps)
 
     def _cpu_seconds(self) -> float:
         return cpu_seconds()

@@ -1,0 +1,106 @@
+"""Collectives of several processes as probes: which there are, and how a group is timed.
+
+    algorithm bandwidth = bytes ÷ time of a collective
+    bus bandwidth       = algorithm bandwidth × what each byte crosses of the links (nccl-tests)
+
+https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Protocol
+
+from accelbench.core.calibration import ProbeFigure, ProbeKind, ProbeRefusal, ProbeSpec
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.errors import CaseError
+from accelbench.hardware.machine import threads_of_each
+from accelbench.run.calibrate.block_timing import time_blocks
+from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.runtimes.pytorch.distributed.group import RankGroup
+
+#: By what nccl-tests multiply an algorithm's bandwidth, of n ranks.
+BUS_FACTORS: Mapping[str, Callable[[int], float]] = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "broadcast": lambda _n: 1.0,
+}
+#: Bytes: from what latency decides to what bandwidth does.
+_SIZES = (2**10, 2**14, 2**18, 2**20, 2**22, 2**24)
+_SECONDS = 0.4  # of each
+_VALUE = 4
+
+
+class Asked(Protocol):
+    """A group of ranks that answers questions."""
+
+    def ask(self, do: str, **what: object) -> list[object]:
+        """Every rank's answer."""
+
+
+def collective_specs(ranks: int) -> list[ProbeSpec]:
+    """Each collective at each size: whole values for every rank, so some bytes less than named."""
+    return [
+        ProbeSpec(
+            ProbeKind.COLLECTIVE,
+            f"probe/{name}-{_named(size)}-{ranks}-ranks",
+            "fp32",
+            whole,
+            whole * factor(ranks),
+        )
+        for name, factor in BUS_FACTORS.items()
+        for size in _SIZES
+        for whole in (size // (_VALUE * ranks) * _VALUE * ranks,)
+    ]
+
+
+def _named(size: int) -> str:
+    return f"{size // 2**20}MiB" if size >= 2**20 else f"{size // 2**10}KiB"
+
+
+def time_collectives(
+    hardware: str, ranks: int, hear: Callable[[int, int], None]
+) -> tuple[list[ProbeFigure], list[ProbeRefusal]]:
+    """Start ranks, time every collective among them, and end them.
+
+    Args:
+        hardware: the platform, of which each rank has a device; of a CPU a share of the threads.
+        ranks: how many.
+        hear: told of each probe, and of how many.
+    """
+    specs = collective_specs(ranks)
+    backend = "gloo" if hardware == "cpu" else "nccl"
+    try:
+        group = RankGroup(ranks, backend, threads_of_each(None, ranks))
+    except CaseError as error:
+        return [], [_refusal("probe/collectives", error)]
+    with closing(group):
+        return timed_on(group, specs, MonotonicClock(), hear)
+
+
+def timed_on(
+    group: Asked, specs: list[ProbeSpec], clock: Clock, hear: Callable[[int, int], None]
+) -> tuple[list[ProbeFigure], list[ProbeRefusal]]:
+    """The figures of probes on a group; where it is lost, why nothing came after."""
+    figures: list[ProbeFigure] = []
+
+    def block(steps: int) -> int:
+        # A collective is over when its last rank has its result.
+        return max(int(str(took)) for took in group.ask("time_collective", steps=steps))
+
+    for done, spec in enumerate(specs):
+        hear(done, len(specs))
+        try:
+            group.ask("open_collective", name=spec.collective, size=spec.size)
+            blocks = time_blocks(block, _SECONDS, clock)
+        except CaseError as error:
+            return figures, [_refusal(spec.name, error)]  # all ranks are gone with it
+        figures.append(figure_of(spec, blocks.steps, blocks.samples_ns))
+    hear(len(specs), len(specs))
+    return figures, []
+
+
+def _refusal(name: str, error: CaseError) -> ProbeRefusal:
+    return ProbeRefusal(name, "fp32", error.message)

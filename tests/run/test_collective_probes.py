@@ -1,0 +1,132 @@
+"""Collectives as probes: which there are, what bandwidths mean, what becomes of wrong results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from accelbench.cli.display.calibration import collective_rows, rows_of
+from accelbench.core.calibration import DeviceCalibration, ProbeKind
+from accelbench.core.errors import CaseError
+from accelbench.run.calibrate.collective_probes import collective_specs, timed_on
+from accelbench.runtimes.pytorch.distributed import collectives
+from accelbench.runtimes.pytorch.distributed.collectives import Exchange, opened_collective
+from accelbench.store.database import Database
+from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
+
+MILLISECOND = 10**6
+
+
+class Ticks:
+    """A clock and a group of two ranks, of which a collective takes 1 ms and the second 2 ms."""
+
+    def __init__(self, lost: str = "") -> None:
+        self.now, self._lost = 0, lost
+        self.opened: list[str] = []
+
+    def now_ns(self) -> int:
+        return self.now
+
+    def ask(self, do: str, **what: Any) -> list[object]:
+        if do == "open_collective":
+            self.opened.append(what["name"])
+            if what["name"] == self._lost:
+                raise CaseError("rank_lost", "rank 1 ended with exit code 3", "")
+            return [None, None]
+        took = [n * MILLISECOND * what["steps"] for n in (1, 2)]
+        self.now += max(took)
+        return took
+
+
+@pytest.mark.parametrize(
+    ("collective", "ranks", "factor"),
+    [
+        ("all_reduce", 2, 1.0),
+        ("all_reduce", 8, 1.75),
+        ("all_gather", 4, 0.75),
+        ("reduce_scatter", 8, 0.875),
+        ("broadcast", 8, 1.0),
+    ],
+)
+def test_a_bus_bandwidth_is_that_of_nccl_tests(collective: str, ranks: int, factor: float) -> None:
+    specs = [spec for spec in collective_specs(ranks) if spec.collective == collective]
+    assert [spec.work / spec.size for spec in specs] == [factor] * len(specs)
+    assert {spec.ranks for spec in specs} == {ranks}
+    assert len({spec.size for spec in specs}) == len(specs) > 3
+
+
+def test_every_rank_has_whole_values() -> None:
+    assert all(spec.size % (4 * 3) == 0 for spec in collective_specs(3))
+
+
+def test_a_collective_is_over_when_its_last_rank_is() -> None:
+    group = Ticks()
+    figures, refusals = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
+    assert refusals == []
+    assert [entry.spec for entry in figures] == collective_specs(2)
+    for entry in figures:
+        assert entry.spec.work / entry.value == pytest.approx(0.002)
+        assert len(entry.samples_ns) >= 5
+        assert set(entry.samples_ns) == {entry.steps * 2 * MILLISECOND}
+
+
+def test_ranks_that_are_lost_leave_what_was_timed_and_say_why() -> None:
+    group = Ticks(lost="all_gather")
+    heard: list[tuple[int, int]] = []
+    figures, (refusal,) = timed_on(
+        group, collective_specs(2), group, lambda done, of: heard.append((done, of))
+    )
+    assert {entry.spec.collective for entry in figures} == {"all_reduce"}
+    assert refusal.reason == "rank 1 ended with exit code 3"
+    assert refusal.name.startswith("probe/all_gather-")
+
+
+def test_a_wrong_result_is_refused_before_anything_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing_done(count: int, device: torch.device) -> Exchange:
+        values = torch.zeros(count, device=device)
+        return Exchange(lambda: None, values, values, torch.full_like(values, 3.0))
+
+    monkeypatch.setattr(collectives.dist, "get_rank", lambda: 0)
+    monkeypatch.setitem(collectives._EXCHANGES, "all_reduce", nothing_done)
+    with pytest.raises(CaseError, match="the result of all_reduce over 1,024 bytes is wrong"):
+        opened_collective("all_reduce", 1024, "gloo", Ticks())
+
+
+def with_collectives() -> DeviceCalibration:
+    group = Ticks()
+    figures, _ = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
+    known = made_calibration()
+    return DeviceCalibration.from_body(
+        {**known.to_body(), "figures": [*known.to_body()["figures"], *map(_body, figures)]}
+    )
+
+
+def _body(figure: Any) -> Any:
+    from accelbench.core.identity import plain
+
+    return plain(figure)
+
+
+def test_a_table_has_what_each_takes_and_both_bandwidths() -> None:
+    calibration = with_collectives()
+    rows = collective_rows(calibration)
+    assert rows[3] == ["all_reduce", "2", "1,048,576", "2,000", "0.524", "0.524"]
+    half = next(row for row in rows if row[0] == "all_gather" and row[2] == "1,048,576")
+    assert half[3:] == ["2,000", "0.524", "0.262"]
+    assert not any("collective" in cell for row in rows_of(calibration) for cell in row)
+
+
+def test_they_are_stored_with_every_block_and_change_no_peak(tmp_path: Any) -> None:
+    calibration = with_collectives()
+    database: Database = calibrated_store(tmp_path / "c.duckdb", calibration, device=PROCESSOR)
+    _, rows = database.query(
+        "SELECT probe, unit, len(samples) FROM device_calibrations WHERE kind = 'collective'"
+    )
+    assert len(rows) == len(collective_specs(2))
+    assert {(unit, count >= 5) for _, unit, count in rows} == {("B/s", True)}  # type: ignore[operator]
+    assert calibration.limits == made_calibration().limits
+    assert calibration.best(ProbeKind.COLLECTIVE) is not None
