@@ -86,3 +86,27 @@ def test_kinds_are_held_apart_and_a_failure_of_one_node_counts() -> None:
 
 def test_what_no_node_could_measure_blames_none() -> None:
     assert not validated([row("a", None), row("b", None), row("c", None)], 0.1).bad
+
+
+def test_cases_of_a_plan_that_differ_in_mode_sizes_or_options_are_apart() -> None:
+    rows = [
+        row(node, ms, **more)
+        for node, slower in (("a", 1.0), ("b", 1.0), ("c", 2.0))
+        for ms, more in (
+            (1.0 * slower, {"mode": "inference", "sequence_length": 128}),
+            (10.0, {"mode": "training", "sequence_length": 128}),
+            (3.0, {"mode": "training", "sequence_length": 128, "world_size": 2}),
+            (5.0, {"mode": "inference", "sequence_length": 256}),
+            (7.0, {"mode": "inference", "sequence_length": 128, "options": {"compile": True}}),
+        )
+    ]
+    found = validated(rows, 0.1)
+    assert len(found.spreads) == 5
+    assert found.bad == {
+        "c": ["bert-tiny pytorch/cpu fp32 batch 1 seq 128: 100% slower than the median of its kind"]
+    }
+
+
+def test_what_was_not_tried_is_no_failure_of_its_node() -> None:
+    rows = [row("a", 10.0), row("b", 10.0), row("c", None, status="skipped", reason="budget")]
+    assert not validated(rows, 0.1).bad

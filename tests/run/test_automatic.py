@@ -130,6 +130,14 @@ def test_batch_sizes_have_one_choice_together(answers: Sequence[str], best: str)
     assert "is first for others" in choice.reason
 
 
+def test_a_batch_for_which_nothing_is_recommended_is_said() -> None:
+    """As where none is expected to have the memory: the choice rests on the other batches."""
+    _, (choice,) = chosen(Selector("cpu", "None", "cpu"), batch_sizes=(1, 2, 4))
+    assert choice.reason.startswith(
+        "chosen before cuda and webgpu for batch 1 and 4; for batch 2 none of them is recommended"
+    )
+
+
 def test_the_engine_that_the_answer_rests_on_is_measured() -> None:
     scores = {"cpu": {"runtime": "other", "basis": "measured"}}
     plan, (choice,) = chosen(Selector("cpu", scores=scores))

@@ -14,6 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import HARDWARE_MEASURED, RESULT
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
+from accelbench.run.plan.request import Distribution
 
 A100 = ("cuda:a100-80gb",)
 
@@ -107,6 +108,15 @@ def test_what_device_or_runtime_have_not_is_refused(
     assert one.refusal is not None
     assert one.refusal.reason == reason
     assert advice in f"{one.refusal.message} {one.refusal.advice}"
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_step_of_several_is_not_simulated(mode: Mode) -> None:
+    """One device's figure would stand for theirs."""
+    together = Distribution(2, baseline=False)
+    for entry in planned(hardware=A100, modes=(mode,), distribution=together).cases:
+        assert entry.refusal is not None
+        assert entry.refusal.reason == "distributed"
 
 
 def test_a_result_has_the_figures_of_its_document_and_nothing_was_started(

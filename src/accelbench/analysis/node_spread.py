@@ -13,15 +13,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
+from accelbench.core.axes import AXES
 from accelbench.core.columns import step_ms
 from accelbench.core.facts import PART
-from accelbench.core.rows import Row
+from accelbench.core.rows import Row, record
+from accelbench.core.vocabulary import Mode, Status
 
 #: Nodes of a kind below which none can be told to be the odd one.
 FEWEST_NODES = 3
 #: The median of absolute deviations of a normal distribution, times this, is its deviation.
 _SCALE = 1.4826
 _DEVIATIONS = 3.0
+#: Columns that plans may differ in, beside sizes and options.
+_COUNTS = {"threads": "threads", "world_size": "together"}
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
     failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for row in rows:
         node = str(row["run_id"]).partition(PART)[2]
-        if not node:
-            continue
+        if not node or row["status"] == Status.SKIPPED:
+            continue  # what was not tried, as for want of budget, says nothing of its node
         key = (str(row["device_fingerprint"]), str(row["device_name"]), _case(row))
         time = step_ms(row)
         if row["status"] == "ok" and time is not None:
@@ -149,7 +153,17 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
 
 
 def _case(row: Row) -> str:
-    return (
-        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}"
-        f" batch {row['batch_size']}"
-    )
+    """All that tells a case from the others of a plan."""
+    words = [
+        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}",
+        "" if row.get("mode") in (None, Mode.INFERENCE) else str(row["mode"]),
+        f"batch {row['batch_size']}",
+        *(axis.label.format(row[axis.column]) for axis in AXES if row.get(axis.column) is not None),
+        *(
+            f"{row[name]} {noun}"
+            for name, noun in _COUNTS.items()
+            if row.get(name) not in (None, 1)
+        ),
+        *(f"{name}={value}" for name, value in sorted(record(row, "options").items())),
+    ]
+    return " ".join(word for word in words if word)

@@ -91,7 +91,7 @@ def request_parts(
     values, ends = predicted.value.tolist(), (predicted.low.tolist(), predicted.high.tolist())
     totals: dict[int, float] = {}
     shown: dict[int, RequestParts] = {}
-    apart: dict[str, float] = {}
+    apart: dict[tuple[str, bool], float] = {}
     row = 0
     for place, parts in requests:
         rows = range(row, row + len(parts))
@@ -105,7 +105,8 @@ def request_parts(
         brought, came_to = brought_to(summed, total, fixed=place in measured_wholes)
         if abs(came_to / total - 1) > _ROUNDING:
             if place in measured_wholes:
-                apart.setdefault(traced[place].case.model, came_to / total)
+                timed_apart = all(r in measured for r in rows)
+                apart.setdefault((traced[place].case.model, timed_apart), came_to / total)
             else:
                 totals[place] = came_to
         entry = no_parts()
@@ -187,10 +188,11 @@ def _take(
         entry["tpot_low_ms"], entry["tpot_high_ms"] = low, high
 
 
-def _apart_words(apart: Mapping[str, float]) -> Iterator[str]:
-    for model, share in apart.items():
+def _apart_words(apart: Mapping[tuple[str, bool], float]) -> Iterator[str]:
+    for (model, measured), share in apart.items():
+        how = "were measured apart from" if measured else "are predicted beside"
         yield (
-            f"of {model} the first token and the tokens after it were measured apart from the whole"
+            f"of {model} the first token and the tokens after it {how} the whole"
             f" request, and come to {share:.1%} of it"
         )
 

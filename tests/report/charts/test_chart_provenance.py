@@ -16,8 +16,12 @@ from accelbench.report.charts.pareto import front
 from accelbench.report.charts.theme import PAPER
 
 TIMES = [name for name in CHARTS if name != "compatibility"]
-#: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated.
-OF_ONE_PLATFORM = ("training-inference", "precision", "framework")
+#: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated,
+#: nor do several processes share a step there.
+OF_ONE_PLATFORM = (
+    *("training-inference", "precision", "framework"),
+    *("scaling", "communication", "ranks"),
+)
 OF_ALL_KINDS = [
     *("hardware-latency", "hardware-throughput", "hardware-memory", "latency-by-batch"),
     *("throughput-by-batch", "memory-by-batch", "architecture", "pareto", "roofline"),

@@ -119,7 +119,7 @@ def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
 COMMUNICATION = Chart(
     "communication",
     "Communication of a step",
-    "what of a training step of several processes is communication",
-    "training by several processes",
+    "what of a step of several processes is communication",
+    "steps of several processes",
     _drawn,
 )

@@ -203,6 +203,6 @@ RANKS = Chart(
     "ranks",
     "Ranks of a step",
     "which of several processes the others wait for",
-    "training by several processes",
+    "steps of several processes",
     _drawn,
 )

@@ -76,7 +76,7 @@ def scaling_lines(points: Iterable[Point]) -> list[ScalingLine]:
 
     Of several ways that differ in micro-batches alone the fastest stands.
     """
-    known = [point for point in points if point.row.get("mode") == "training" and point.throughput]
+    known = [point for point in points if point.throughput]
     alone: dict[Key, Point] = {}
     lines: dict[tuple[Key, str], dict[int, Point]] = {}
     for point in sorted(known, key=lambda point: (point.usable, -point.item_ms)):
@@ -257,7 +257,7 @@ _MORE_TOLD: list[Spec] = [
 SCALING = Chart(
     "scaling",
     "Scaling over processes",
-    "what more processes bring to a training step, beside the ideal",
-    "training by several processes, and by one",
+    "what more processes bring to a step, beside the ideal",
+    "steps of several processes, and of one",
     _drawn,
 )

@@ -207,8 +207,9 @@ def record(
     key = digest([calibration.fingerprint, calibration.measured_at, run_id])
     body = {**calibration.to_body(), "run_id": run_id, "environment": dict(environment)}
     with Journal.create(folder, run_id) as journal:
-        journal.append(Fact(DEVICE_CALIBRATED, key, body))
+        # Whoever reads along takes the calibration for the end.
         journal.append(Fact(HARDWARE_MEASURED, key, _hardware(calibration, device, run_id)))
+        journal.append(Fact(DEVICE_CALIBRATED, key, body))
     return run_id
 
 

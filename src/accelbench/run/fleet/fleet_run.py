@@ -287,9 +287,16 @@ class FleetRun:
         task, need = self._job.task(self._record.left(unit), attempt), self._needs[unit]
         left = self._dispatcher.budget_left(self._cluster.now())
         if left is not None:
-            each = -(-self._open[need] // max(self._dispatcher.slots(need), 1))
-            task["share"] = {"seconds": left, "results": each}
+            task["share"] = {"seconds": left, "results": self._in_turn()}
         self._cluster.submit(Submission(unit, attempt, need, task, avoided))
+
+    def _in_turn(self) -> int:
+        """Results that are measured one after the other until all are there.
+
+        As if a node measured one kind after the other: kinds that need all of it do.
+        """
+        kinds = [(count, self._dispatcher.slots(need)) for need, count in self._open.items()]
+        return max(1, sum(-(-count // max(slots, 1)) for count, slots in kinds if count > 0))
 
     def _give_up(self, number: int, reason: str, message: str) -> None:
         unit = self._record.left(number)

@@ -128,7 +128,11 @@ class RunnerSlot:
                     return kept
             kept.end()
         runner = KeptRunner(environment, errors)
-        runner.begin(task, folder, errors)
+        try:
+            runner.begin(task, folder, errors)
+        except BaseException:
+            runner.end()
+            raise
         return runner
 
 

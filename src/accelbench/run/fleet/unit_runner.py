@@ -134,7 +134,7 @@ class UnitOrders:
     def _listen(self) -> None:
         for line in self._pipe:
             self._lines.put(line)
-        if self._busy:
+        if self._busy or not self._lines.empty():
             child_launcher.end_family()
         self._lines.put(b"")
 

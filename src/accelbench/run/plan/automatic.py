@@ -177,8 +177,11 @@ def _reason(hardware: str, named: Mapping[int, str], platforms: Sequence[str], b
     reason = f"chosen before {_listed(others)}"
     won = [batch for batch, name in named.items() if name == hardware]
     if len(won) < len(named):
-        lost = sorted({name for name in named.values() if name in others})
-        reason += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
+        reason += f" for batch {_listed(won)}"
+        if lost := sorted({name for name in named.values() if name in others}):
+            reason += f", though {_listed(lost)} is first for others"
+        if none := [batch for batch, name in named.items() if name not in platforms]:
+            reason += f"; for batch {_listed(none)} none of them is recommended"
     return f"{reason}, by {_BASES.get(basis, basis)}" if basis else reason
 
 

@@ -37,6 +37,12 @@ def measured_of(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | None:
     """What speaks against a case beforehand: by its runtime's card, and by the document."""
+    if case.world_size > 1:
+        return _no(
+            "distributed",
+            "a step of several is not calculated: nothing is known of what they exchange",
+            "Leave out --distributed, or --simulate.",
+        )
     if case.mode is Mode.TRAINING and info.consumes != "torch":
         return _no("mode", f"the {info.name} runtime does not train", "Use --mode inference.")
     if case.generates and not info.generates:

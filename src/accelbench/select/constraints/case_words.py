@@ -8,6 +8,7 @@ from typing import NotRequired, TypedDict
 
 from accelbench.core.case import Option as Setting
 from accelbench.core.case import runtimes_own
+from accelbench.core.devices import sharing
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
 from accelbench.core.precision import parse_precision
@@ -154,7 +155,9 @@ def _unaskable(row: EvidenceRow, settings: Mapping[str, Setting]) -> str:
     if row.get("provenance") == Provenance.IMPORTED and runtimes_own(settings):
         return f"its settings ({', '.join(sorted(settings))}) are of the source that it is from"
     if row.get("world_size") not in (None, 1):
-        return f"it is of {row['world_size']} processes, and a run is of one"
+        return (
+            f"it is of {row['world_size']} {sharing(row)}, and what is measured to choose is of one"
+        )
     if row.get("scenario") not in (None, SINGLE_STREAM):
         return f"its requests came as {row['scenario']}, and a run's come one by one"
     return ""
