@@ -86,4 +86,4 @@ def test_the_plan_says_what_was_chosen(command: Callable[..., Any]) -> None:
     assert "2 processes: fsdp2, micro-batch 4, an estimated" in said
     assert "Too much for it: ddp, micro-batch 1 × 4" in said
     assert "1 bert-tiny" in said
-    assert "2 processes · strategy=fsdp2" in said
+    assert "shared by 2 · strategy=fsdp2" in said

@@ -121,14 +121,6 @@ class Case:
     def compiled(self) -> bool:
         return bool(self.options.get("compile", False))
 
-    @property
-    def sharers(self) -> str:
-        """Those that share a step: "2 processes"."""
-        from accelbench.core.devices import sharing  # reads cards, which know of cases
-
-        row = {"hardware": self.target.hardware, "runtime": self.target.runtime}
-        return f"{self.world_size} {sharing(row)}"
-
     def _sizes(self, part: Part) -> list[str]:
         sizes = ((axis, getattr(self.shapes, axis.field)) for axis in axes_of(part))
         return [axis.label.format(size) for axis, size in sizes if size]
@@ -140,7 +132,8 @@ class Case:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
         parts += self._sizes(Part.PASSES)
         if self.world_size > 1:
-            parts.append(self.sharers)
+            # Processes or devices: that is known of the runtime's card, which knows of cases.
+            parts.append(f"shared by {self.world_size}")
         if self.compiled:
             parts.append("compiled")
         parts += [f"{k}={v}" for k, v in sorted(runtimes_own(self.options).items())]

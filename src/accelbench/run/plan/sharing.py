@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.core.case import Case, Option
+from accelbench.core.devices import sharing
 from accelbench.core.vocabulary import Status
 from accelbench.run.plan.request import (
     AUTO_STRATEGY,
@@ -107,7 +108,7 @@ def _none(case: Case, how: Distribution) -> SharedCase:
     if case.shapes.batch % each == 0:
         return SharedCase(case)  # whoever judges it asks the runtime, and hears why
     nearest = each * max(1, round(case.shapes.batch / each))
-    message = f"a batch of {case.shapes.batch} does not come out even over {case.sharers}" + (
+    message = f"a batch of {case.shapes.batch} does not come out even over {_sharers(case)}" + (
         f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else ""
     )
     return SharedCase(
@@ -119,7 +120,7 @@ def _none(case: Case, how: Distribution) -> SharedCase:
 def _too_large(tried: Sequence[tuple[Case, int | None]], room: int) -> SharedCase:
     case, need = min(tried, key=lambda entry: entry[1] or 0)
     message = (
-        f"each of {case.sharers} has {_gib(room)}, and the least that was found takes"
+        f"each of {_sharers(case)} has {_gib(room)}, and the least that was found takes"
         f" an estimated {_gib(need or 0)}: {way_of(case)}"
     )
     advice = f"Allow --max-memory-gb {_up(need or 0)}, or use more of them or a smaller batch."
@@ -135,7 +136,7 @@ def _told(
     limit = "" if room is None else f" of {_gib(room)}"
     about = "not estimated" if need is None else f"an estimated {_gib(need)}{limit} each"
     first = (
-        f"{chosen.model.id}, batch {chosen.shapes.batch}, {chosen.sharers}:"
+        f"{chosen.model.id}, batch {chosen.shapes.batch}, {_sharers(chosen)}:"
         f" {way_of(chosen)}, {about}."
     )
     before = [(case, n) for case, n in tried[: [c for c, _ in tried].index(chosen)]]
@@ -175,3 +176,9 @@ def _gib(size: float) -> str:
 def _up(size: float) -> str:
     """GiB, rounded up to what can be typed."""
     return f"{-(-size * 100 // 2**30) / 100:g}"
+
+
+def _sharers(case: Case) -> str:
+    """Those that share a step: "2 processes"."""
+    row = {"hardware": case.target.hardware, "runtime": case.target.runtime}
+    return f"{case.world_size} {sharing(row)}"
