@@ -194,3 +194,11 @@ def _pace(cell: EvidenceCell) -> float:
     """By a rate, else by steps: what is alike is of one kind."""
     rate = _rate(cell)
     return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)
+
+
+def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
+    """Whether a model is known to run there in a way that no prediction of one device tells of."""
+    rows = (cell.row for measurement in measurements for cell in measurement.cells)
+    return any(
+        row.get("batch_size") is None or row.get("world_size") not in (None, 1) for row in rows
+    )

@@ -32,7 +32,7 @@ from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.known_model import known_of
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
-from accelbench.select.evidence.other_measurements import OtherMeasurement
+from accelbench.select.evidence.other_measurements import OtherMeasurement, ran_at_all
 from accelbench.select.evidence.unusable import set_aside
 from accelbench.select.evidence.ways import told_apart_by
 from accelbench.select.query.config import Config, size_of
@@ -162,7 +162,9 @@ def choose(
     contenders = [
         replace(
             _contender(query, candidate, prediction, own.of(candidate), ground),
-            too_large=predicted.too_large.get(candidate.name, ""),
+            too_large=""
+            if ran_at_all(own.otherwise(candidate))
+            else predicted.too_large.get(candidate.name, ""),
         )
         for candidate, prediction in zip(candidates, figures, strict=True)
     ]
