@@ -104,7 +104,7 @@ def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
 
 def test_below_it_the_estimate_stands(tmp_path: Path) -> None:
     said = asked(memory_ran_out(tmp_path), 48)["all_scores"]["cuda"]
-    assert said["basis"] == "extrapolated"
+    assert said["basis"] == "predicted"
 
 
 def test_another_way_that_may_hold_it_is_taken(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ _MOST_FITTED = 100
 #: How far bounds are stretched by how much a family's batch, or size, matters.
 STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
+_TOKENS = "tokens"
+
 
 @dataclass(frozen=True)
 class FigureQuestion:
@@ -163,8 +165,9 @@ def figure(
         # inference and training); between batches and below the smallest it is no nearer.
         beyond = all(cell.batch < question.batch for cell in free)
         if predicted and (
-            predicted.unit != own_figure.unit  # a source may count tokens where we count items
-            or any(failure.is_of_way(predicted.cell) for failure in against)
+            # A source may count tokens where we count items.
+            (_TOKENS in {predicted.unit, own_figure.unit} and predicted.unit != own_figure.unit)
+            or against  # one way or another failed there: what is left was measured
         ):
             return own_figure
         return predicted if beyond and predicted else own_figure
