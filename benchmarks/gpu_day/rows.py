@@ -21,6 +21,8 @@ SHOWN = (
     "loss_first", "loss_last", "convergence", "emulated", "warnings",
 )  # fmt: skip
 
+#: Random weights of ResNet-50 rarely tell inputs apart in bf16; the command says so.
+UNTOLD = "no output depends on the inputs by more than this precision rounds"
 #: What a reported peak of memory may be of a bare loop's, either way.
 MEMORY_RATIO = 1.05
 
@@ -55,8 +57,12 @@ def recorded(at: Recorder, rows: Sequence[Row], verified: bool = True) -> list[R
         shown = {key: row[key] for key in SHOWN if row.get(key) is not None}
         at.figure(name, {"command_says": row["runtime"], **shown})
         at.same(f"{name}: status", row["status"], "ok")
-        if verified:
-            found = row["verification"]
+        if not verified:
+            continue
+        found, why = row["verification"], row["nulls"].get("verification_error")
+        if why == UNTOLD:
+            at.absent(f"{name}: outputs", why)
+        else:
             at.check(f"{name}: outputs", found, "ok", found in ("ok", "reference"))
     return [row for row in rows if row["status"] == "ok"]
 

@@ -34,7 +34,9 @@ def hardware(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(detect, "detect", lambda name: HERE[name])
     monkeypatch.setattr(detect, "detect_all", lambda: HERE)
 
-    def calibrate(device: Device, hear: Callable[[int, int], None]) -> DeviceCalibration:
+    def calibrate(
+        device: Device, hear: Callable[[int, int], None], processes: int
+    ) -> DeviceCalibration:
         hear(1, 1)
         return made_calibration(device, bf16=3.25e12, day=f"2026-03-0{1 + device.ordinal}")
 
@@ -95,7 +97,7 @@ def test_hardware_shows_the_newest_calibration_with_its_day(hardware: Command) -
 def test_peaks_from_a_busy_machine_are_shown_as_such(
     hardware: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def calibrate(device: Device, hear: object) -> DeviceCalibration:
+    def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
         return replace(made_calibration(device), warnings=("Others used 40 %.",))
 
     monkeypatch.setattr(calibrating, "calibrate", calibrate)
@@ -122,7 +124,7 @@ def test_a_device_that_is_named_and_not_here_is_said_with_its_reason(hardware: C
 def test_a_calibration_that_fails_stores_nothing_of_its_device(
     hardware: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(device: Device, hear: object) -> DeviceCalibration:
+    def fails(device: Device, hear: object, processes: int) -> DeviceCalibration:
         raise SurroundingsError("No probe could be timed.", "Look.")
 
     monkeypatch.setattr(calibrating, "calibrate", fails)
@@ -137,7 +139,7 @@ def test_a_device_that_fails_does_not_keep_the_next_one_from_its_calibration(
 ) -> None:
     """A PyTorch built for the CPU alone, on a machine with cards."""
 
-    def calibrate(device: Device, hear: object) -> DeviceCalibration:
+    def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
         if device.hardware == "cpu":
             raise SurroundingsError("No figure of the CPU.")
         return made_calibration(device)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recommend_world import CARD, DB, answer
+from recommend_world import ASKED, BATCH_8, CARD, DB, answer
 from shells import Command
 from stored_rows import store
 
@@ -44,14 +44,26 @@ def test_the_document_is_the_selectors_answer(recommend: Command) -> None:
     assert found["all_scores"]["cuda"]["predictions"]["throughput"] == 500.0
 
 
-@pytest.mark.usefixtures("measured")
-def test_explain_tells_weights_and_what_each_figure_rests_on(recommend: Command) -> None:
+def test_explain_tells_weights_and_what_each_figure_rests_on(
+    tmp_path: Path, recommend: Command
+) -> None:
+    # Between two measured batches a figure is estimated; beyond the largest it is predicted.
+    larger = {"batch_size": 16, "latency_p50_ms": 10.0, "throughput": 1600.0}
+    rows = ({}, BATCH_8, CARD, {**CARD, **larger})
+    store(tmp_path / DB, *({**ASKED, **row} for row in rows))
     _, short, _ = recommend("bert-tiny", "--batch-size", 8)
     _, whole, _ = recommend("bert-tiny", "--batch-size", 8, "--explain")
     assert "≈" in short
     assert "Weights: " not in short
     for said in ("Weights: latency", "Estimated (", "Size of the model: small, by the catalogue"):
         assert said in whole.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("measured")
+def test_beyond_the_largest_measured_batch_a_figure_is_predicted(recommend: Command) -> None:
+    _, short, _ = recommend("bert-tiny", "--batch-size", 8)
+    assert "≈" not in short
+    assert "predicted," in short
 
 
 @pytest.mark.parametrize("row", [SIMULATED, EMULATED])

@@ -37,7 +37,7 @@ def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(
     journals = sorted(database.journals.glob("*.jsonl"))
     assert len(journals) == 3
     for journal in journals:
-        assert [fact.kind for fact in read(journal)] == [DEVICE_CALIBRATED, HARDWARE_MEASURED]
+        assert [fact.kind for fact in read(journal)] == [HARDWARE_MEASURED, DEVICE_CALIBRATED]
     assert not database.fill().problems
     (newest,) = calibrations_at(database.path, lambda text: None)  # of one kind of device
     assert newest.device_name == "a cpu"

@@ -6,14 +6,14 @@ import pytest
 
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
-from accelbench.runtimes.pytorch.distributed.communication import (
+from accelbench.runtimes.pytorch.distributed.session import combined
+from accelbench.runtimes.shared.communication import (
     Span,
     computes,
     shared,
     united,
     without,
 )
-from accelbench.runtimes.pytorch.distributed.session import combined
 
 
 def test_what_is_computed_meanwhile_covers_a_collective() -> None:

@@ -46,13 +46,18 @@ def devices_beside(row: Row, name: str) -> str:
 
 
 def sharing(row: Row) -> str:
+    """What several share a step of a result as."""
+    return sharing_on(text(row, "hardware"), text(row, "runtime"))
+
+
+def sharing_on(hardware: str, runtime: str) -> str:
     """What several share a step as: devices, and on a CPU, which they share too, processes.
 
     Unless the runtime has one process see a processor as several devices.
     """
-    if row.get("hardware") != _SHARED:
+    if hardware != _SHARED:
         return "devices"
-    card = cards().get(text(row, "runtime"))
+    card = cards().get(runtime)
     return "processes" if card is None else card.ranks
 
 

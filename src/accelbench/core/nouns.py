@@ -1,7 +1,8 @@
-"""Numbers as sentences have them: with what they count, in as many digits as are read."""
+"""Numbers and names as sentences have them: what is counted, in few digits, the first of many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, isfinite, log10
 
 #: Digits of a figure that anybody reads.
@@ -19,3 +20,9 @@ def digits(value: float) -> str:
 def counted(number: int, singular: str, many: str = "") -> str:
     """3 cells, 1 cell."""
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
+
+
+def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
+    """The first of them, and how many more there are."""
+    shown = between.join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypedDict
 from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import listed
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
@@ -37,7 +38,6 @@ MEASURED_PEAKS = "measured peaks alone"
 MIDDLE_PEAKS = "peaks of a middle device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
 _MIDDLE_FACTOR = 30.0
-_MOST_NAMED = 3
 
 
 class PredictedFigures(RequestParts):
@@ -300,9 +300,7 @@ def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
     ):
         names = dict.fromkeys(entry["model"] for entry in figures if entry[key])  # type: ignore[literal-required]
         if names:
-            several = list(names)
-            more = f" and {len(several) - _MOST_NAMED:,} more" if len(several) > _MOST_NAMED else ""
-            told = what.format(", ".join(several[:_MOST_NAMED]) + more)
+            told = what.format(listed(list(names)))
             notes.append(f"{told}, or little more: what was learned says less")
     return notes
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import PART, fleet_of
+from accelbench.core.nouns import listed
 from accelbench.core.visible import in_quotes, visible
 from accelbench.query.conditions import marks
 from accelbench.query.filters import Filters, misplaced
@@ -119,6 +120,5 @@ def _there_are(database: Database) -> str:
 
 
 def _named(runs: list[str], labels: Mapping[str, str]) -> str:
-    names = [f"{run} ({labels[run]})" if run in labels else run for run in runs[:_NAMED]]
-    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    return ", ".join(names) + more
+    names = [f"{run} ({labels[run]})" if run in labels else run for run in runs]
+    return listed(names, _NAMED)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.near import LIKE, near
+from accelbench.core.nouns import listed
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
 from accelbench.query.filters import Value, by_word, catalogued, in_catalogue, misplaced, words_of
@@ -186,8 +187,7 @@ def _hint(database: Database, column: str, word: str) -> str:
     if alike:
         return f"Did you mean {_or(alike)}?"
     if stored:
-        more = f" and {len(stored) - _NAMED} more" if len(stored) > _NAMED else ""
-        return f"There are results of {', '.join(stored[:_NAMED])}{more}."
+        return f"There are results of {listed(stored, _NAMED)}."
     known = ", ".join(_known(column))
     return f"Known: {known}." if known else "List the models with: accelbench models"
 
@@ -207,8 +207,7 @@ def _devices_like(database: Database, word: str) -> str:
         matches = list(names)
     if not matches:
         return ""
-    more = f" and {len(matches) - _NAMED} more" if len(matches) > _NAMED else ""
-    return f"There are results of {', '.join(in_quotes(name) for name in matches[:_NAMED])}{more}."
+    return f"There are results of {listed([in_quotes(name) for name in matches], _NAMED)}."
 
 
 def _near(word: str, names: Iterable[str], column: str) -> list[str]:

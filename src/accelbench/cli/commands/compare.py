@@ -22,6 +22,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import TIMES
+from accelbench.core.nouns import listed
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
@@ -136,10 +137,9 @@ def compare(
     elif held and all(line.baseline is None for lines in tables for line in lines):
         places = {line.side.value for lines in tables for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"Nothing was measured at {in_quotes(baseline)}.",
-            f"There is: {', '.join(names[:_NAMED])}{more}.",
+            f"There is: {listed(names, _NAMED)}.",
         )
     shown = [line.side.row for lines in tables for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]

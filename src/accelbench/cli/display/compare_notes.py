@@ -24,6 +24,7 @@ from accelbench.cli.display.words import MISSING, other_machines
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.launch_failures import launches_failed, mostly_failed
+from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
@@ -197,8 +198,8 @@ def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[s
         if compared.failed_since
     ]
     if ways:
-        more = f" and {len(ways) - _PAIRS} more" if len(ways) > _PAIRS else ""
-        yield f"Failed in a newer run, and shown by an older one: {'; '.join(ways[:_PAIRS])}{more}."
+        shown = listed(ways, _PAIRS, "; ")
+        yield f"Failed in a newer run, and shown by an older one: {shown}."
 
 
 def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -225,9 +226,7 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
 
 def _some(texts: Iterable[str]) -> str:
     """The first few, and how many more."""
-    every = sorted(texts)
-    more = f" and {len(every) - _PAIRS} more" if len(every) > _PAIRS else ""
-    return f"{', '.join(every[:_PAIRS])}{more}"
+    return listed(sorted(texts), _PAIRS)
 
 
 def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
@@ -248,8 +247,7 @@ def differences_in_short(differs: Iterable[str]) -> str:
         pairs.setdefault(name, []).append(" → ".join(map(in_short, values.split(" → "))))
     shown = []
     for name, several in list(pairs.items())[:_NAMES]:
-        more = f" and {len(several) - _PAIRS} more" if len(several) > _PAIRS else ""
-        shown.append(f"{name} {', '.join(several[:_PAIRS])}{more}")
+        shown.append(f"{name} {listed(several, _PAIRS)}")
     if len(pairs) > _NAMES:
         shown.append(f"and {', '.join(list(pairs)[_NAMES:])}, see --json")
     return "; ".join(shown)

@@ -14,6 +14,7 @@ from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLi
 from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
+from accelbench.core.nouns import listed
 from accelbench.core.visible import visible
 from accelbench.report.matrix import MatrixHeader, precisions, tells
 
@@ -139,8 +140,7 @@ def _briefly(matrix: Matrix, console: Console) -> None:
     for reason, group in groupby(sorted(pairs), key=lambda pair: pair[0]):
         names = [name for _, name in group]
         every = len(names) == len(matrix.models)
-        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        where = "every model" if every else f"{', '.join(names[:_NAMED])}{rest}"
+        where = "every model" if every else listed(names, _NAMED)
         _hanging(console, f"{reason} ({where})")
     console.print("The rule, and the reason behind every cell: --explain")
 

@@ -11,6 +11,7 @@ from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
 from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import launches_failed
+from accelbench.core.nouns import listed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.vocabulary import SINGLE_STREAM
 
@@ -140,8 +141,7 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
         if (failed := launches_failed(side.rows))
     ]
     if failures:
-        more = f" and {len(failures) - _MOST_TOLD} more" if len(failures) > _MOST_TOLD else ""
-        yield f"Not all launches came to a figure: {'; '.join(failures[:_MOST_TOLD])}{more}."
+        yield f"Not all launches came to a figure: {listed(failures, _MOST_TOLD, '; ')}."
 
 
 def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
@@ -157,6 +157,5 @@ def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
     if otherwise := dict.fromkeys(
         text for line in lines for texts in line.differs.values() for text in texts
     ):
-        listing = ", ".join(list(otherwise)[:_MOST_TOLD])
-        more = f" and {len(otherwise) - _MOST_TOLD} more" if len(otherwise) > _MOST_TOLD else ""
-        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {listing}{more}."
+        listing = listed(list(otherwise), _MOST_TOLD)
+        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {listing}."

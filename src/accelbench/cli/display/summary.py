@@ -11,19 +11,28 @@ from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.run.plan.simulated_cases import measured_of
+from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What was verified, and through which workarounds; nothing where nothing was to verify."""
     rows = measured_of(rows)
-    words = [row.get("verification") for row in rows if row["status"] == "ok"]
+    done = [row for row in rows if row["status"] == "ok"]
+    words = [row.get("verification") for row in done]
     held, own = words.count("ok"), words.count("reference")
     lines = []
     if held or len(words) > own:
-        left = len(words) - held - own
-        more = [f"{own} are that reference"] if own else []
-        more += [f"{left} could not be" if left else ""]
-        rest = "; ".join(filter(None, more))
+        unasked = sum(map(_unasked, done))
+        left = len(words) - held - own - unasked
+        rest = "; ".join(
+            f"{count} {what}"
+            for count, what in (
+                (own, "are that reference"),
+                (unasked, "not asked for"),
+                (left, "could not be"),
+            )
+            if count
+        )
         lines.append(
             f"Verified against PyTorch in fp32 on the CPU: {held} of {len(words)}"
             + (f" ({rest})" if rest else "")
@@ -38,6 +47,12 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if used:
         lines.append("Workarounds: " + "; ".join(used))
     return lines
+
+
+def _unasked(row: Mapping[str, Any]) -> bool:
+    """Whether nothing was compared because the run was told so."""
+    nulls = row.get("nulls") or {}
+    return bool(nulls.get("verification_error") == NOT_ASKED_FOR)
 
 
 def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:

@@ -15,6 +15,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
+from accelbench.core.nouns import listed
 from accelbench.core.word_lists import numbers, words
 from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.memory_fit import is_too_large, memory_words
@@ -147,10 +148,9 @@ class Predicting:
         others = self.predictors.stored.without_operators
         if others:
             names = sorted(others, key=lambda name: (-others[name], name))
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             notes.append(
                 f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
-                f"not learned from: {', '.join(names[:_MOST_NAMED])}{more}"
+                f"not learned from: {listed(names, _MOST_NAMED)}"
             )
         if self.predictors.stored.several:
             alike = self.predictors.stored.several

@@ -39,8 +39,7 @@ def take_part(
     """
     from accelbench.runtimes.pytorch.distributed.group import ONE_RUN
     from accelbench.runtimes.pytorch.distributed.group import take_part as once
-    from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
-    from accelbench.runtimes.pytorch.distributed.session import backend_of
+    from accelbench.runtimes.pytorch.distributed.launch import RankLaunch, backend_of
 
     how, platforms = request.distribution, request.hardware
     assert how is not None

@@ -31,11 +31,14 @@ def platforms(world: World) -> list[Finding]:
 
 def _energy(meters: Mapping[str, str]) -> list[Finding]:
     """What counts energy, for `accelbench run --energy`."""
-    absent = [name for name, text in meters.items() if text.startswith("not available")]
-    health = Health.MISSING if absent else Health.OK
-    remedy = "--energy gives no figure there: docs/energy.md." if absent else ""
-    said = "; ".join(f"{name}: {text}" for name, text in meters.items())
-    return [Finding("energy", health, said, remedy)] if meters else []
+    return [_meter(name, text) for name, text in meters.items()]
+
+
+def _meter(device: str, text: str) -> Finding:
+    if text.startswith("not available"):
+        remedy = "--energy gives no figure there: docs/energy.md."
+        return Finding(f"energy of {device}", Health.MISSING, text, remedy)
+    return Finding(f"energy of {device}", Health.OK, text)
 
 
 def _platform(name: str, first: object, count: int) -> Finding:

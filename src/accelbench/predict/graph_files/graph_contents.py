@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from accelbench.core.nouns import listed
 from accelbench.core.visible import in_quotes
 from accelbench.predict.signatures import UntracedError
 
@@ -31,9 +32,7 @@ def refuse_uncounted(names: Iterable[str]) -> None:
     """
     unknown = sorted(set(names))
     if unknown:
-        more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
-        named = ", ".join(unknown[:_MOST_NAMED])
-        raise UntracedError(f"No rule counts its operators {named}{more}.")
+        raise UntracedError(f"No rule counts its operators {listed(unknown, _MOST_NAMED)}.")
 
 
 def refuse_unmade(operator: str, missing: Iterable[str]) -> None:

@@ -126,6 +126,25 @@ def decades(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high] or [_round(low), _round(high)]
 
 
+def grid(
+    across: str, heads: Sequence[str], down: str, lines: Iterable[Any], **head: Any
+) -> dict[str, Spec]:
+    """Both axes of a heat map: columns under their heads, lines in their order.
+
+    Args:
+        across: the field that columns are of.
+        heads: the columns.
+        down: the field that lines are of.
+        lines: their names, each as often as it has cells.
+        head: more of the axis of the heads.
+    """
+    plain: Spec = {"ticks": False, "domain": False}
+    top: Spec = {"orient": "top", "labelAngle": 0, **plain, **head}
+    column: Spec = {"field": across, "type": "nominal", "sort": list(heads), "title": None}
+    line: Spec = {"field": down, "type": "nominal", "sort": list(dict.fromkeys(lines))}
+    return {"x": {**column, "axis": top}, "y": {**line, "title": None, "axis": plain}}
+
+
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and value > 0]
 

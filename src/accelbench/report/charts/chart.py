@@ -15,12 +15,12 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed, why_unusable
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
-from accelbench.report.charts.phrases import days, listed, safe
+from accelbench.report.charts.phrases import days, safe
 from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.words import Devices, devices_on
 

@@ -16,7 +16,7 @@ from accelbench.report.charts.marks import (
     kind_legend,
     record,
 )
-from accelbench.report.charts.phrases import emulated, left_out
+from accelbench.report.charts.phrases import emulated, in_common, left_out
 from accelbench.report.charts.theme import DIM, INK, PAPER
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
@@ -57,7 +57,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
                 records.append(about if warm else _without_quality(about) | {"paint": PAPER})
     notes = [
         "In its platform's colour: a step in the steady state.",
-        *([f"All: {named.together}."] if named.together else []),
+        *in_common(named.together),
         *left_out(len(known) - len(shown), "configuration"),
         *emulated(len(first) - len(known)),
     ]

@@ -10,7 +10,7 @@ from accelbench.core.rows import number
 from accelbench.report.charts.axes import ChartAxis, Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record, record
-from accelbench.report.charts.phrases import emulated, figure, left_out
+from accelbench.report.charts.phrases import emulated, figure, in_common, left_out
 from accelbench.report.charts.theme import GROUP_COLOURS, INK, PAPER, REST_COLOUR, WIDE
 from accelbench.report.charts.words import DEVICES, EVERYTHING, told, unique
 
@@ -48,7 +48,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     scale = axis("profiled step, ms", [parts.step for _, parts in shown], log=False)
     notes = [
         _MEANT,
-        *([f"All: {names.together}."] if names.together else []),
+        *in_common(names.together),
         *left_out(len(known) - len(shown), "configuration"),
         *emulated(len(split) - len(known)),
     ]

@@ -8,7 +8,7 @@ from accelbench.analysis.cells import Availability, MatrixCell, MatrixLine, Rati
 from accelbench.analysis.matrix import UNRATED
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.provenance import COMPARABLE
-from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.axes import Spec, grid
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.phrases import figure, left_out, safe
@@ -85,22 +85,7 @@ def _rated(point: Point) -> bool:
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     levels = {record["level"] for record in records}
     domain = [level for level in _LEVELS if level in levels]
-    place = {
-        "x": {
-            "field": "hardware",
-            "type": "nominal",
-            "sort": list(hardware),
-            "title": None,
-            "axis": {"orient": "top", "labelAngle": 0, "ticks": False, "domain": False},
-        },
-        "y": {
-            "field": "model",
-            "type": "nominal",
-            "sort": list(dict.fromkeys(record["model"] for record in records)),
-            "title": None,
-            "axis": {"ticks": False, "domain": False},
-        },
-    }
+    place = grid("hardware", hardware, "model", (record["model"] for record in records))
     colour = {
         "field": "level",
         "type": "nominal",

@@ -18,7 +18,7 @@ from accelbench.report.charts.marks import (
     hardware_legend,
     record,
 )
-from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.phrases import emulated, in_common, left_out, safe
 from accelbench.report.charts.theme import ALERT, INK
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
@@ -78,7 +78,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     )
     notes = [
         _LEGEND,
-        *([f"All: {together}."] if together else []),
+        *in_common(together),
         *([_THINNED] if any(len(launch[2]) > _MOST_SAMPLES for launch in shown) else []),
         *left_out(more, "launch", "launches", advice),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),

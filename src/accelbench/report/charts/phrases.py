@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row
@@ -30,10 +30,9 @@ def figure(value: float) -> str:
     return digits(value)
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """The first of them, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def in_common(together: str) -> list[str]:
+    """What all that is drawn has alike; nothing where that is nothing."""
+    return [f"All: {together}."] if together else []
 
 
 #: Where all that pictures leave out stands: no filter tells two devices of a platform apart.

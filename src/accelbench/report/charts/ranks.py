@@ -9,11 +9,11 @@ from statistics import median
 from accelbench.analysis.points import Point
 from accelbench.analysis.ranks import RankFigures, ranks_of
 from accelbench.measure.launches import typical
-from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.axes import Spec, grid
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, figure, left_out, safe
+from accelbench.report.charts.phrases import emulated, figure, in_common, left_out, safe
 from accelbench.report.charts.theme import INK, PAPER
 from accelbench.report.charts.words import DEVICES, EVERYTHING, told
 
@@ -95,7 +95,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     more = sum(max(0, len(lines) - _MOST_RANKS) for _, lines in shown)
     notes = [
         _MEANT,
-        *([f"All: {abouts.together}."] if abouts.together else []),
+        *in_common(abouts.together),
         *left_out(len(known) - len(shown), "configuration"),
         *left_out(more, "rank", advice="those with the least work; the evidence has them"),
         *emulated(len(every) - len(known)),
@@ -148,23 +148,9 @@ def _ratio(value: float, middle: float) -> float:
 
 def _layers(records: Sequence[Record]) -> list[Spec]:
     heads = [head for head in _FIGURES.values() if any(r["figure"] == head for r in records)]
-    top: Spec = {"orient": "top", "labelAngle": 0, "ticks": False, "domain": False}
-    place: Spec = {
-        "x": {
-            "field": "figure",
-            "type": "nominal",
-            "sort": heads,
-            "title": None,
-            "axis": {**top, "labelFontSize": 11.5, "labelLimit": 130},
-        },
-        "y": {
-            "field": "line",
-            "type": "nominal",
-            "sort": list(dict.fromkeys(record["line"] for record in records)),
-            "title": None,
-            "axis": {"ticks": False, "domain": False},
-        },
-    }
+    place = grid(
+        "figure", heads, "line", (r["line"] for r in records), labelFontSize=11.5, labelLimit=130
+    )
     colour: Spec = {
         "field": "ratio",
         "type": "quantitative",

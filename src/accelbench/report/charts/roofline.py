@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.analysis.points import Point
 from accelbench.core.devices import devices_of, sharing
+from accelbench.core.nouns import listed
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
@@ -19,7 +20,7 @@ from accelbench.report.charts.marks import (
     tooltip,
 )
 from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, listed, safe
+from accelbench.report.charts.phrases import emulated, in_common, left_out, safe
 from accelbench.report.charts.theme import INK, dash_scale
 from accelbench.report.charts.words import EVERYTHING, Devices, short_device, told
 
@@ -83,7 +84,7 @@ def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) 
     lines = [f"{number}  {name}" for number, name in enumerate(names.apart[:_MOST_NAMED], 1)]
     more = len(shown) - len(lines)
     rest = [f"and {more} more, in the table of figures"] if more else []
-    return [*([f"All: {names.together}."] if names.together else []), *lines, *rest]
+    return [*in_common(names.together), *lines, *rest]
 
 
 def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
+from accelbench.core.nouns import listed
 from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.report.chart_data import Filters, subject_in, subject_of
@@ -50,8 +51,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
         for key, run in runs_told(object_of(file)).items()
         if isinstance(run, Mapping)
     }
-    names = ", ".join(file.name for file in files[:3])
-    source = f"{names} and {len(files) - 3} more" if len(files) > 3 else names
+    source = listed([file.name for file in files])
     return ReportData(
         subject, [runs[run] for run in sorted(run_ids & runs.keys())], source, utc_now()
     )

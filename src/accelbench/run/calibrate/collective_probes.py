@@ -19,6 +19,7 @@ from accelbench.hardware.machine import threads_of_each
 from accelbench.run.calibrate.block_timing import time_blocks
 from accelbench.run.calibrate.probe_figures import figure_of
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
+from accelbench.runtimes.pytorch.distributed.launch import backend_of
 
 #: By what nccl-tests multiply an algorithm's bandwidth, of n ranks.
 BUS_FACTORS: Mapping[str, Callable[[int], float]] = {
@@ -71,9 +72,8 @@ def time_collectives(
         hear: told of each probe, and of how many.
     """
     specs = collective_specs(ranks)
-    backend = "gloo" if hardware == "cpu" else "nccl"
     try:
-        group = RankGroup(ranks, backend, threads_of_each(None, ranks))
+        group = RankGroup(ranks, backend_of(hardware), threads_of_each(None, ranks))
     except CaseError as error:
         return [], [_refusal("probe/collectives", error)]
     with closing(group):

@@ -112,10 +112,7 @@ def start(
         opened(journey.other, environment) as arm,
         Journal.create(folder, settings.run_id) as journal,
     ):
-        against = {}
-        if arm is not None:
-            seen = {"environment": dict(arm.environment)}
-            against["against"] = {**arm_to_json(arm.other), **seen}
+        against = {} if arm is None else {"against": _told_of(arm)}
         started = {
             "run_id": settings.run_id,
             "started_at": utc_now(),
@@ -132,6 +129,10 @@ def start(
         journal.append(Fact(RUN_STARTED, settings.run_id, started))
         _append_hardware(journal, journey, environment)
         return _go(journey, journal, observer, environment, [], keep, arm, means)
+
+
+def _told_of(arm: Arm) -> dict[str, Any]:
+    return {**arm_to_json(arm.other), "environment": dict(arm.environment)}
 
 
 def resume(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.core.case import Case, Option
-from accelbench.core.devices import sharing
+from accelbench.core.devices import sharing_on
 from accelbench.core.vocabulary import Status
 from accelbench.run.plan.request import (
     AUTO_STRATEGY,
@@ -180,5 +180,5 @@ def _up(size: float) -> str:
 
 def _sharers(case: Case) -> str:
     """Those that share a step: "2 processes"."""
-    row = {"hardware": case.target.hardware, "runtime": case.target.runtime}
-    return f"{case.world_size} {sharing(row)}"
+    target = case.target
+    return f"{case.world_size} {sharing_on(target.hardware, target.runtime)}"

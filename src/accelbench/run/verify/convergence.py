@@ -26,7 +26,7 @@ from accelbench.run.verify.reference import (
     most_seconds,
     reference_of,
 )
-from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict
+from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_ASKED_FOR, NOT_DONE, OK, Verdict
 
 #: Losses that are compared: of the first step to that of the tenth.
 STEPS = 10
@@ -119,7 +119,7 @@ class Curves:
         if is_own(case):
             return _no(_ZERO) if losses[0] == 0 else ConvergenceResult(ITSELF, 1.0)
         if context.settings.verify == "off":
-            return _no("it was not asked for")
+            return _no(NOT_ASKED_FOR)
         why = _worthless(self._of(case))
         if why:
             return _no(why)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OK, FAILED, NOT_DONE, REFERENCE = "ok", "failed", "not_done", "reference"
+#: Why nothing was compared, where `--benchmark-only` wants it so.
+NOT_ASKED_FOR = "it was not asked for"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,16 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.reference import is_own
 from accelbench.run.verify.references import References, batchless
-from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict, judged, large
+from accelbench.run.verify.verdicts import (
+    FAILED,
+    ITSELF,
+    NOT_ASKED_FOR,
+    NOT_DONE,
+    OK,
+    Verdict,
+    judged,
+    large,
+)
 
 #: Some models amplify rounding: Mamba-130M in fp32 is 1.9e-4 from itself in fp64, and 2.7e-4 from
 #: another order of summation that is no further from fp64. Two roundings add up, and the worse of
@@ -54,7 +63,7 @@ class Verifications:
     def known(self, context: WorkerContext, planned: Planned) -> Verdict | None:
         """What is known without asking the worker; None where it is still to be asked."""
         if context.settings.verify == "off":
-            return Verdict(NOT_DONE, "it was not asked for")
+            return Verdict(NOT_DONE, NOT_ASKED_FOR)
         if _scripted(context, planned.case):
             return Verdict(NOT_DONE, "the runtime follows a script and computes nothing")
         verdict = self._known(planned)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from statistics import median
 from typing import Any
 
 from accelbench.core.clock import Clock
 from accelbench.runtimes.jax.profile import Event, readable, recorded
-from accelbench.runtimes.pytorch.distributed.communication import Span, shared
+from accelbench.runtimes.shared.communication import Span, exchange_columns, shared
 
 #: XLA's names of the operations by which devices exchange something.
 _KINDS = (
@@ -49,15 +48,7 @@ def exchanged(step: Callable[[], Any], clock: Clock, steps: int, devices: int) -
     with recorded(step, clock, steps) as (events, times, _):
         wall = sum(times) / steps / 1e6
         ranks = [of_device(events, number, steps, wall) for number in range(devices)]
-    communication = sum(rank["communication_ms"] for rank in ranks) / devices
-    busy = [wall - rank["exposed_ms"] for rank in ranks]
-    return {
-        "communication_ms": communication,
-        "communication_share": min(1.0, communication / wall),
-        "exposed_communication_ms": sum(rank["exposed_ms"] for rank in ranks) / devices,
-        "straggler_ratio": max(busy) / median(busy),
-        "ranks": ranks,
-    }
+    return exchange_columns(ranks)
 
 
 def of_device(events: Iterable[Event], number: int, steps: int, wall: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
     no,
+    no_such_sharing,
     not_an_option,
     not_listed,
     not_trained,
@@ -131,13 +132,8 @@ def _of_devices(case: Case, device: Device) -> Support | None:
             f"one process of JAX has one device of {device.hardware}",
             f"Use --hardware {', '.join(_SEVERAL)}.",
         )
-    strategy = case.options.get("strategy", _STRATEGIES[0])
-    if strategy not in _STRATEGIES:
-        return no(
-            "distributed",
-            f"the jax runtime has no strategy {strategy}",
-            f"Use --strategy {' or '.join(_STRATEGIES)}.",
-        )
+    if (refused := no_such_sharing("jax", case, _STRATEGIES)) is not None:
+        return refused
     if int(case.options.get("accumulate", 1)) > 1:
         return no(
             "distributed",

@@ -18,6 +18,7 @@ from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
     no,
+    no_such_sharing,
     not_an_option,
     not_listed,
     not_trained,
@@ -117,13 +118,9 @@ def _of_ranks(case: Case) -> frozenset[str]:
 
 def _shared_out(case: Case, device: Device) -> Support | None:
     """What several processes cannot do together, of what one can."""
-    strategy = case.options.get("strategy", _STRATEGIES[0])
-    if strategy not in _STRATEGIES:
-        return no(
-            "distributed",
-            f"the pytorch runtime has no strategy {strategy}",
-            f"Use --strategy {', '.join(_STRATEGIES[:-1])} or {_STRATEGIES[-1]}.",
-        )
+    if (refused := no_such_sharing("pytorch", case, _STRATEGIES)) is not None:
+        return refused
+    strategy = str(case.options.get("strategy", _STRATEGIES[0]))
     if device.hardware not in ("cpu", "cuda", "rocm"):
         return no(
             "distributed",
@@ -137,7 +134,7 @@ def _shared_out(case: Case, device: Device) -> Support | None:
             "Leave out --compile.",
         )
     if case.mode is not Mode.TRAINING:
-        return _shared_inference(case, str(strategy))
+        return _shared_inference(case, strategy)
     if case.precision == "fp16" or case.options.get("pure"):
         return no(
             "precision",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 
 from accelbench.core.case import Case
@@ -100,6 +100,18 @@ def writes_nothing(case: Case) -> Support | None:
     if case.model.generation is not None:
         return None
     return no("no_generation", f"{case.model.id} does not generate text", "Leave out --new-tokens.")
+
+
+def no_such_sharing(runtime: str, case: Case, strategies: Sequence[str]) -> Support | None:
+    """A way of sharing a step that a runtime has not; the first is meant where none is named."""
+    strategy = case.options.get("strategy", strategies[0])
+    if strategy in strategies:
+        return None
+    return no(
+        "distributed",
+        f"the {runtime} runtime has no strategy {strategy}",
+        f"Use --strategy {', '.join(strategies[:-1])} or {strategies[-1]}.",
+    )
 
 
 def not_trained(runtime: str, case: Case) -> Support | None:

@@ -45,10 +45,9 @@ Key = tuple[object, ...]
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 3
 #: An efficiency is that of models with about as much work: the nearest so many.
 _MOST_FITTED = 100
+_TOKENS = "tokens"
 #: How far bounds are stretched by how much a family's batch, or size, matters.
 STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
-
-_TOKENS = "tokens"
 
 
 @dataclass(frozen=True)
@@ -164,16 +163,17 @@ def figure(
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
         # inference and training); between batches and below the smallest it is no nearer.
         beyond = all(cell.batch < question.batch for cell in free)
-        if predicted and (
-            # A source may count tokens where we count items.
-            (_TOKENS in {predicted.unit, own_figure.unit} and predicted.unit != own_figure.unit)
-            or against  # one way or another failed there: what is left was measured
-        ):
-            return own_figure
-        return predicted if beyond and predicted else own_figure
+        # Where a way failed, what is left was measured.
+        nearer = beyond and not against
+        return predicted if predicted and nearer and _alike(predicted, own_figure) else own_figure
     if is_barred(against, question.precisions):
         return None
     return predicted or from_others(question, peers, known)
+
+
+def _alike(predicted: Figure, own: Figure) -> bool:
+    """Whether their rates can be held together: a source may count tokens where we count items."""
+    return predicted.unit == own.unit or _TOKENS not in (predicted.unit, own.unit)
 
 
 def _measured(cell: EvidenceCell) -> Figure:

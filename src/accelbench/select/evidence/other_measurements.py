@@ -13,6 +13,7 @@ from functools import cached_property
 
 from accelbench.core.figures import MEANS, name_of
 from accelbench.core.nouns import counted as so_many
+from accelbench.core.nouns import listed
 from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
@@ -124,9 +125,8 @@ def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator
     )
     enough = [_rate_said(rate, measurement) for rate, measurement in known if rate >= least]
     if enough:
-        more = f" and {len(enough) - FEW} more" if len(enough) > FEW else ""
         yield (
-            f"As rates alone, these reach {least:g} a second: {'; '.join(enough[:FEW])}{more}. What"
+            f"As rates alone, these reach {least:g} a second: {listed(enough, FEW, '; ')}. What"
             " one request after the other comes to they do not show."
         )
     elif known:

@@ -9,13 +9,13 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from accelbench.core.clock import MonotonicClock
-from accelbench.runtimes.pytorch.distributed.communication import (
+from accelbench.runtimes.pytorch.places import TorchPlace
+from accelbench.runtimes.shared.communication import (
     CommunicationShare,
     Span,
     is_collective,
     shared,
 )
-from accelbench.runtimes.pytorch.places import TorchPlace
 from accelbench.runtimes.shared.profiling import walls
 
 #: Kernels by which NCCL and RCCL carry out collectives; copies compute nothing.

@@ -11,6 +11,8 @@ FOLDER_VARIABLE = "ACCELBENCH_RANKS"
 AGENT_VARIABLE = "ACCELBENCH_RANKS_AGENT"
 KEY_VARIABLE = "ACCELBENCH_RANKS_KEY"
 
+_BACKENDS = {"cpu": "gloo"}  # NCCL on GPUs, and what ROCm's PyTorch calls so
+
 LAUNCH, FAILURE, DOOR = "launch.json", "failure.json", "door"
 
 
@@ -41,3 +43,8 @@ class RankLaunch:
 def error_file(folder: Path, rank: int) -> Path:
     """Where a rank leaves why it gave up."""
     return folder / f"rank-{rank}.json"
+
+
+def backend_of(hardware: str) -> str:
+    """By which collectives are carried out."""
+    return _BACKENDS.get(hardware, "nccl")

@@ -24,9 +24,9 @@ from accelbench.core.serial import case_to_json, job_to_json
 from accelbench.core.vocabulary import MIB, Timing
 from accelbench.hardware.machine import threads_of_each
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
+from accelbench.runtimes.pytorch.distributed.launch import backend_of
 from accelbench.runtimes.pytorch.distributed.memory import RankMemory
-
-_BACKENDS = {"cpu": "gloo"}  # NCCL on GPUs, and what ROCm's PyTorch calls so
+from accelbench.runtimes.shared.communication import exchange_columns
 
 #: Steps whose collectives are looked at: profilers write down every call.
 _PROFILED_STEPS = 5
@@ -180,17 +180,7 @@ class DistributedSession:
         """What ranks spend on each other, profiled: columns, and under "ranks" each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
-        found = self._group.ask("communication", steps=_PROFILED_STEPS)
-        walls = [rank["wall_ms"] for rank in found]
-        busy = [rank["wall_ms"] - rank["exposed_ms"] for rank in found]
-        communication = sum(rank["communication_ms"] for rank in found) / len(found)
-        return {
-            "communication_ms": communication,
-            "communication_share": min(1.0, communication / (sum(walls) / len(walls))),
-            "exposed_communication_ms": sum(rank["exposed_ms"] for rank in found) / len(found),
-            "straggler_ratio": max(busy) / median(busy),
-            "ranks": found,
-        }
+        return exchange_columns(self._group.ask("communication", steps=_PROFILED_STEPS))
 
 
 def start(job: Job) -> RankGroup:
@@ -217,11 +207,6 @@ def allocator_of(case: Case, hardware: str) -> dict[str, str]:
     """
     sharded = case.options.get("strategy") == "fsdp2" and hardware == "cpu"
     return {"MALLOC_MMAP_THRESHOLD_": str(2**20)} if sharded else {}
-
-
-def backend_of(hardware: str) -> str:
-    """By which collectives are carried out."""
-    return _BACKENDS.get(hardware, "nccl")
 
 
 def micro_batch(case: Case, parts: int) -> int:

@@ -13,8 +13,10 @@ computes no longer.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
 
 #: A start and an end.
 Interval = tuple[float, float]
@@ -131,3 +133,20 @@ def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[I
 def length(intervals: Iterable[Interval]) -> float:
     """How long united intervals are together."""
     return sum(end - start for start, end in intervals)
+
+
+def exchange_columns(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What ranks spend on each other, as columns, and under "ranks" each one's own.
+
+    Args:
+        ranks: of a profiled step of each its `wall_ms`, `communication_ms` and `exposed_ms`.
+    """
+    communication = fmean(rank["communication_ms"] for rank in ranks)
+    busy = [rank["wall_ms"] - rank["exposed_ms"] for rank in ranks]
+    return {
+        "communication_ms": communication,
+        "communication_share": min(1.0, communication / fmean(r["wall_ms"] for r in ranks)),
+        "exposed_communication_ms": fmean(rank["exposed_ms"] for rank in ranks),
+        "straggler_ratio": max(busy) / median(busy),
+        "ranks": ranks,
+    }
