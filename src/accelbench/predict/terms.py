@@ -2,7 +2,8 @@
 
 A step takes the sum, over operator classes, of the time that its products take at the device's
 peak and that its values take at its bandwidth, each divided by an efficiency, and so long for each
-launch. Memory is weights, what is alive at once, and a constant.
+launch. Where an engine hands operators to an accelerator one by one, a step takes at least as long
+as the host needs for that. Memory is weights, what is alive at once, and a constant.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ MEMORY_TERMS = (
 #: Before anything was measured: half of the peak, half of the bandwidth, 5 µs a launch.
 _USUAL_TIME = (*([2.0] * (len(TIME_TERMS) - 1)), 1.0)
 _LAUNCH_MS = 0.005
+#: What PyTorch's own Python takes of the host for each operator, while an accelerator works on
+#: those before it: beside an NVIDIA H200, 26 µs for bert-base, 24 for resnet-50, 18 for gpt2.
+_DISPATCH_MS = 0.022
+_DISPATCHED_BY = "pytorch"
 _USUAL_MEMORY = (1.0, 1.0, 1.0, 2.0, 1.0)
 _CONSTANT_MB = 100.0
 #: A backward pass does the products of the forward pass twice, for two gradients: what a training
@@ -216,19 +221,28 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
     width = value_bytes(configuration.precision)
     multiplied = 2e-9 / facts.peak(configuration.precision)  # ms of a multiply-accumulate
     moved = width * 1e-6 / facts.bandwidth
+    dispatched = _DISPATCH_MS if _is_dispatched(configuration) else 0.0
     terms = np.zeros((len(batches), len(TIME_TERMS)))
     for name, passed in traced.passes.items():
         sums, times = passed.sums, traced.repeats.get(name, 0.0)
-        batched = times * batches[:, None]
-        terms[:, :MULTIPLYING] += batched * (sums.macs[:MULTIPLYING] * multiplied)
-        terms[:, MULTIPLYING:-2] += batched * (sums.values * moved)
-        terms[:, -2] += times * sums.weights_read * moved
-        terms[:, -1] += times * sums.launches * _LAUNCH_MS
+        each = np.zeros_like(terms)
+        each[:, :MULTIPLYING] = batches[:, None] * (sums.macs[:MULTIPLYING] * multiplied)
+        each[:, MULTIPLYING:-2] = batches[:, None] * (sums.values * moved)
+        each[:, -2] = sums.weights_read * moved
         if passed.pair_macs:
-            others = times * batches * (batches - 1.0)  # an item's own pair is counted with it
-            terms[:, _PAIRED] += others * passed.pair_macs * multiplied
-            terms[:, MULTIPLYING + _PAIRED] += others * passed.pair_values * moved
+            others = batches * (batches - 1.0)  # an item's own pair is counted with it
+            each[:, _PAIRED] += others * passed.pair_macs * multiplied
+            each[:, MULTIPLYING + _PAIRED] += others * passed.pair_values * moved
+        waited = sums.launches * dispatched - each[:, :-1] @ _USUAL_TIME[:-1]
+        each[:, -1] = np.maximum(sums.launches * _LAUNCH_MS, waited)
+        terms += times * each
     return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
+
+
+def _is_dispatched(configuration: CaseConfiguration) -> bool:
+    """Whether the host hands each operator to a device that works beside it."""
+    is_eager = configuration.runtime == _DISPATCHED_BY and not configuration.compiled
+    return is_eager and configuration.hardware not in ON_CPUS
 
 
 def memory_terms(traced: Sequence[TracedCase]) -> Floats:
