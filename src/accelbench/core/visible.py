@@ -71,6 +71,8 @@ def visible(text: str) -> str:
 
 def visible_lines(text: str) -> str:
     """The same of a text whose line breaks are our own: a traceback, a whole document."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
     return _with_signs(text.translate(_LINES))
 
 

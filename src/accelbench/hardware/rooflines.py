@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from accelbench.core.precision import PRECISIONS
 
@@ -68,6 +69,7 @@ def is_called(roofline: Roofline, name: str) -> bool:
     return _bare(name) == _bare(roofline.device)
 
 
+@cache
 def _bare(name: str) -> str:
     return " ".join(re.sub(r"\((r|tm|c|dgpu|igpu)\)", " ", name.lower()).split())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES
@@ -88,17 +89,20 @@ def cases_of(
     places = configurations(question, measured, device_here, cases.notes)
     run = {entry.case.configuration for entry in measured}
     requests = _makes_requests(question, places, cases.notes)
+
+    @cache
+    def left_out(place: CaseConfiguration, generates: bool) -> str:
+        if place in run and not generates:
+            return ""
+        why = why_not(place, calibrated, generates=generates)
+        return why and f"{place.hardware} in {place.precision} is left out: {why}"
+
     for spec in question.models:
         for shapes in _settled(spec, question, cases.notes, requests=requests):
             for place in places:
                 generates = shapes.new_tokens is not None and place.mode == Mode.INFERENCE
-                why = (
-                    ""
-                    if place in run and not generates
-                    else why_not(place, calibrated, generates=generates)
-                )
-                if why:
-                    cases.notes.append(f"{place.hardware} in {place.precision} is left out: {why}")
+                if why := left_out(place, generates):
+                    cases.notes.append(why)
                 else:
                     family = UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
                     cases.cases.append(PredictedCase(spec.id, family, shapes, place))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats, Ints
 
 #: A model in an engine, whatever the precision.
@@ -34,12 +34,21 @@ class CarriedDeviations:
 
     def __call__(self, cases: Sequence[PredictedCase]) -> tuple[Floats, Floats]:
         """What is added to the logarithm of each case, and to its variance."""
-        shift = np.zeros(len(cases))
-        if self.of:
-            for row, case in enumerate(cases):
-                if (case.model, case.configuration) not in self.measured:
-                    shift[row] = self.of.get(_engine(case), 0.0)
+        if not self.of:
+            return np.zeros(len(cases)), np.zeros(len(cases))
+        # A matrix has a hundred thousand cases of few models in few configurations.
+        places = numbers_of_places(cases)
+        shifts: dict[tuple[str, int], float] = {}
+        for case, place in zip(cases, places, strict=True):
+            if (case.model, place) not in shifts:
+                shifts[case.model, place] = self._of(case)
+        shift = np.array([shifts[c.model, p] for c, p in zip(cases, places, strict=True)])
         return shift, (_UNSURE * shift) ** 2
+
+    def _of(self, case: PredictedCase) -> float:
+        if (case.model, case.configuration) in self.measured:
+            return 0.0
+        return self.of.get(_engine(case), 0.0)
 
 
 def carried_deviations(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.display.tables import json_text
 from accelbench.cli.display.text_output import deliver
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
@@ -195,7 +195,7 @@ def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str
         from accelbench.report.matrix import document
 
         content = document(made, about)
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+        return json_text(content)
     if form == "markdown":
         from accelbench.report.matrix_markdown import markdown
 

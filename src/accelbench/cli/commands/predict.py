@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import typer
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
 from accelbench.cli.display.progress_line import ProgressLine
-from accelbench.cli.display.tables import print_json
+from accelbench.cli.display.tables import json_text, print_json
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.text_output import deliver
 from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
@@ -204,7 +203,7 @@ class _Shown:
     def document(self, content: object) -> bool:
         """Whether it went out as JSON, to a file or to standard output."""
         if self.output is not None:
-            deliver(json.dumps(content, indent=1, allow_nan=False) + "\n", self.output)
+            deliver(json_text(content), self.output)
         elif self.as_json:
             print_json(content)
         return self.output is not None or self.as_json
