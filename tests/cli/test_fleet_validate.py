@@ -130,8 +130,25 @@ def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None
     assert (code, "which a fleet's run does not have" in err) == (2, True)
 
 
-def test_several_machines_for_one_step_are_refused(fleet: Command) -> None:
-    words = ("run", "bert-tiny", "--mode", "training", "--distributed", "--nnodes", "2")
-    code, _, err = fleet(*words)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rdzv-endpoint", "a:1"), "A fleet chooses the nodes that make a step together"),
+        (("--node-rank", "1"), "--nnodes says how many nodes"),
+        (("--each",), "--each has every node measure by itself"),
+    ],
+)
+def test_what_a_fleet_says_of_several_nodes_is_not_typed(
+    words: tuple[str, ...], said: str, fleet: Command
+) -> None:
+    together = ("run", "bert-tiny", "--mode", "training", "--distributed", "--nnodes", "2")
+    code, _, err = fleet(*together, *words)
     assert code == 2
-    assert "A fleet's run measures each case on one node" in err
+    assert said in " ".join(err.split())
+
+
+def test_a_plan_of_several_nodes_together_validates_none(fleet: Command) -> None:
+    run = "run:\n  mode: training\n  distributed: true\n  nnodes: 2"
+    Path("plan.yaml").write_text(PLAN.replace("run:", run))
+    code, _, err = fleet("validate", "--plan", "plan.yaml")
+    assert (code, "What is validated is each node by itself" in err) == (2, True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
+from accelbench.core.job_settings import JobSettings
 from accelbench.run.fleet.cluster import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.dispatch import (
     Cancel,
@@ -18,10 +19,13 @@ from accelbench.run.fleet.dispatch import (
     PassOver,
     Submit,
 )
+from accelbench.run.fleet.fleet_run import FleetJob
+from accelbench.run.fleet.part_in_steps import PART_IN_STEPS, meeting_at
 from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
-from accelbench.run.fleet.work_units import Need, units_of
+from accelbench.run.fleet.work_units import Need, WorkUnit, units_of
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_settings import RunSettings
+from accelbench.runtimes.pytorch.distributed.taking_part import MachinePart
 
 CPU = NodeOffer("a", {"cpu": 1})
 
@@ -99,6 +103,75 @@ def test_a_late_result_is_taken_where_nobody_else_has_measured_it() -> None:
     ended = run_on([node("a")], units(1, 2), faults, rules=DispatchRules(patience=1000.0))
     assert ended.statuses == {"ok": 2}
     assert {row["attempt"] for row in ended.kept.results} == {1}
+
+
+TOGETHER = Need("cpu", together=True, nodes=2)
+
+
+def together(number: int) -> WorkUnit:
+    (unit,) = units(1)
+    return replace(unit, number=number, need=TOGETHER)
+
+
+def test_two_nodes_that_make_steps_together_are_one_place() -> None:
+    """Of five nodes two pairs: two units at once, and so many wait in the cluster."""
+    dispatcher = Dispatcher([together(n) for n in range(6)], DispatchRules(ahead=0.5))
+    for name in "abcde":
+        dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
+    dispatcher.nodes_known()
+    assert dispatcher.slots(TOGETHER) == 2
+    submitted = [action.unit for action in dispatcher.due(0.0) if isinstance(action, Submit)]
+    assert submitted == [0, 1, 2]
+
+
+def test_too_few_nodes_for_a_step_are_reported_at_once() -> None:
+    dispatcher = Dispatcher([together(0)])
+    dispatcher.node_joined(NodeOffer("a", {"cpu": 1}))
+    dispatcher.nodes_known()
+    why = "2 nodes with cpu make each step together, and 1 has it"
+    assert dispatcher.due(0.0) == [GiveUp(0, "no_node", why)]
+
+
+def test_of_two_nodes_one_may_be_lost_and_come_back() -> None:
+    dispatcher = Dispatcher([together(0)], DispatchRules(patience=50.0))
+    for name in "ab":
+        dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
+    dispatcher.nodes_known()
+    assert dispatcher.due(0.0) == [Submit(0, 1)]
+    dispatcher.began(0, 1, "a", 1.0)
+    # The cluster hears of the further node that it is gone, and ends the unit.
+    dispatcher.node_lost("b", "b is gone", 5.0)
+    dispatcher.failed(0, 1, "of a further node: it died", 5.0, lost=True)
+    assert dispatcher.due(6.0) == []
+    dispatcher.node_joined(NodeOffer("c", {"cpu": 1}))
+    assert dispatcher.due(7.0) == [Submit(0, 2)]
+    dispatcher.node_lost("c", "c is gone", 8.0)
+    dispatcher.failed(0, 2, "of a further node: it died", 8.0, lost=True)
+    dispatcher.due(9.0)
+    why = "a node of those that have cpu was lost, or is passed over"
+    assert dispatcher.due(70.0) == [GiveUp(0, "no_node", why)]
+
+
+def test_each_further_node_is_told_its_part() -> None:
+    settings = RunSettings(job=JobSettings(nodes=3, threads=4), timeout=30.0)
+    unit = together(7)
+    (planned, *_) = unit.cases
+    shared = replace(planned, case=replace(planned.case, world_size=6))
+    unit = replace(unit, cases=(planned, shared), need=replace(TOGETHER, nodes=3), limit=99.0)
+    parts = FleetJob("f", [unit], settings).parts(unit, 2)
+    assert [part[PART_IN_STEPS]["node"] for part in parts] == [1, 2]
+    told = meeting_at(parts[1], "10.0.0.1:4000")
+    assert MachinePart(**told[PART_IN_STEPS]) == MachinePart(
+        "cpu", processes=2, nodes=3, node=2, rendezvous="10.0.0.1:4000", threads=4
+    )
+    assert (told["patience"], told["timeout"]) == (99.0, 30.0)
+
+
+def test_the_node_that_measures_is_told_where_both_arms_meet() -> None:
+    task = {"settings": {"rendezvous": None}, "against": {"settings": {"rendezvous": None}}}
+    told = meeting_at(task, "h:1")
+    assert told["settings"]["rendezvous"] == told["against"]["settings"]["rendezvous"] == "h:1"
+    assert task["settings"]["rendezvous"] is None
 
 
 def test_what_no_node_has_is_reported_at_once() -> None:

@@ -166,6 +166,22 @@ def test_runners_end_with_a_driver_that_is_killed(fleet: Fleet) -> None:
     assert not [process for process in alive if _runs(process)]
 
 
+def test_two_nodes_make_a_step_together(fleet: Fleet) -> None:
+    """A process of each node, by a placement group; they meet where the first of them says."""
+    said = fleet.ask(
+        "run", "bert-tiny", "--mode", "training", "--distributed", "--processes", "1",
+        "--nnodes", "2", "--hardware", "cpu", "--framework", "pytorch", "--batch-sizes", "4",
+        "--iterations", "3", "--warmup", "1", "--no-baseline", "--benchmark-only",
+        "--db", str(fleet.folder / "together.duckdb"),
+    )  # fmt: skip
+    assert said.returncode == 0, said.stdout + said.stderr
+    with duckdb.connect(str(fleet.folder / "together.duckdb"), read_only=True) as con:
+        query = "SELECT status, world_size, batch_size, evidence FROM benchmark_results"
+        ((status, world_size, batch, evidence),) = con.execute(query).fetchall()
+    assert (status, world_size, batch) == ("ok", 2, 4)
+    assert len(json.loads(evidence)["details"]["distributed"]["ranks"]) == 2
+
+
 def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
     said, runners = [], set()
     with fleet.running("--resume", "last") as driver:

@@ -81,6 +81,7 @@ _OPTIONS: tuple[tuple[str, Any, Any], ...] = (
 )
 _NAMES = tuple(name for name, _, _ in _OPTIONS)
 #: What every worker is told as well, and the command declares itself: its option and its default.
+_MEETING = "--rdzv-endpoint HOST:PORT, the same to all, HOST being machine 0."
 _OF_JOBS = {"nodes": ("--nnodes", 1), "rendezvous": ("--rdzv-endpoint", None)}
 
 
@@ -169,15 +170,22 @@ def _refuse_meeting(typed: DistributedWords, nodes: int) -> None:
                 "--node-rank and --rdzv-endpoint are of several machines.", "Add --nnodes."
             )
         return
-    if not place or ":" not in place or not place.rpartition(":")[2].isdecimal():
-        raise UsageError(
-            "Several machines need a place where they meet.",
-            "Give --rdzv-endpoint HOST:PORT, the same to all, HOST being machine 0.",
-        )
+    if place is not None and (":" not in place or not place.rpartition(":")[2].isdecimal()):
+        raise UsageError(f"{in_quotes(place)} is no place where machines meet.", f"Give {_MEETING}")
     if node >= nodes:
         raise UsageError(
             f"There is no machine {node} of {nodes}.", f"--node-rank is 0 to {nodes - 1}."
         )
+
+
+def refuse_no_meeting(typed: DistributedWords) -> None:
+    """Refuse several machines that nobody brings together.
+
+    Raises:
+        UsageError: no place is named. A fleet finds one by itself.
+    """
+    if typed["nodes"] > 1 and not typed["rendezvous"]:
+        raise UsageError("Several machines need a place where they meet.", f"Give {_MEETING}")
 
 
 def _strategy(word: str | None) -> str:

@@ -54,7 +54,8 @@ def run(
     """Measure models on the nodes of a fleet; store every sample here.
 
     Takes what accelbench run takes, plan files among it. A case runs on one node that has its
-    platform, alone on its device (for the CPU: on the whole node), with all its launches. It is
+    platform, alone on its device (for the CPU: on the whole node), with all its launches; with
+    --distributed --nnodes N on N nodes that make each step together. It is
     tried again elsewhere where its node is lost or hangs. What a node measures is a run of its
     own, RUN.NODE, with that node's environment.
 
@@ -101,6 +102,11 @@ def run(
             ended = fleet_running.resume_run(resumed, where, places, rules, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
         _refuse_planned(asked.typed)
+        if each and asked.typed["nodes"] > 1:
+            raise UsageError(
+                "--each has every node measure by itself, and --nnodes several together.",
+                "Leave one of them out.",
+            )
         how = running.RunOptions(
             settings_of(asked.typed),
             against=against_of(asked.typed["against"]),
@@ -150,6 +156,10 @@ def planned_options(
     asked = asked_run(NarrowedContext(ctx, given), whole, options_of(app))
     assert asked is not None
     _refuse_planned(asked.typed)
+    if asked.typed["nodes"] > 1:
+        raise UsageError(
+            "What is validated is each node by itself, and the plan says --nnodes.", "Leave it out."
+        )
     return asked.requests, RunOptions(
         settings_of(asked.typed),
         limit=asked.typed["limit"],
@@ -161,12 +171,12 @@ def planned_options(
 
 
 def _refuse_machines(typed: Any) -> None:
-    """A case is of one node; several that make a step together are started by hand."""
-    if typed["nodes"] != 1 or typed["node_rank"] is not None or typed["rendezvous"]:
+    """Nodes that make a step together are chosen by the fleet, which brings them together."""
+    if typed["node_rank"] is not None or typed["rendezvous"]:
         raise UsageError(
-            "A fleet's run measures each case on one node: --nnodes, --node-rank and"
-            " --rdzv-endpoint, by which several make a step together, are of accelbench run.",
-            "Leave them out, or start accelbench run with them on each machine.",
+            "A fleet chooses the nodes that make a step together, and where they meet: --node-rank"
+            " and --rdzv-endpoint are of accelbench run.",
+            "Leave them out; --nnodes says how many nodes.",
         )
 
 

@@ -13,6 +13,7 @@ from accelbench.cli.arguments.command_options import options_of
 from accelbench.cli.arguments.distributed_options import (
     DISTRIBUTED,
     DistributedWords,
+    refuse_no_meeting,
     with_distributed_options,
 )
 from accelbench.cli.arguments.lists import SpacedLists
@@ -267,6 +268,8 @@ def run(
     refuse_threshold(threshold)
     options = options_of(app)
     asked = asked_run(ctx, typed, options)
+    if asked is not None and save_plan is None:
+        refuse_no_meeting(asked.typed)
     run_arguments.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
     places = running.OutputPlaces(

@@ -112,8 +112,8 @@ def show_plan(
         print_line(f"Note: {text}", stream)
     for unit in units:
         for planned in unit.cases:
-            why = "" if able[unit.number] else f": no node of the fleet has {unit.need}"
-            print_line(f"{unit.number + 1:4d}  {planned.case}{why}", stream)
+            why = unit.need.unmet(able[unit.number])
+            print_line(f"{unit.number + 1:4d}  {planned.case}{why and f': {why}'}", stream)
     cases = sum(len(unit.cases) for unit in units)
     print_line(f"{cases} cases in {len(units)} units, for {len(nodes)} nodes.", stream)
 

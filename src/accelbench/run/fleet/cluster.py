@@ -20,6 +20,7 @@ class Submission:
         need: what it needs of a node.
         task: what the node is told.
         avoided: nodes that it must not run on.
+        parts: what each further node is told, where several make a step together.
     """
 
     unit: int
@@ -27,6 +28,7 @@ class Submission:
     need: Need
     task: Mapping[str, Any]
     avoided: frozenset[str] = frozenset()
+    parts: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

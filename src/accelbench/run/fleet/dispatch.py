@@ -264,7 +264,7 @@ class Dispatcher:
     def _slots(self, need: Need) -> int:
         if need not in self._slots_of:
             offers = (o for o in self._offers.values() if o.node not in self._passed_over)
-            self._slots_of[need] = sum(offer.slots(need) for offer in offers)
+            self._slots_of[need] = sum(offer.slots(need) for offer in offers) // need.nodes
         return self._slots_of[need]
 
     def _submit(self, queue: _Queue, slots: int, now: float) -> None:
@@ -284,9 +284,10 @@ class Dispatcher:
             queue.absent_since = now if queue.absent_since is None else queue.absent_since
             if now - queue.absent_since < self._rules.patience:
                 return
-            why = f"every node that has {need} was lost, or is passed over"
+            lost, has = ("every node", "has") if need.nodes == 1 else ("a node of those", "have")
+            why = f"{lost} that {has} {need} was lost, or is passed over"
         else:
-            why = f"no node of the fleet has {need}"
+            why = need.unmet(sum(offer.slots(need) for offer in self._offers.values()))
         for unit in [*sorted(queue.flying), *(unit for _, unit in sorted(queue.waiting))]:
             if unit in self._flights:
                 self._actions.append(Cancel(unit, self._flights[unit].attempt))

@@ -37,6 +37,7 @@ from accelbench.run.fleet.dispatch import (
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FactSink, facts_of
+from accelbench.run.fleet.part_in_steps import PART_IN_STEPS
 from accelbench.run.fleet.work_units import Need, WorkUnit
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan
@@ -137,6 +138,27 @@ class FleetJob:
             "plan": [planned_to_json(planned) for planned in unit.cases],
             **against,
         }
+
+    def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
+        """What each further node of a unit is told, where several make a step together."""
+        nodes, job = unit.need.nodes, self.settings.job
+        return [
+            {
+                "fleet": self.fleet,
+                "attempt": attempt,
+                "unit": unit.number,
+                PART_IN_STEPS: {
+                    "hardware": unit.need.hardware,
+                    "processes": unit.processes // nodes,
+                    "nodes": nodes,
+                    "node": node,
+                    "threads": job.threads,
+                },
+                "patience": unit.limit,
+                "timeout": self.settings.timeout,
+            }
+            for node in range(1, nodes)
+        ]
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
         """What stands for the results of a unit that no node measured."""
@@ -284,11 +306,13 @@ class FleetRun:
         if self._record.complete(unit):  # its last attempt failed when all was there
             self._dispatcher.completed(unit)
             return
-        task, need = self._job.task(self._record.left(unit), attempt), self._needs[unit]
+        left_of_it, need = self._record.left(unit), self._needs[unit]
+        task = self._job.task(left_of_it, attempt)
         left = self._dispatcher.budget_left(self._cluster.now())
         if left is not None:
             task["share"] = {"seconds": left, "results": self._in_turn()}
-        self._cluster.submit(Submission(unit, attempt, need, task, avoided))
+        parts = self._job.parts(left_of_it, attempt)
+        self._cluster.submit(Submission(unit, attempt, need, task, avoided, parts))
 
     def _in_turn(self) -> int:
         """Results that are measured one after the other until all are there.

@@ -23,12 +23,15 @@ from accelbench.run.fleet.cluster import (
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode, node_from_json, node_name
 from accelbench.run.fleet.ray_resources import NODE, SHARE, is_loopback, platform_resource
+from accelbench.run.fleet.ray_together import RayGroup
 from accelbench.run.fleet.work_units import Need
 
 #: How often the list of nodes is looked at.
 _LOOK_SECONDS = 2.0
 #: How often a unit that runs says that it does.
 TICK_SECONDS = 10.0
+#: By which Ray's nodes are told apart among their labels.
+_NODE_LABEL = "ray.io/node-id"
 _log = logging.getLogger(__name__)
 
 
@@ -91,6 +94,7 @@ class RayCluster:
         self._asked: dict[Any, str] = {}  # answers of nodes about themselves, to come
         self._running: dict[Any, tuple[int, int]] = {}  # generators of attempts
         self._where: dict[tuple[int, int], str] = {}
+        self._together: dict[tuple[int, int], RayGroup] = {}  # attempts of several nodes
         self._looked = float("-inf")
         self._events: list[ClusterEvent] = []
         self._describe = ray.remote(num_cpus=0, max_retries=1)(ray_worker.describe)
@@ -110,17 +114,21 @@ class RayCluster:
         return any(NODE in resources for resources in self._resources.values())
 
     def submit(self, submission: Submission) -> None:
-        options = self._options(submission)
-        generator = self._measure.options(num_returns="streaming", **options).remote(
-            dict(submission.task), self._tick
-        )
-        self._running[generator] = (submission.unit, submission.attempt)
+        of = submission.unit, submission.attempt
+        if submission.need.nodes > 1:
+            self._together[of] = group = RayGroup(*self._bundles(submission))
+            generator = group.begin(submission.task, submission.parts, self._tick)
+        else:
+            options = self._options(submission)
+            generator = self._measure.options(num_returns="streaming", **options).remote(
+                dict(submission.task), self._tick
+            )
+        self._running[generator] = of
 
     def cancel(self, unit: int, attempt: int) -> None:
         for generator, of in list(self._running.items()):
             if of == (unit, attempt):
-                del self._running[generator]
-                self._where.pop(of, None)
+                self._over(generator)
                 try:
                     self._ray.cancel(generator, force=True)
                 except Exception as error:  # its node is gone already
@@ -128,7 +136,8 @@ class RayCluster:
 
     def events(self, timeout: float) -> list[ClusterEvent]:
         self._look()
-        waiting = [*self._asked, *self._running]
+        parts = [part for group in self._together.values() for part in group.parts]
+        waiting = [*self._asked, *self._running, *parts]
         if waiting and not self._events:
             ready, _ = self._ray.wait(waiting, num_returns=1, timeout=timeout)
         elif not self._events:
@@ -137,6 +146,7 @@ class RayCluster:
             ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
             for answer in ready:
                 self._take(answer)
+            self._look_at_parts(ready)
         events, self._events = self._events, []
         return events
 
@@ -210,7 +220,7 @@ class RayCluster:
             labels = [f"in({','.join(sorted(set(able) - submission.avoided))})"]
         elif submission.avoided:
             labels = [f"!in({','.join(sorted(submission.avoided))})"]
-        return {**options, **({"label_selector": {"ray.io/node-id": labels[0]}} if labels else {})}
+        return {**options, **({"label_selector": {_NODE_LABEL: labels[0]}} if labels else {})}
 
     def _whole_node(self, need: Need, avoided: frozenset[str]) -> dict[str, Any]:
         """All CPUs of the node that has the fewest units, or its share of them by devices."""
@@ -225,6 +235,24 @@ class RayCluster:
             return {**options, "num_cpus": cpus}
         slots = node.offer.slots(need)
         return {**options, "num_cpus": max(1, int(cpus // slots)), "num_gpus": 1}
+
+    def _bundles(
+        self, submission: Submission
+    ) -> tuple[list[dict[str, float]], list[dict[str, str]]]:
+        """What is reserved of each node that makes a step with others, and which may be taken."""
+        need, avoided = submission.need, submission.avoided
+        able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
+        if self.ours:
+            bundle = {NODE: 1.0, platform_resource(need.hardware): 0.001}
+            among = ",".join(sorted(node.id for node in able))
+            return [bundle] * need.nodes, [{_NODE_LABEL: f"in({among})"}] * need.nodes
+        load = list(self._where.values())
+        able.sort(key=lambda node: (load.count(node.id), node.id))
+        chosen = able[: need.nodes]
+        return (
+            [{"CPU": float(self._resources[node.id].get("CPU", 1))} for node in chosen],
+            [{_NODE_LABEL: node.id} for node in chosen],
+        )
 
     # -- what comes back
 
@@ -251,8 +279,7 @@ class RayCluster:
         try:
             message: dict[str, Any] = self._ray.get(next(generator))
         except StopIteration:
-            del self._running[generator]
-            self._where.pop(of, None)
+            self._over(generator)
             self._events.append(UnitEnded(unit, attempt))
             return
         except Exception as error:
@@ -272,8 +299,8 @@ class RayCluster:
         )
 
     def _failed(self, generator: Any, error: Exception) -> None:
-        unit, attempt = of = self._running.pop(generator)
-        node = self._where.pop(of, "")
+        unit, attempt = self._running[generator]
+        node = self._over(generator)
         _log.debug("unit %s, attempt %s", unit, attempt, exc_info=error)
         self._looked = float("-inf")
         self._look()
@@ -281,6 +308,23 @@ class RayCluster:
             bool(node) and node not in self._resources
         )
         self._events.append(UnitFailed(unit, attempt, _cause(error), lost))
+
+    def _look_at_parts(self, ready: Sequence[Any]) -> None:
+        """End units of which a further node went away, or takes part no longer."""
+        for of, group in list(self._together.items()):
+            error = group.failed(ready)
+            if error is not None:
+                self.cancel(*of)
+                lost = isinstance(error, self._ray.exceptions.NodeDiedError)
+                self._events.append(UnitFailed(*of, f"of a further node: {_cause(error)}", lost))
+
+    def _over(self, generator: Any) -> str:
+        """Nothing more is heard of an attempt; the node that it ran on, where it had begun."""
+        of = self._running.pop(generator)
+        group = self._together.pop(of, None)
+        if group is not None:
+            group.end()
+        return self._where.pop(of, "")
 
 
 def _measure_here(task: dict[str, Any], tick: float) -> Any:

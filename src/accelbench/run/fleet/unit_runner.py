@@ -38,6 +38,7 @@ from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
 from accelbench.run.fleet.node_calibration import PROBES, calibrate_here
+from accelbench.run.fleet.part_in_steps import PART_IN_STEPS, take_part_here
 from accelbench.run.plan import planning
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.budget import Budget
@@ -150,6 +151,8 @@ def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
             folder = Path(order["folder"])
             if PROBES in task:
                 calibrate_here(task, folder, inventory, surroundings, pipe.at)
+            elif PART_IN_STEPS in task:
+                take_part_here(task, pipe.at)
             else:
                 spec = spec_of(task, inventory, runtimes)
                 share = task.get("share")  # of a fleet's budget

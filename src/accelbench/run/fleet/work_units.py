@@ -40,17 +40,28 @@ class Need:
         device: the kind of unit or the ordinal, where one was named.
         node: the one node that it is to be measured on; "" where any will do.
         together: whether several processes of it make each step, on as many devices.
+        nodes: that make each step together; on the first of them it is measured.
     """
 
     hardware: str
     device: str = ""
     node: str = ""
     together: bool = False
+    nodes: int = 1
 
     @property
     def whole_node(self) -> bool:
         """Whether nothing else may run on the node meanwhile."""
         return self.hardware not in PARTED or bool(self.device) or self.together
+
+    def unmet(self, able: int) -> str:
+        """Why it is not met where so many nodes could meet it alone; "" where it is."""
+        if able >= self.nodes:
+            return ""
+        if self.nodes == 1:
+            return f"no node of the fleet has {self}"
+        have = "no node has" if not able else "1 has" if able == 1 else f"{able} have"
+        return f"{self.nodes} nodes with {self} make each step together, and {have} it"
 
     def __str__(self) -> str:
         return f"{self.hardware}:{self.device}" if self.device else self.hardware
@@ -83,6 +94,11 @@ class WorkUnit:
         this = THIS_ARM if against else ""
         own = {(planned.case.case_id, this): planned for planned in self.cases}
         return own | {(planned.case.case_id, against): planned for planned in self.others}
+
+    @property
+    def processes(self) -> int:
+        """How many make a step together, at most."""
+        return max((p.case.world_size for p in (*self.cases, *self.others)), default=1)
 
     def without(self, done: Iterable[str]) -> WorkUnit:
         """What is left of it, but for cases by their case_id. One of two arms is not parted."""
@@ -140,7 +156,12 @@ def _unit(
     measurements = (len(cases) + len(others)) * settings.launches
     return WorkUnit(
         number,
-        Need(target.hardware, target.device or "", together=together),
+        Need(
+            target.hardware,
+            target.device or "",
+            together=together,
+            nodes=settings.job.nodes if together else 1,
+        ),
         cases,
         others,
         settings.launches,
