@@ -21,6 +21,7 @@ from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
     TracedCase,
+    peak_limits,
     peaks_are_known,
     value_bytes,
 )
@@ -55,7 +56,9 @@ def least_values(
         return np.array([_weight_bytes(entry) / _MIB for entry in traced])
     places = dict.fromkeys(entry.case.configuration for entry in traced)
     known = {place: peaks_are_known(place, calibrated) for place in places}
+    limiting = {place: peak_limits(place, calibrated) for place in places}
     products = times[:, :MULTIPLYING].sum(axis=1)
+    products *= [limiting[entry.case.configuration] for entry in traced]
     by_rule = np.array([entry.is_trained_by_rule for entry in traced], dtype=bool)
     products = products * np.where(by_rule, _LEAST_TRAINED, 1.0)
     read = np.array([_weight_bytes(entry) > _CACHED for entry in traced], dtype=bool)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FOLDER = "prediction_models"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 6
+VERSION = 7
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500

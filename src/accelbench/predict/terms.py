@@ -59,7 +59,8 @@ _SGD_MOVED, _SGD_STEPS = 0.4, 1 / 3
 _TOGETHER = 1 / 30
 #: Weights, gradients and the two moments of AdamW.
 _TRAINED_COPIES = 4.0
-_BYTES = {"fp32": 4.0, "int8": 1.0}
+_INT8 = "int8"
+_BYTES = {"fp32": 4.0, _INT8: 1.0}
 _MIB = 2.0**20
 #: The class of products between the items of a batch.
 _PAIRED = CLASSES.index("lin")
@@ -132,6 +133,23 @@ def peaks_are_known(
     return is_calibrated(configuration, calibrated) or _known(configuration) is not None
 
 
+def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED) -> bool:
+    """Whether nothing multiplies faster than the peak that a configuration's device is taken for.
+
+    It must be known in that very precision: what stands in for int8 is a peak of 16 or 32 bits,
+    which units for int8 exceed twice to four times.
+    """
+    if configuration.precision != _INT8:
+        return peaks_are_known(configuration, calibrated)
+    measured = calibrated.get(configuration.calibrated_as)
+    if measured is not None:
+        return _INT8 in measured.peaks
+    return any(
+        is_called(entry, configuration.device) and _INT8 in entry.teraops
+        for entry in rooflines_of(configuration.hardware)
+    )
+
+
 def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> DeviceFacts | None:
     """The peaks that a calibration measured of a device.
 
@@ -153,8 +171,11 @@ def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> Devic
 
 @cache
 def _known(configuration: CaseConfiguration) -> DeviceFacts | None:
-    """What vendors document of a configuration's device."""
-    return facts_of(configuration.device) or _documented(configuration)
+    """What vendors document of a configuration's device; of int8 facts alone say nothing."""
+    documented = _documented(configuration)
+    if configuration.precision == _INT8 and documented is not None:
+        return documented
+    return facts_of(configuration.device) or documented
 
 
 def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
