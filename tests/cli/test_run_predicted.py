@@ -56,6 +56,21 @@ def test_minutes_come_from_what_was_measured(run: Command) -> None:
     assert "operation counts" not in out
 
 
+def test_steps_of_a_dry_run_are_those_that_predict_says(
+    run: Command, command: Callable[..., Command]
+) -> None:
+    """Of what was measured the figure itself; between batches no less than a smaller one took."""
+    measured(Path())
+    words = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1", "4", "8")
+    planned = [case["predicted"] for case in run.json(*words, "--dry-run", *QUICK)["cases"]]
+    figures = command("predict").json(*words)["predictions"]
+    assert planned[0]["step_seconds"] == pytest.approx(2e-3)
+    for case, figure in zip(planned, figures, strict=True):
+        assert case["step_seconds"] == pytest.approx(figure["latency_ms"] / 1e3)
+        assert case["step_seconds_high"] == pytest.approx(figure["latency_high_ms"] / 1e3)
+        assert case["memory_mb"] == pytest.approx(figure["memory_mb"])
+
+
 def test_slower_measurements_give_longer_runs(run: Command) -> None:
     measured(Path(), factor=1000.0)
     plan = run.json("bert-tiny", "--batch-sizes", "1", "--dry-run", *QUICK)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from accelbench.cli.display.words import duration
 from accelbench.core.errors import AccelbenchError
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _MIB = 2.0**20
+_STEP_ENDS: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ...] = (
+    *("latency_low_ms", "latency_ms", "latency_high_ms"),
+)
 _MOST_NAMED = 5
 #: Before a run no more is learned from: of 300 cases it takes about a second, and the time grows
 #: with their cube.
@@ -161,18 +164,22 @@ def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
 def _steps(
     predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
-    """Step and memory of each case; of none whose operators are not known."""
-    from accelbench.predict.monotone import BatchSeries
+    """Step and memory of each case, as `accelbench predict` has them.
+
+    Of none whose operators are not known.
+    """
+    from accelbench.predict.answers import answer
 
     traced, _ = traces.of_cases(cases)
     known = [entry.case for entry in traced]
-    series = BatchSeries.of(known)
-    latency, memory = map(series.rising, predictors.predict(traced))
-    ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
-    steps = [SecondsRange(*map(float, row)) for row in ends]
-    sizes = [float(megabytes) * _MIB for megabytes in memory.value]
-    forecasts = map(CaseForecast, steps, sizes)
-    return dict(zip(known, forecasts, strict=True))
+    learnable = predictors.stored.learnable
+    figures = answer(known, predictors.of, learnable, traces, predictors.calibrated).figures
+    return {
+        case: CaseForecast(
+            SecondsRange(*(figure[end] / 1e3 for end in _STEP_ENDS)), figure["memory_mb"] * _MIB
+        )
+        for case, figure in zip(known, figures, strict=True)
+    }
 
 
 def _with_times(
