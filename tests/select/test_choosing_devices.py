@@ -99,3 +99,14 @@ def test_what_is_best_under_limits_says_its_prices(tmp_path: Path) -> None:
         "Priced by p.json: cuda at $1.00 an hour.",
         "Without a price: A processor (cpu).",
     ]
+
+
+def test_a_documented_device_is_enough_of_a_name_as_it_is_to_be_predicted(tmp_path: Path) -> None:
+    (name, found), *others = asked(selector(tmp_path, result()), "rtx 4090").items()
+    assert (name, others) == ("cuda:RTX 4090", [])
+    assert "RTX 4090" in found["predictions"]["device"]
+    with pytest.raises(UsageError, match=r"Name one: .*cuda:A100-SXM4-80GB"):
+        asked(selector(tmp_path, result()), "a100")
+    card = result(hardware="cuda", device_name="NVIDIA GeForce RTX 4090")
+    (name,) = asked(selector(tmp_path, card), "rtx 4090")
+    assert name == "cuda:NVIDIA GeForce RTX 4090"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 
 from accelbench.core.cards import cards
 from accelbench.core.errors import UsageError
@@ -31,7 +32,7 @@ def hardware_of(word: str) -> str:
     """
     if ":" in word or word.lower() in platforms():
         return word
-    devices = _named(word)
+    devices = devices_called(word)
     if len(devices) == 1:
         platform, name = devices[0]
         return f"{platform}:{name}"
@@ -40,9 +41,15 @@ def hardware_of(word: str) -> str:
             f"There is no platform and no documented device called {in_quotes(word)}.",
             _meant(word),
         )
+    raise several_called(word, devices)
+
+
+def several_called(word: str, devices: Iterable[tuple[str, str]]) -> UsageError:
+    """That a word may be any of several devices, which are named."""
     names = ", ".join(f"{platform}:{name}" for platform, name in devices)
-    raise UsageError(f"Several documented devices are called {in_quotes(word)}.",
-                     f"Name one: {names}.")  # fmt: skip
+    return UsageError(
+        f"Several documented devices are called {in_quotes(word)}.", f"Name one: {names}."
+    )
 
 
 def platforms() -> frozenset[str]:
@@ -51,8 +58,12 @@ def platforms() -> frozenset[str]:
     return frozenset({*of_runtimes, *known()})
 
 
-def _named(word: str) -> list[tuple[str, str]]:
-    """Documented devices of that name, or else those whose names have all of its words."""
+def devices_called(word: str) -> list[tuple[str, str]]:
+    """Documented devices of that name, or else those whose names have all of its words.
+
+    Returns:
+        Platform and name of each.
+    """
     wanted, devices = _bare(word), _devices()
     joined = wanted.replace(" ", "")
     exact = [d for d, names in devices if any(n.replace(" ", "") == joined for n in names)]

@@ -11,6 +11,7 @@ from numbers import Real
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
+from accelbench.predict.device_names import devices_called, several_called
 from accelbench.select.evidence.cells import EvidenceAttempt, is_on
 from accelbench.select.query import validation
 from accelbench.select.query.deployments import BROWSERS, DEPLOYMENTS
@@ -47,8 +48,8 @@ def candidates(
     """Those that are asked for, each once; without a word of them every platform but browsers.
 
     Args:
-        words: platforms, "platform:device", "platform:=its whole name", or a part of the name of
-            one device.
+        words: platforms, "platform:device", "platform:=its whole name", a part of the name of one
+            measured device, or the name of a documented one.
         measured: of each platform, the devices that have results.
         others: platforms that the configuration or a matrix brings.
 
@@ -155,6 +156,11 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
             f"{in_quotes(word)} is a part of {len(holding)} names of devices.",
             f"There are: {', '.join(sorted(candidate.name for candidate in holding))}.",
         )
+    documented = devices_called(text)
+    if len(documented) > 1:
+        raise several_called(word, documented)
+    if documented:
+        return _device(*documented[0], measured)
     near = difflib.get_close_matches(text.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
     raise UsageError(
