@@ -82,6 +82,28 @@ def test_a_range_of_batches_has_a_knee(predict: Command) -> None:
     assert knee["batch_size"] in {None, 2, 4, 8, 16, 32}
 
 
+def test_knees_at_several_sizes_say_their_size(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    words = ("bert-tiny", "--batch-sizes", "1..16", "--sequence-lengths", "64", "128")
+    _, out, _ = predict(*words)
+    lines = [line for line in out.splitlines() if "larger batch gains" in line or "still" in line]
+    assert len(lines) == 2
+    assert "seq 64" in lines[0]
+    assert "seq 128" in lines[1]
+
+
+def test_what_does_not_fit_is_said_in_each_precision_from_its_smallest_batch(
+    predict: Command,
+) -> None:
+    words = ("mixtral-8x7b", "--hardware", "cuda:h100", "--precision", "fp32", "bf16",
+             "--batch-sizes", "8", "1")  # fmt: skip
+    notes = [note for note in predict.json(*words)["notes"] if "does not fit" in note]
+    assert [note.partition(": predicted")[0] for note in notes] == [
+        f"mixtral-8x7b does not fit NVIDIA H100 80GB HBM3 from batch 1 on in {precision}"
+        for precision in ("fp32", "bf16")
+    ]
+
+
 def test_nothing_that_is_predicted_is_stored(predict: Command) -> None:
     measured("bert-tiny")
     assert predict("bert-base", "--hardware", "cuda")[0] == 0
@@ -321,3 +343,25 @@ def test_other_words_are_looked_at_before_a_file_is_read(
     ended, _, err = predict("m.onnx", *words)
     assert ended == code
     assert sentence in " ".join(err.split())
+
+
+def test_a_framed_field_of_the_matrix_holds_what_was_measured(predict: Command) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    words = ("--matrix", "--batch-sizes", "4")
+    entry = next(e for e in predict.json(*words)["predictions"] if e["model"] == "bert-tiny")
+    assert entry["latency_ms"] == entry["measured_latency_ms"]
+    assert predict(*words, "--plot", "m.svg")[0] == 0
+    drawn = Path("m.svg").read_text("utf-8")
+    assert "the number is what was measured" in drawn
+    assert "predicted all the same" not in drawn
+
+
+def test_text_and_picture_name_the_device_where_a_platform_has_one(predict: Command) -> None:
+    for plot, words in (("a.svg", ("--batch-sizes", "1..8")), ("b.svg", ())):
+        words = ("bert-tiny", "--hardware", "cuda:h200", *words, "--plot", plot)
+        code, out, _ = predict(*words)
+        assert code == 0
+        assert "On NVIDIA H200 (cuda)." in out
+        assert "On NVIDIA H200 (cuda)." in Path(plot).read_text("utf-8")
+    _, out, _ = predict("bert-tiny", "--hardware", "cuda:h200", "cuda:h100")
+    assert "On NVIDIA" not in out  # each row says its own

@@ -182,6 +182,21 @@ def answer(
     )
 
 
+def devices_told(figures: Sequence[PredictedFigures]) -> str:
+    """The devices that figures are of, each with its platforms, where a platform has one alone.
+
+    Of several a table or a picture names the device of each figure.
+    """
+    by_platform: dict[str, set[str]] = {}
+    for figure in figures:
+        by_platform.setdefault(figure["hardware"], set()).add(figure["device"])
+    platforms: dict[str, list[str]] = {}
+    for platform, devices in by_platform.items():
+        if len(devices) == 1 and (name := next(iter(devices))):
+            platforms.setdefault(name, []).append(platform)
+    return listed([f"{name} ({', '.join(on)})" for name, on in platforms.items()], 4)
+
+
 def _say_whose_peaks(
     figure: PredictedFigures, place: CaseConfiguration, calibrated: Calibrated
 ) -> None:

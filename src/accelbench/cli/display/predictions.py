@@ -23,6 +23,7 @@ def show_answer(answer: PredictionAnswer) -> None:
     from rich.text import Text
 
     from accelbench.cli.display.console import console
+    from accelbench.predict.answers import devices_told
 
     several = len({entry["model"] for entry in answer.figures}) > 1
     alike = _alike(answer.figures)
@@ -50,10 +51,15 @@ def show_answer(answer: PredictionAnswer) -> None:
             cells.append(_or_dash(entry["measured_latency_ms"]))
         table.add_row(*(Text(cell) for cell in (*cells, entry["basis"])))
     console().print(table)
+    sized = len({(knee["model"], *knee["sizes"].items()) for knee in answer.knees}) > len(
+        {knee["model"] for knee in answer.knees}
+    )
     for knee in answer.knees:
-        print_line(_knee(knee, alike, several=several))
+        print_line(_knee(knee, alike, several=several, sized=sized))
     for about in answer.files:
         print_line(_file(about))
+    if devices := devices_told(answer.figures):
+        print_line(f"On {visible(devices)}.")
     print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
     show_notes(answer.notes)
 
@@ -151,14 +157,20 @@ def _place(entry: PredictedFigures, alike: frozenset[str]) -> str:
     parts = [entry["device"]] if entry["hardware"] in alike else []
     parts += [f"{entry['runtime']}/{entry['hardware']}", entry["precision"]]
     parts += ["compiled"] if entry["compiled"] else []
-    labels = {axis.column: axis.label for axis in AXES}
-    parts += [labels[name].format(size) for name, size in entry["sizes"].items()]
+    parts += _sizes(entry["sizes"])
     return visible(" · ".join(parts))
 
 
-def _knee(knee: Knee, alike: frozenset[str], *, several: bool) -> str:
+def _sizes(sizes: Mapping[str, int]) -> list[str]:
+    labels = {axis.column: axis.label for axis in AXES}
+    return [labels[name].format(size) for name, size in sizes.items()]
+
+
+def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> str:
+    """From where on a larger batch gains little, by what the lines differ in."""
     where = f"{knee['runtime']}/{knee['hardware']} {knee['precision']}"
     where = f"{knee['device']} · {where}" if knee["hardware"] in alike else where
+    where = " · ".join([where, *_sizes(knee["sizes"])]) if sized else where
     model = f"{knee['model']} · " if several else ""
     if knee["batch_size"] is None:
         return f"{model}{where}: throughput still grows at the largest batch"

@@ -166,21 +166,23 @@ class Predicting:
         return notes
 
 
-def _too_large(answer: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
-    """Which models are predicted to need more memory than their device has."""
-    notes: dict[tuple[str, str], str] = {}
-    for figure in answer.figures:
+def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
+    """Which models are predicted to need more memory than their device has, in which precision.
+
+    What does not fit in one precision may in another: each has a sentence of its own.
+    """
+    least: dict[tuple[str, str, str], tuple[int, str]] = {}
+    for figure in result.figures:
         room = memory(figure["hardware"], figure["device"])
         needed = figure["memory_mb"] * 2**20
         if room is not None and is_too_large(needed, room):
-            key = (figure["model"], figure["device"])
-            notes.setdefault(
-                key,
-                f"{figure['model']} does not fit {figure['device']} from batch"
-                f" {figure['batch_size']:,} on in {figure['precision']}: predicted"
-                f" {memory_words(needed, room)}",
-            )
-    several = list(notes.values())
+            key = (figure["model"], figure["device"], figure["precision"])
+            entry = (figure["batch_size"], memory_words(needed, room))
+            least[key] = min(entry, least.get(key, entry))
+    several = [
+        f"{model} does not fit {device} from batch {batch:,} on in {precision}: predicted {how}"
+        for (model, device, precision), (batch, how) in least.items()
+    ]
     more = len(several) - _MOST_NAMED
     return several[:_MOST_NAMED] + ([f"{more:,} more do not fit either"] if more > 0 else [])
 

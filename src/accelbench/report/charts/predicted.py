@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.report.charts.chart import Picture, pictured
+from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.predicted_by_batch import PREDICTED_BY_BATCH, predicted_by_batch
 from accelbench.report.charts.predicted_marks import by_work
 from accelbench.report.charts.predicted_matrix import PREDICTED_MATRIX, predicted_matrix
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: More models, each with panels of its own, are a heat map.
 _MOST_WITH_PANELS = 4
+#: Letters of a line of notes.
+_LONGEST = 120
 
 
 def prediction_picture(answer: PredictionAnswer, notes: Sequence[str] = ()) -> Picture | None:
@@ -28,8 +31,11 @@ def prediction_picture(answer: PredictionAnswer, notes: Sequence[str] = ()) -> P
     Returns:
         None where there are no predictions.
     """
+    from accelbench.predict.answers import devices_told
+
+    devices = devices_told(answer.figures)
     learned = f"Learned from {answer.learned_from:,} measured cases."
-    about = [learned, *notes]
+    about = [*([safe(f"On {devices}.", _LONGEST)] if devices else []), learned, *notes]
     if len(by_work(answer.figures)) > _MOST_WITH_PANELS:
         drawn, label = predicted_matrix(answer.figures, about), PREDICTED_MATRIX
     elif (drawn := predicted_by_batch(answer.figures, answer.knees, about)) is not None:

@@ -44,7 +44,7 @@ _NUMBER_NOTE = "Number: predicted ms of a step."
 _WIDE_NOTE = "~: its 90 % interval reaches further than twice or half of it."
 _ALL_WIDE = "Every 90 % interval reaches further than twice or half of its figure."
 _COLOUR_NOTE = "Colour: predicted throughput as a share of the best of the row."
-_FRAME_NOTE = "Frame: the same case was measured too; the number is predicted all the same."
+_FRAME_NOTE = "Frame: this very case was measured, and the number is what was measured."
 
 
 def predicted_matrix(
