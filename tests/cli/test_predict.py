@@ -227,6 +227,9 @@ def test_what_only_tables_have_is_refused_without_them(
         (("bert-tiny", "--mode", "sleeping"), "no mode 'sleeping'. Modes: inference, training."),
         (("bert-tiny", "--precision", "fp33"), "no precision"),
         (("--evaluate", "--train", "a.parquet"), "needs --train and --test"),
+        (("--evaluate", "bert-tiny"), "MODEL changes nothing"),
+        (("--evaluate", "--suggest-anchors", "3"), "--suggest-anchors changes nothing"),
+        (("--train", "a.parquet", "--hardware", "cuda"), "--hardware changes nothing"),
     ],
 )
 def test_what_it_cannot_answer_is_a_sentence(

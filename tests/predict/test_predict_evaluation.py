@@ -128,6 +128,8 @@ def test_what_is_refused(tables: dict[str, Path], change: dict[str, Any], says: 
 
 def test_a_file_that_is_no_table_is_refused(tables: dict[str, Path], tmp_path: Path) -> None:
     other = tmp_path / "text.parquet"
+    with pytest.raises(UsageError, match=r"There is no file .*text\.parquet"):
+        scores({**tables, "new_card": other}, "new_card")
     other.write_text("no table")
     with pytest.raises(UsageError, match="cannot be read as Parquet"):
         scores({**tables, "new_card": other}, "new_card")

@@ -181,3 +181,13 @@ def test_of_int8_no_peak_of_wider_types_is_a_limit() -> None:
     of = {("cpu", HERE.device): replace(LIMITS, peaks={"fp32": 4e12, "int8": 16e12})}
     assert latency([made_case(3, processor, 64)], CALIBRATED).least[0] == 0.0
     assert latency([made_case(3, processor, 64)], of).least[0] > 0.0
+
+
+def test_values_in_fp64_take_eight_bytes() -> None:
+    """Imports have it: twice the memory of fp32, and not that of fp16."""
+    memory = [
+        CaseFeatures.of([made_case(3, replace(CARD, precision=precision))], "memory").least[0]
+        for precision in ("fp16", "fp32", "fp64")
+    ]
+    assert memory[2] == pytest.approx(2 * memory[1])
+    assert memory[1] == pytest.approx(2 * memory[0])

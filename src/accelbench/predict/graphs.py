@@ -65,6 +65,8 @@ def read_graphs(path: Path) -> OperatorGraphs:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.", "Give a table of operator signatures.")
     columns = ["model", "img_size", "op_class", *_FIGURES]
     try:
         absent = [name for name in columns if name not in pq.read_schema(path).names]

@@ -95,6 +95,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.", "Give a table in the tidy schema.")
     try:
         present = set(pq.read_schema(path).names)
         absent = [name for name in _REQUIRED if name not in present]

@@ -60,7 +60,8 @@ _TOGETHER = 1 / 30
 #: Weights, gradients and the two moments of AdamW.
 _TRAINED_COPIES = 4.0
 _INT8 = "int8"
-_BYTES = {"fp32": 4.0, _INT8: 1.0}
+#: Imports have fp64 too.
+_BYTES = {"fp64": 8.0, "fp32": 4.0, _INT8: 1.0}
 _MIB = 2.0**20
 #: The class of products between the items of a batch.
 _PAIRED = CLASSES.index("lin")

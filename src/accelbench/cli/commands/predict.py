@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,6 +135,18 @@ def predict(
     refuse_taken(output)
     refuse_undrawable_file(plot, "predict --plot")
     shown = _Shown(output, plot, as_json)
+    if evaluate or train or test is not None:
+        _refuse_beside_evaluation(
+            {
+                "MODEL": [*models, *model_name] if models else model_name,
+                "--matrix": matrix,
+                "--suggest-anchors": suggest_anchors,
+                "--hardware": hardware,
+                "--framework": framework,
+                "--batch-sizes": batch_sizes,
+                "--precision": precision,
+            }
+        )
     if train or test is not None:
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
@@ -217,6 +229,16 @@ class _Shown:
             raise UsageError("There is nothing to draw: nothing was predicted.")
         write_picture(self.plot, picture)
         print_line(f"Wrote {self.plot}", sys.stderr)
+
+
+def _refuse_beside_evaluation(given: Mapping[str, object]) -> None:
+    """An evaluation is of all that was measured: what would silently be ignored is refused."""
+    options = ", ".join(name for name, value in given.items() if value)
+    if options:
+        raise UsageError(
+            f"--evaluate is of every measured case: {options} changes nothing of it.",
+            "Leave out one or the other.",
+        )
 
 
 def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:

@@ -38,7 +38,8 @@ PREDICTED_BY_BATCH = ChartLabel(
     "predictions of a model at two batch sizes",
 )
 _KNEE_NOTE = "Ring: the predicted knee, from where on a larger batch gains under 10 %."
-_ADVICE = "name fewer models or batches to see"
+_ADVICE = "name fewer models to see"
+_LINE_ADVICE = "name the hardware, runtimes or precisions to see"
 #: More ways of running, each a line with a band, are a tangle.
 MOST_WAYS = 8
 #: A band is drawn this many times further than all figures reach.
@@ -96,7 +97,7 @@ def predicted_by_batch(
         *([_KNEE_NOTE] if any(record["knee"] for record in records) else []),
         *notes,
         *left_out(len(works) - len(shown), "model", advice=_ADVICE),
-        *left_out(len(names) - len(kept), "line", advice=_ADVICE),
+        *left_out(len(names) - len(kept), "line", advice=_LINE_ADVICE),
     ]
     return ChartBody(arranged(panels, kind_legend(records)), notes=said, records=records)
 
