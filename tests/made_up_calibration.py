@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,6 +16,8 @@ from accelbench.core.calibration import (
 )
 from accelbench.core.protocols import Device
 from accelbench.run.calibrate import calibrating
+from accelbench.run.calibrate.collective_probes import BUS_FACTORS, collective_specs
+from accelbench.run.calibrate.probe_figures import figure_of
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
@@ -58,16 +62,41 @@ def made_calibration(
     )  # fmt: skip
 
 
+def with_collectives(
+    calibration: DeviceCalibration, ranks: int = 2, latency: float = 60e-6, rate: float = 2e9
+) -> DeviceCalibration:
+    """The same with collectives, each of which takes its latency and what its bytes take.
+
+    One that follows in the list of all takes a fifth longer than the one before.
+    """
+    names = list(BUS_FACTORS)
+    figures = [
+        figure_of(spec, 4, [int(seconds * 4e9 * skew) for skew in _SKEWS])
+        for spec in collective_specs(ranks)
+        for seconds in ((latency + spec.size / rate) * 1.2 ** names.index(spec.collective),)
+    ]
+    return replace(calibration, figures=(*calibration.figures, *figures))
+
+
+#: Of a probe's blocks against its usual one.
+_SKEWS = (1.02, 0.98, 1.0, 1.01, 0.99, 1.0, 1.03, 0.97)
+
+
 def calibrated_store(
-    path: Path, *several: DeviceCalibration, device: Device = PROCESSOR
+    path: Path,
+    *several: DeviceCalibration,
+    device: Device = PROCESSOR,
+    machine: Mapping[str, object] | None = None,
 ) -> Database:
-    """The database of that path with calibrations in it."""
+    """The database of that path with calibrations in it, made on a machine."""
     database = store_at(path)
     database.ensure()
     for number, calibration in enumerate(several):
         # A run's id sorts by its second; here several are stored in one.
         key = f"{calibration.measured_at[:10]}-{number}"
         with patch.object(calibrating, "new_run_id", lambda key=key: key):
-            calibrating.record(calibration, device, database.journals, {"machine": "lab"})
+            calibrating.record(
+                calibration, device, database.journals, machine or {"machine": "lab"}
+            )
     database.fill()
     return database

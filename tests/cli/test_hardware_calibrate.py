@@ -17,7 +17,7 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import detect
 from accelbench.run.calibrate import calibrating
 from accelbench.store.database import Database
-from made_up_calibration import made_calibration
+from made_up_calibration import made_calibration, with_collectives
 
 HERE = {
     "cpu": [Device("cpu", "A processor", count=2)],
@@ -92,6 +92,35 @@ def test_hardware_shows_the_newest_calibration_with_its_day(hardware: Command) -
     assert processor["calibration"]["bandwidth_bytes_per_s"] == 20e9
     assert processor["calibration"]["launch_s"] == 2e-6
     assert [card["calibration"] for card in document["cuda"]["devices"]] == [None, None]
+
+
+def test_collectives_are_timed_where_processes_are_several_and_shown_afterwards(
+    hardware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
+        counts.append(processes)
+        return with_collectives(made_calibration(device), processes)
+
+    monkeypatch.setattr(calibrating, "calibrate", calibrate)
+    code, out, err = hardware("--calibrate", "cpu", "--processes", "2")
+    assert (code, counts) == (0, [2]), err
+    assert "about 50 s" in err
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "all_reduce 1MiB 584 1.79 1.79 1.74 … 1.85" in lines
+    said = " ".join(hardware()[1].split())
+    assert "cpu:0 2 ranks: all_reduce 1.99 GB/s, 60.5 µs; all_gather 0.827 GB/s, 72.6 µs" in said
+    (processor,) = hardware.json()["hardware"]["cpu"]["devices"]
+    (timed,) = processor["collectives"]
+    assert timed["ranks"] == 2
+    assert {entry["collective"] for entry in timed["figures"]} == {
+        "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+    }  # fmt: skip
+    assert timed["figures"][0]["bytes"] == 1024
+    assert timed["figures"][0]["seconds"] == pytest.approx(60.5e-6, rel=1e-3)
+    # What is stored of the device itself has nothing of them.
+    assert peaks() == [("cpu", "A processor", 100e9)]
 
 
 def test_peaks_from_a_busy_machine_are_shown_as_such(

@@ -15,6 +15,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.report.charts import CHARTS
+from made_up_calibration import calibrated_store, made_calibration, with_collectives
 
 pytest.importorskip("vl_convert")
 
@@ -360,3 +361,17 @@ def test_of_a_run_alone_a_chart_is_drawn(plot: Command, tmp_path: Path) -> None:
     assert "set aside" not in drawn
     code, _, err = plot("--run", "sixth", *asked)
     assert (code, "There is no run, label or branch" in err, "sixth" in err) == (2, True, True)
+
+
+def test_a_store_of_calibrations_alone_has_the_chart_of_collectives(
+    plot: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "calibrated.duckdb"
+    calibrated_store(path, with_collectives(made_calibration()))
+    words = ["--db", path, "--format", "svg"]
+    code, out, err = plot(*words, "--chart", "collectives")
+    assert code == 0, err
+    assert out.strip().endswith("collectives.svg")
+    code, _, err = plot(*words, "bert-tiny")
+    assert code == 4
+    assert "bert-tiny" in err

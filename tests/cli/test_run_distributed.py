@@ -38,6 +38,45 @@ def test_two_processes_are_measured_beside_one(command: Callable[..., Any]) -> N
         assert set(row["nulls"]) == empty
 
 
+BRIEF = ("--iterations", "3", "--warmup", "1", "--no-baseline", "--json", "--db", "store.duckdb")
+
+
+@pytest.mark.timeout(600)
+def test_two_devices_of_jax_make_a_step(command: Callable[..., Any]) -> None:
+    pytest.importorskip("jax")
+    words = [*TRAINED, "--framework", "jax", "--processes", "2", "--hardware", "cpu"]
+    words += ["--batch-sizes", "4", "--sequence-lengths", "16"]
+    code, out, err = command("run")(*words, *BRIEF)
+    assert code == EXIT_OK, err[-3000:]
+    (row,) = json.loads(out)["results"]
+    assert (row["runtime"], row["world_size"], row["status"]) == ("jax", 2, "ok")
+    assert row["verification"] == "ok"  # against one process of PyTorch
+    assert row["latency_p50_ms"] > 0
+    assert 0 < row["exposed_communication_ms"] <= row["communication_ms"]
+    together = row["evidence"]["details"]["distributed"]
+    assert len(together["devices"]) == len(together["communication"]) == 2
+    assert [device["rank"] for device in together["ranks"]] == [0, 1]
+    assert together["collectives"]["all-reduce"] >= 1
+
+
+@pytest.mark.timeout(600)
+def test_two_processes_write_tokens_by_tensor_parallelism(command: Callable[..., Any]) -> None:
+    words = ["llama-tiny", "--distributed", "--processes", "2", "--strategy", "tp"]
+    words += ["--hardware", "cpu", "--batch-sizes", "1", "--new-tokens", "4"]
+    words += ["--prompt-tokens", "8"]
+    code, out, err = command("run")(*words, *BRIEF)
+    assert code == EXIT_OK, err[-3000:]
+    (row,) = json.loads(out)["results"]
+    assert (row["mode"], row["world_size"], row["status"]) == ("inference", 2, "ok")
+    assert row["options"] == {"strategy": "tp"}
+    assert row["verification"] == "ok"  # its tokens are one process's
+    assert row["ttft_ms"] > 0
+    assert row["tpot_ms"] > 0
+    ranks = row["evidence"]["details"]["distributed"]["ranks"]
+    assert [rank["rank"] for rank in ranks] == [0, 1]
+    assert len({rank["pid"] for rank in ranks}) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accelbench.analysis.machines import machine_of
+from accelbench.core.calibration import COLLECTIVE_WARNINGS, ProbeKind
 from accelbench.core.facts import DEVICE_CALIBRATED, Fact
 from accelbench.core.protocols import Device
-from accelbench.query.calibrations import calibrations, calibrations_at, stored_limits
+from accelbench.query.calibrations import (
+    calibrations,
+    calibrations_at,
+    stored_collectives,
+    stored_limits,
+)
 from accelbench.store.journal import Journal
-from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
+from made_up_calibration import (
+    PROCESSOR,
+    calibrated_store,
+    made_calibration,
+    probe_figure,
+    with_collectives,
+)
 
 CARD = Device("cuda", "A card")
 
@@ -65,9 +79,48 @@ def test_where_there_is_no_database_there_are_none(
     monkeypatch.delenv("ACCELBENCH_DB", raising=False)
     calibrated_store(tmp_path / "a.duckdb", made_calibration())
     heard: list[str] = []
-    assert calibrations_at(None, heard.append) == []
-    assert len(calibrations_at(tmp_path / "a.duckdb", heard.append)) == 1
+    assert calibrations_at(None, heard.append).devices == []
+    assert len(calibrations_at(tmp_path / "a.duckdb", heard.append).devices) == 1
     assert not heard
+
+
+def test_collectives_outlive_a_calibration_without_them(tmp_path: Path) -> None:
+    two = with_collectives(made_calibration(day="2026-03-04"))
+    four = with_collectives(made_calibration(day="2026-03-05"), ranks=4)
+    database = calibrated_store(
+        tmp_path / "a.duckdb", two, four, made_calibration(day="2026-03-06", fp32=7e9)
+    )
+    known = [(timed.ranks, timed.day) for timed in stored_collectives(database)]
+    assert known == [(2, "2026-03-04"), (4, "2026-03-05")]
+    found = calibrations_at(tmp_path / "a.duckdb", lambda _: None)
+    assert [(timed.ranks, timed.day) for timed in found.collectives] == known
+    assert [entry.measured_at[:10] for entry in found.devices] == ["2026-03-06"]
+
+
+def test_collectives_beside_other_work_give_way_to_quiet_ones(tmp_path: Path) -> None:
+    quiet = with_collectives(made_calibration(day="2026-03-04"))
+    busy = with_collectives(made_calibration(day="2026-03-05"))
+    busy = replace(busy, conditions={COLLECTIVE_WARNINGS: ("Others used 40 %.",)})
+    database = calibrated_store(tmp_path / "a.duckdb", quiet, busy)
+    (timed,) = stored_collectives(database)
+    assert (timed.day, timed.warnings) == ("2026-03-04", ())
+    (timed,) = stored_collectives(calibrated_store(tmp_path / "b.duckdb", busy))
+    assert timed.warnings == ("Others used 40 %.",)
+
+
+def test_collectives_are_of_the_machine_that_is_asked_about(tmp_path: Path) -> None:
+    lab = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 24 * 2**30}
+    database = calibrated_store(
+        tmp_path / "a.duckdb", with_collectives(made_calibration()), machine=lab
+    )
+    assert len(stored_collectives(database, str(machine_of("", lab)))) == 1
+    assert stored_collectives(database, "elsewhere (A processor, 2 CPUs, 24 GiB)") == []
+
+
+def test_a_collective_that_does_not_say_its_ranks_is_passed_over(tmp_path: Path) -> None:
+    odd = probe_figure(1e9, ProbeKind.COLLECTIVE, "all_reduce-of-somebody")
+    known = made_calibration()
+    assert replace(known, figures=(*known.figures, odd)).collectives == []
 
 
 def test_peaks_are_of_the_best_size_and_autocast_meets_its_narrow_type() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ import torch
 from accelbench.cli.display.calibration import collective_rows, rows_of
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import CaseError
+from accelbench.run.calibrate import calibrating, collective_probes
 from accelbench.run.calibrate.collective_probes import collective_specs, timed_on
+from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.runtimes.pytorch.distributed import collectives
 from accelbench.runtimes.pytorch.distributed.collectives import Exchange, opened_collective
 from accelbench.store.database import Database
@@ -83,6 +86,50 @@ def test_ranks_that_are_lost_leave_what_was_timed_and_say_why() -> None:
     assert refusal.name.startswith("probe/all_gather-")
 
 
+class Answering(Ticks):
+    """Ranks that say what they worked, while which others had the machine."""
+
+    def __init__(self, ranks: int, backend: str, threads: int) -> None:
+        super().__init__()
+        self.closed = False
+
+    def ask(self, do: str, **what: Any) -> list[object]:
+        return [1.5, 2.5] if do == "cpu_seconds" else super().ask(do, **what)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_others_took_meanwhile_speaks_against_collectives_and_not_against_peaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collective_probes, "RankGroup", Answering)
+    monkeypatch.setattr(collective_probes, "MonotonicClock", lambda: Steady())
+    busy = {"foreign": 0.4, "steal": 0.0}
+    monkeypatch.setattr(Surroundings, "after", lambda *_: (busy, []))
+    found = calibrating._with_collectives(made_calibration(), 2, lambda _done, _of: None)
+    (timed,) = found.collectives
+    assert (
+        "Other processes used 40 % of the CPUs meanwhile: collectives may be too slow"
+        in (timed.warnings[0])
+    )
+    assert found.warnings == ()
+    assert found.conditions["collective_environment"] == busy
+    (again,) = DeviceCalibration.from_body(found.to_body()).collectives
+    assert again == timed
+
+
+class Steady:
+    """A clock that is a second further each time."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def now_ns(self) -> int:
+        self.now += 10**9
+        return self.now
+
+
 def test_a_wrong_result_is_refused_before_anything_is_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -96,32 +143,24 @@ def test_a_wrong_result_is_refused_before_anything_is_timed(
         opened_collective("all_reduce", 1024, "gloo", Ticks())
 
 
-def with_collectives() -> DeviceCalibration:
-    group = Ticks()
+def timed_calibration() -> DeviceCalibration:
+    group, known = Ticks(), made_calibration()
     figures, _ = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
-    known = made_calibration()
-    return DeviceCalibration.from_body(
-        {**known.to_body(), "figures": [*known.to_body()["figures"], *map(_body, figures)]}
-    )
-
-
-def _body(figure: Any) -> Any:
-    from accelbench.core.identity import plain
-
-    return plain(figure)
+    return replace(known, figures=(*known.figures, *figures))
 
 
 def test_a_table_has_what_each_takes_and_both_bandwidths() -> None:
-    calibration = with_collectives()
+    calibration = timed_calibration()
     rows = collective_rows(calibration)
-    assert rows[3] == ["all_reduce", "2", "1,048,576", "2,000", "0.524", "0.524"]
-    half = next(row for row in rows if row[0] == "all_gather" and row[2] == "1,048,576")
-    assert half[3:] == ["2,000", "0.524", "0.262"]
+    around = "0.524 … 0.524"
+    assert rows[3] == ["all_reduce", "1MiB", "2,000", "0.524", "0.524", around]
+    half = next(row for row in rows if row[:2] == ["all_gather", "1MiB"])
+    assert half[2:] == ["2,000", "0.524", "0.262", "0.262 … 0.262"]
     assert not any("collective" in cell for row in rows_of(calibration) for cell in row)
 
 
 def test_they_are_stored_with_every_block_and_change_no_peak(tmp_path: Any) -> None:
-    calibration = with_collectives()
+    calibration = timed_calibration()
     database: Database = calibrated_store(tmp_path / "c.duckdb", calibration, device=PROCESSOR)
     _, rows = database.query(
         "SELECT probe, unit, len(samples) FROM device_calibrations WHERE kind = 'collective'"

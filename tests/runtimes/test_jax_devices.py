@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accelbench.analysis.ranks import ranks_of
+
 pytest.importorskip("jax")
 
 #: Of the largest gradient of the model: sums in another order.
@@ -77,6 +79,11 @@ def test_the_evidence_tells_how_it_is_shared(
         assert len(details["devices"]) == 2
         assert details["of_each_device"] == 4
         assert details["collectives"]["all-reduce"] >= 1
+        # Of each device there is what XLA's profiler says, and why there is no more.
+        empty = ("step_ms", "threads", "host_memory_peak_mb", "device_memory_peak_bytes")
+        assert [rank["rank"] for rank in details["ranks"]] == [0, 1]
+        assert all(rank[name] is None for rank in details["ranks"] for name in empty)
+        assert set(details["not_known"]) == set(empty)
     ddp, fsdp = (told[way]["details"] for way in SHARED)
     assert ddp["split_weights"] == 0
     # Of the table, both products and no vector each device has half, and the head's three rows go
@@ -98,3 +105,10 @@ def test_what_devices_spend_on_each_other_is_told(
         assert 0 < exchanged["communication_share"] <= 1
         assert exchanged["straggler_ratio"] >= 1
         assert [rank["collectives"] >= 1 for rank in exchanged["ranks"]] == [True, True]
+        row = {"evidence": {"details": {"distributed": {
+            **found[1][way]["details"], "communication": exchanged["ranks"],
+        }}}}  # fmt: skip
+        for rank in ranks_of(row):
+            assert rank.work_ms is not None
+            assert 0 < rank.work_ms < rank.profiled_ms
+            assert rank.step_ms is rank.memory_mb is None

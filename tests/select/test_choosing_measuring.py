@@ -112,7 +112,7 @@ def test_what_is_missing_is_measured_as_what_it_stands_beside_was(tmp_path: Path
     ("circumstances", "why"),
     [
         ({"scenario": "server"}, "of the scenario server"),
-        ({"world_size": 8}, "of 8 devices together"),
+        ({"world_size": 8}, "of 8 devices or processes together"),  # none that is asked about
     ],
 )
 def test_what_run_measures_otherwise_fills_no_gap(
@@ -121,6 +121,14 @@ def test_what_run_measures_otherwise_fills_no_gap(
     found = gap(selector(tmp_path, result(**circumstances)), "cuda")
     assert found["command"] is None
     assert why in found["reason"]
+
+
+def test_processes_on_a_cpu_fill_no_gap_as_processes(tmp_path: Path) -> None:
+    answer = selector(tmp_path, result(world_size=8)).select_hardware(
+        model_name="bert-tiny", available_hardware=["cpu", "cuda"]
+    )
+    assert "of 8 processes together" in answer["explanation"]
+    assert "devices together" not in answer["explanation"]
 
 
 def test_a_device_of_another_machine_is_named_beside_the_command(tmp_path: Path) -> None:

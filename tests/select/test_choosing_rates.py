@@ -70,6 +70,17 @@ def test_eight_cards_in_a_name_are_eight(tmp_path: Path) -> None:
     assert "The figures are of 8 devices together." in alone["explanation"]
 
 
+def test_processes_on_a_cpu_are_not_called_devices(tmp_path: Path) -> None:
+    shared = selector(tmp_path, result(world_size=2)).select_hardware(
+        model_name="bert-tiny", available_hardware=["cpu"]
+    )
+    assert "The figures are of 2 processes together." in shared["explanation"]
+    ranks = selector(tmp_path, result(world_size=2, runtime="jax")).select_hardware(
+        model_name="bert-tiny", available_hardware=["cpu"]
+    )
+    assert "The figures are of 2 devices together." in ranks["explanation"]
+
+
 def test_a_model_of_no_known_family_is_answered_by_its_figures(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

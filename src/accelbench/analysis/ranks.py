@@ -14,6 +14,9 @@ from accelbench.core.vocabulary import MIB
 class RankFigures:
     """What one rank took; None is what its result does not know.
 
+    Of several devices of one process each is one: a device's steps are not timed by themselves, and
+    of a processor its memory is not its own.
+
     Attributes:
         rank: its number.
         host: the machine that it ran on.
@@ -35,6 +38,12 @@ class RankFigures:
     communication_ms: float | None
     exposed_ms: float | None
     profiled_ms: float | None
+
+    @property
+    def known(self) -> bool:
+        """Whether it has any figure of its own."""
+        times = (self.step_ms, self.communication_ms, self.profiled_ms)
+        return any(figure is not None for figure in (*times, self.memory_mb))
 
     @property
     def work_ms(self) -> float | None:

@@ -11,6 +11,11 @@ in the optimizer:
     tp      the same as one process, of which products in blocks, and their results, are ÷ N
 
 Micro-batches that are not exchanged leave whole gradients behind, with fsdp2 as well.
+
+What is alive in the backward pass and in the optimizer is never there at once. But glibc keeps what
+results had when they are freed, as each is smaller than 32 MiB, and takes larger blocks from the
+system: temporaries of the optimizer come on top of A, where the allocator does not give blocks back
+at once (fsdp2: `allocator_of` in the runtime).
 """
 
 from __future__ import annotations
@@ -26,8 +31,11 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import MIB, Mode
 
 _FLOAT = 4  # bytes: what is trained is fp32
-#: What a rank has besides, on a CPU: code imported late, gloo's and the allocator's own.
-_ENGINE_BYTES = 40 * MIB
+#: What a rank has besides, on a CPU: code imported late, gloo's and the allocator's own. The middle
+#: of what bert-tiny and bert-base took beyond all that is counted.
+_ENGINE_BYTES = 20 * MIB
+#: From this size on glibc takes a block from the system, and gives it back when it is freed.
+_FROM_SYSTEM = 32 * MIB
 #: Of an inference beside what one process has. LLaMA-tiny, batch 2: 23.4 MB, and 12.8 alone.
 _INFERENCE_BYTES = 10 * MIB
 #: The host's allocator keeps freed blocks and does not always find them again; of results. Where
@@ -132,7 +140,8 @@ def rank_memory_bytes(
         apart = gradients if count > 1 else gradients / processes
         alive = max(
             root + 2 * block + results + (gradients if count > 1 else 0),
-            2 * root + apart - root / processes,
+            # Its gradients, the same in one piece to be exchanged, and gloo's copy of that.
+            3 * root + apart - root / processes,
             apart + temporaries / processes,
         )
         own = held + alive
@@ -146,10 +155,16 @@ def rank_memory_bytes(
             results -= int(min(parts, 0.9 * results) * (1 - 1 / processes))
             results += blocks.exchanged(micro.sequence) * micro.batch
         gradients -= int(saved)
-        alive = max(results + (gradients if count > 1 else 0), gradients + temporaries)
-        own = weights - saved + moments * gradients + alive
+        own = weights - saved + moments * gradients + temporaries
+        if count > 1:
+            own += results + gradients
+        else:  # gradients take the place that results leave, but for blocks from the system
+            beside = largest if largest >= _FROM_SYSTEM else 0
+            own += max(results, gradients - beside) + beside
     else:
-        own = weights + (moments + 1) * gradients + max(results, temporaries)
+        own = weights + (moments + 1) * gradients + results + temporaries
+        if largest < _FROM_SYSTEM:
+            own += largest  # a gradient before it is copied into its bucket
     if precision != "fp32":
         own += gradients // 2  # autocast keeps a half copy of the weights that it has used
     inputs = input_bytes(spec, replace(micro, batch=rows), _FLOAT, mode=Mode.TRAINING)

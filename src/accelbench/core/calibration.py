@@ -7,6 +7,7 @@ steps, with an interval; every block is kept. A peak is the best size's figure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
@@ -39,6 +40,11 @@ UNITS = {
 }
 
 
+#: Of a calibration's conditions: what speaks against its collectives, and not its peaks.
+COLLECTIVE_WARNINGS = "collective_warnings"
+_AMONG = re.compile(r"-\d{1,6}-ranks$")
+
+
 @dataclass(frozen=True)
 class ProbeSpec:
     """A probe to be timed.
@@ -61,6 +67,11 @@ class ProbeSpec:
     def unit(self) -> str:
         """What its figure is in."""
         return UNITS[self.kind]
+
+    @property
+    def among_ranks(self) -> bool:
+        """Whether it is a collective's, and says among how many ranks."""
+        return self.kind is ProbeKind.COLLECTIVE and bool(_AMONG.search(self.name))
 
     @property
     def collective(self) -> str:
@@ -91,6 +102,16 @@ class ProbeFigure:
     value: float
     low: float | None
     high: float | None
+
+    @property
+    def step_seconds(self) -> float:
+        """What a step takes, by the figure."""
+        return self.value if self.spec.kind is ProbeKind.LAUNCH else self.spec.work / self.value
+
+    @property
+    def algorithm_rate(self) -> float:
+        """Of a collective bytes of its buffer a second; its figure is the bus's."""
+        return self.spec.size / self.step_seconds
 
 
 @dataclass(frozen=True)
@@ -128,6 +149,44 @@ class CalibratedLimits:
     def peak(self, precision: str) -> float | None:
         """The peak that a precision's products meet; autocast multiplies in its narrow type."""
         return self.peaks.get(narrowed(precision) or precision)
+
+
+@dataclass(frozen=True)
+class TimedCollectives:
+    """What collectives among some ranks took, by one calibration.
+
+    Attributes:
+        fingerprint: of the device that was calibrated.
+        hardware: its platform.
+        device_name: its name.
+        measured_at: when the calibration began, UTC.
+        engine: what the ranks ran in.
+        ranks: how many they were.
+        figures: of each collective and size.
+        warnings: what speaks against them.
+    """
+
+    fingerprint: str
+    hardware: str
+    device_name: str
+    measured_at: str
+    engine: str
+    ranks: int
+    figures: tuple[ProbeFigure, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def day(self) -> str:
+        """The day of the calibration."""
+        return self.measured_at[:10]
+
+    def by_name(self) -> dict[str, list[ProbeFigure]]:
+        """The figures of each collective, smallest size first."""
+        names: dict[str, list[ProbeFigure]] = {}
+        for entry in sorted(self.figures, key=lambda entry: entry.spec.size):
+            names.setdefault(entry.spec.collective, []).append(entry)
+        order = dict.fromkeys(entry.spec.collective for entry in self.figures)
+        return {name: names[name] for name in order}
 
 
 @dataclass(frozen=True)
@@ -170,6 +229,20 @@ class DeviceCalibration:
     def precisions(self, kind: ProbeKind) -> list[str]:
         """The precisions in which probes of a kind have figures, in the order they were timed."""
         return list(dict.fromkeys(f.spec.precision for f in self.figures if f.spec.kind is kind))
+
+    @property
+    def collectives(self) -> list[TimedCollectives]:
+        """Collectives among each number of ranks that has figures."""
+        groups: dict[int, list[ProbeFigure]] = {}
+        for entry in self.figures:
+            if entry.spec.among_ranks and entry.value > 0:
+                groups.setdefault(entry.spec.ranks, []).append(entry)
+        about = (self.fingerprint, self.hardware, self.device_name, self.measured_at, self.engine)
+        against = tuple(map(str, self.conditions.get(COLLECTIVE_WARNINGS) or ()))
+        return [
+            TimedCollectives(*about, ranks, tuple(groups[ranks]), against)
+            for ranks in sorted(groups)
+        ]
 
     @property
     def limits(self) -> CalibratedLimits | None:

@@ -15,6 +15,9 @@ _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
 #: A platform whose device several processes use at once.
 _SHARED = "cpu"
 
+#: What several share a step as, where that is not known.
+EITHER = "devices or processes"
+
 Named = TypeVar("Named", bound=Row)
 
 
@@ -48,6 +51,11 @@ def devices_beside(row: Row, name: str) -> str:
 def sharing(row: Row) -> str:
     """What several share a step of a result as."""
     return sharing_on(text(row, "hardware"), text(row, "runtime"))
+
+
+def sharing_of(rows: Iterable[Row]) -> str:
+    """What several share the steps of results as: "processes"; both words of some or of none."""
+    return " or ".join(sorted({sharing(row) for row in rows})) or EITHER
 
 
 def sharing_on(hardware: str, runtime: str) -> str:

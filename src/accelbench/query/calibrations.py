@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.calibration import CalibratedLimits, DeviceCalibration
+from accelbench.analysis.machines import machine_of
+from accelbench.core.calibration import CalibratedLimits, DeviceCalibration, TimedCollectives
 from accelbench.core.facts import DEVICE_CALIBRATED
 from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.rows import Json, record
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -17,15 +20,64 @@ if TYPE_CHECKING:
 _SQL = "SELECT body::VARCHAR FROM fact WHERE kind = ? ORDER BY body->>'measured_at', run_id"
 
 
+@dataclass(frozen=True)
+class StoredCalibrations:
+    """What a store knows of its devices.
+
+    Attributes:
+        devices: the newest calibration of each.
+        collectives: the newest of each device and number of ranks, which may be of older ones.
+    """
+
+    devices: list[DeviceCalibration]
+    collectives: list[TimedCollectives]
+
+
 def calibrations(database: Database) -> list[DeviceCalibration]:
     """The newest undisturbed calibration of each device, else its newest; the newest last."""
+    return _newest(calibration for _, calibration in _every(database))
+
+
+def stored_collectives(database: Database, machine: str = "") -> list[TimedCollectives]:
+    """Collectives of each device and number of ranks: the newest undisturbed, else the newest.
+
+    Args:
+        database: where they are.
+        machine: of which, as pictures call it; of all of them where none is named.
+    """
+    return _collectives(
+        calibration
+        for place, calibration in _every(database)
+        if not machine or str(machine_of("", place)) == machine
+    )
+
+
+def _every(database: Database) -> Iterator[tuple[Json, DeviceCalibration]]:
+    """All of them, the newest last, each with the environment that it recorded."""
     _, rows = database.query(_SQL, [DEVICE_CALIBRATED])
-    newest: dict[str, DeviceCalibration] = {}
-    for (body,) in rows:
+    for (text,) in rows:
         try:
-            calibration = DeviceCalibration.from_body(loads(str(body)))
+            body = loads(str(text))
+            calibration = DeviceCalibration.from_body(body)
         except (JsonError, LookupError, TypeError, ValueError):
             continue  # a newer version's, or no calibration
+        yield record(body, "environment"), calibration
+
+
+def _collectives(every: Iterable[DeviceCalibration]) -> list[TimedCollectives]:
+    newest: dict[tuple[str, int], TimedCollectives] = {}
+    for calibration in every:
+        for timed in calibration.collectives:
+            key = (timed.fingerprint, timed.ranks)
+            if timed.warnings and key in newest and not newest[key].warnings:
+                continue
+            newest[key] = timed
+    return [newest[key] for key in sorted(newest)]
+
+
+def _newest(every: Iterable[DeviceCalibration]) -> list[DeviceCalibration]:
+    newest: dict[str, DeviceCalibration] = {}
+    for calibration in every:
         known = newest.get(calibration.fingerprint)
         if known and calibration.warnings and not known.warnings:
             continue  # it was taken beside other work, and the one before it was not
@@ -53,8 +105,8 @@ def stored_limits(database: Database) -> dict[tuple[str, str], CalibratedLimits]
     return limits_of(calibrations(database))
 
 
-def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> list[DeviceCalibration]:
-    """The calibrations of the database that is named, or of the usual one, if there is one.
+def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> StoredCalibrations:
+    """What the database knows that is named, or the usual one, if there is one.
 
     Args:
         path: the database; the usual one where none is named.
@@ -64,5 +116,6 @@ def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> list[De
     from accelbench.store.lake import store_at
 
     if path is None and not store_at(None).there:
-        return []
-    return calibrations(filled(path, notice))
+        return StoredCalibrations([], [])
+    every = [calibration for _, calibration in _every(filled(path, notice))]
+    return StoredCalibrations(_newest(every), _collectives(every))

@@ -59,7 +59,7 @@ def subject_in(
         NothingMeasuredError: There is nothing of what was asked for.
     """
     from accelbench.report.charts.chart import Subject
-    from accelbench.report.charts.gathered import matrix_of, roofs_of
+    from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 
     where, values = _where(filters)
     with database.asking():
@@ -85,7 +85,17 @@ def subject_in(
             rows,
             prices,
             histories_on(database, rows, here),
+            collectives_of(database, str(here), rows),
         )
+
+
+def calibrations_alone(database: Database) -> Subject | None:
+    """What a database without results has to draw: collectives; None where it has none."""
+    from accelbench.query.calibrations import stored_collectives
+    from accelbench.report.charts.chart import Subject
+
+    known = stored_collectives(database)
+    return Subject(collectives=known) if known else None
 
 
 def _with_newer(

@@ -11,6 +11,7 @@ from accelbench.core.protocols import Device, Inventory
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
 from accelbench.predict.device_memory import MemoryByDevice
+from accelbench.select.answer.explanation import sharers
 from accelbench.select.constraints.measure_command import MeasurementTarget
 from accelbench.select.estimate.candidate_predictions import CandidatePredictions
 from accelbench.select.evidence.candidates import Candidate, candidates, deployed, every
@@ -130,7 +131,9 @@ class Knowledge:
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
         """What a new result has to be like to be held against the figures of an answer."""
-        return MeasurementTarget(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
+        return MeasurementTarget(
+            chosen.shapes, chosen.circumstances, self.where, self.unwritable, sharers(chosen)
+        )
 
     def matrices(self, config: Config) -> Matrices:
         """Who is believed of what runs where, in order."""

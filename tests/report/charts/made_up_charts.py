@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from made_up_ranks import OF_RANKS, distributed, one_process
@@ -15,6 +16,7 @@ from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.exchange.prices import Prices
 from accelbench.report.charts.chart import Roof, Subject
+from made_up_calibration import made_calibration, with_collectives
 from one_series import series_of
 
 PRICES = Prices({"cpu": 0.1, "NVIDIA GeForce RTX 4090": 0.69, "mps": 0.4})
@@ -142,7 +144,10 @@ def subject_for(chart: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny"
     more = [trained] * (chart == "training-cost")
     if chart in OF_RANKS:
         more = ranks_of_a_model(names[1])
-    return subject(*more, names=names, metered=chart == "energy-latency")
+    known = subject(*more, names=names, metered=chart == "energy-latency")
+    if chart == "collectives":
+        return replace(known, collectives=with_collectives(made_calibration()).collectives)
+    return known
 
 
 def ranks_of_a_model(model: str) -> list[dict[str, Any]]:

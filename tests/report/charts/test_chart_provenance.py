@@ -17,10 +17,10 @@ from accelbench.report.charts.theme import PAPER
 
 TIMES = [name for name in CHARTS if name != "compatibility"]
 #: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated,
-#: nor do several processes share a step there.
+#: nor do several processes share a step there. Collectives are no results at all.
 OF_ONE_PLATFORM = (
     *("training-inference", "precision", "framework"),
-    *("scaling", "communication", "ranks"),
+    *("scaling", "communication", "ranks", "collectives"),
 )
 OF_ALL_KINDS = [
     *("hardware-latency", "hardware-throughput", "hardware-memory", "latency-by-batch"),

@@ -77,7 +77,21 @@ def test_what_it_is_of_is_said(name: str) -> None:
 
 
 #: Units are said by name; a platform, a model and an architecture have none.
-UNITS = ("processes", "ms", "items/s", "MB", "FLOP/B", "GFLOP/s", "batch size", "UTC", "$", ", J")
+UNITS = (
+    "processes",
+    "bytes",
+    "GB/s",
+    "µs",
+    "ms",
+    "items/s",
+    "MB",
+    "FLOP/B",
+    "GFLOP/s",
+    "batch size",
+    "UTC",
+    "$",
+    ", J",
+)
 
 
 @pytest.mark.parametrize("name", CHARTS)

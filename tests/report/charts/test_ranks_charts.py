@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,27 @@ def test_the_slowest_of_many_ranks_are_kept() -> None:
     assert made is not None
     assert {figure["rank"] for figure in made.records} >= {39}
     assert "8 more ranks not drawn" in " ".join(made.about)
+
+
+def of_devices(*, profiled: bool = True) -> dict[str, Any]:
+    """What devices of one process have: nothing is timed of each but what a profiler notes."""
+    shared = together(runtime="jax")
+    evidence = deepcopy(shared["evidence"])
+    facts = evidence["details"]["distributed"]
+    for rank in facts["ranks"]:
+        rank |= dict.fromkeys(("threads", "step_ms", "host_memory_peak_mb"))
+    facts["communication"] *= profiled
+    return {**shared, "evidence": evidence}
+
+
+def test_of_devices_of_one_process_there_is_what_a_profiler_tells_of_each() -> None:
+    heads = {figure["figure"] for figure in shown("ranks", of_devices())}
+    assert heads == {"own work, ms", "exposed, ms", "communication, ms"}
+    assert drawn("ranks", of_devices(profiled=False)) is None
+    # Their threads are one process's: its share for each is what one device alone has.
+    rows = [alone(runtime="jax"), of_devices()]
+    (line,) = scaling_lines(points([{**row, "result_id": str(n)} for n, row in enumerate(rows)]))
+    assert len(line.together) == 1
 
 
 def test_evidence_of_other_forms_is_no_picture() -> None:

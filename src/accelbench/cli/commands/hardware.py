@@ -25,6 +25,7 @@ from accelbench.core.word_lists import words
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
+    from accelbench.query.calibrations import StoredCalibrations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -98,16 +99,16 @@ def hardware(
         raise UsageError("--processes is of --calibrate.", "Add --calibrate, or leave it out.")
     platforms = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
-    calibrations = {entry.fingerprint: entry for entry in known_calibrations(db)}
+    known = known_calibrations(db)
     found = [one for ones in platforms.values() for one in ones if isinstance(one, Device)]
     meters = meters_of(found)
     if as_json:
-        whole = {**document(platforms, served, broken, calibrations), "energy_meters": meters}
+        whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
     from accelbench.cli.display.hardware import show
 
-    show(platforms, served, broken, verbose=verbose, calibrations=calibrations, meters=meters)
+    show(platforms, served, broken, verbose=verbose, known=known, meters=meters)
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
@@ -167,10 +168,16 @@ def document(
     inventory: Inventory,
     served: Mapping[str, list[Serving]],
     broken: Mapping[str, str],
-    calibrations: Mapping[str, DeviceCalibration] | None = None,
+    known: StoredCalibrations | None = None,
 ) -> dict[str, Any]:
-    """Everything as plain JSON values; calibrations are by the fingerprints of devices."""
-    known = calibrations or {}
+    """Everything as plain JSON values.
+
+    Args:
+        inventory: every platform.
+        served: by which runtimes.
+        broken: runtimes that cannot be loaded.
+        known: what was calibrated.
+    """
     return {
         "hardware": {
             name: _platform(ones, served.get(name, []), known) for name, ones in inventory.items()
@@ -182,16 +189,23 @@ def document(
 def _platform(
     ones: Sequence[Device | Absent],
     served: list[Serving],
-    calibrations: Mapping[str, DeviceCalibration],
+    known: StoredCalibrations | None,
 ) -> dict[str, Any]:
-    from accelbench.cli.display.calibration import limits_document
+    from accelbench.cli.display.calibration import collectives_document, limits_document
 
+    limits = {entry.fingerprint: entry for entry in known.devices} if known else {}
+    timed = known.collectives if known else []
     devices = [
         {
             **device_to_json(device),
-            "calibration": limits_document(calibrations[device.fingerprint])
-            if device.fingerprint in calibrations
+            "calibration": limits_document(limits[device.fingerprint])
+            if device.fingerprint in limits
             else None,
+            "collectives": [
+                collectives_document(entry)
+                for entry in timed
+                if entry.fingerprint == device.fingerprint
+            ],
         }
         for device in ones
         if isinstance(device, Device)

@@ -161,12 +161,20 @@ def _subject(
 ) -> Subject:
     from accelbench.cli.services.opening import filled_if_any
     from accelbench.query.run_names import only_ids, only_runs
-    from accelbench.report.chart_data import subject_in, subject_of
+    from accelbench.query.suggestions import NothingMeasuredError
+    from accelbench.report.chart_data import calibrations_alone, subject_in, subject_of
 
     if files:
         return subject_of(files, filters | only_ids(runs), prices)
     database = filled_if_any(db, filters)
-    return subject_in(database, filters | only_runs(database, runs), machine, prices)
+    asked = filters | only_runs(database, runs)
+    try:
+        return subject_in(database, asked, machine, prices)
+    except NothingMeasuredError:
+        alone = calibrations_alone(database)
+        if asked or machine or alone is None:
+            raise
+        return alone
 
 
 def files_in(folder: Path | None) -> list[Path]:

@@ -8,22 +8,33 @@ from typing import Any
 
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import figure
-from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
+from accelbench.core.calibration import (
+    DeviceCalibration,
+    ProbeFigure,
+    ProbeKind,
+    TimedCollectives,
+)
+from accelbench.core.nouns import digits
 
 #: What a rate is shown in, the largest first.
 _OPERATIONS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"))
 _BYTES = ((1e12, "TB/s"), (1e9, "GB/s"))
 
 
+#: What probes of a device take; collectives among several processes come on top.
+_SECONDS, _SECONDS_OF_SEVERAL = 30, 50
+
+
 class ProbeProgress:
     """A line on standard error that counts probes; drawn when one ends, at no other time."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, processes: int = 1) -> None:
         from rich.live import Live
 
         from accelbench.cli.display.console import console
 
         self._name = name
+        self._seconds = _SECONDS if processes == 1 else _SECONDS_OF_SEVERAL
         stream = console(sys.stderr)
         self._live = (
             Live(console=stream, auto_refresh=False, transient=True) if stream.is_terminal else None
@@ -31,7 +42,7 @@ class ProbeProgress:
 
     def __enter__(self) -> ProbeProgress:
         if self._live is None:
-            print_line(f"Calibrating {self._name}: about 30 s", sys.stderr)
+            print_line(f"Calibrating {self._name}: about {self._seconds} s", sys.stderr)
         else:
             self._live.start()
         return self
@@ -62,10 +73,13 @@ def show_calibration(calibration: DeviceCalibration) -> None:
     console().print(table(heads, rows_of(calibration), (2, 3)))
     collectives = collective_rows(calibration)
     if collectives:
-        console().print(table(_COLLECTIVES, collectives, (2, 3, 4, 5)))
+        among = " and ".join(str(timed.ranks) for timed in calibration.collectives)
+        print_line(f"Collectives among {among} ranks:")
+        console().print(table(_COLLECTIVES, collectives, (1, 2, 3, 4, 5)))
     blocks = sum(len(entry.samples_ns) for entry in calibration.figures)
     print_line(f"{len(calibration.figures)} probes, {blocks:,} blocks, all of them kept.")
-    for warning in calibration.warnings:
+    of_collectives = [text for timed in calibration.collectives for text in timed.warnings]
+    for warning in (*calibration.warnings, *of_collectives):
         print_line(f"warning: {warning}")
     for refusal in calibration.refusals:
         name = f"{refusal.name} {refusal.precision}".strip()
@@ -90,7 +104,8 @@ def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
     return rows
 
 
-_COLLECTIVES = ["collective", "ranks", "bytes", "time, µs", "algorithm GB/s", "bus GB/s"]
+#: In 80 columns; the interval is the bus's.
+_COLLECTIVES = ["collective", "size", "µs", "alg GB/s", "bus GB/s", "95 % interval"]
 
 
 def collective_rows(calibration: DeviceCalibration) -> list[list[str]]:
@@ -98,14 +113,14 @@ def collective_rows(calibration: DeviceCalibration) -> list[list[str]]:
     return [
         [
             entry.spec.collective,
-            str(entry.spec.ranks),
-            f"{entry.spec.size:,}",
-            figure(entry.spec.work / entry.value * 1e6),
-            figure(entry.spec.size * entry.value / entry.spec.work / 1e9),
-            figure(entry.value / 1e9),
+            entry.spec.name.split("-")[1],
+            digits(entry.step_seconds * 1e6),
+            digits(entry.algorithm_rate / 1e9),
+            digits(entry.value / 1e9),
+            " … ".join(digits(end / 1e9) for end in (entry.low, entry.high) if end is not None),
         ]
-        for entry in calibration.figures
-        if entry.spec.kind is ProbeKind.COLLECTIVE
+        for timed in calibration.collectives
+        for entry in timed.figures
     ]
 
 
@@ -134,12 +149,13 @@ def _size(best: ProbeFigure) -> str:
 def _figures(best: ProbeFigure) -> tuple[str, str]:
     """The median with its unit, and the interval in the same unit."""
     scale, unit = _scale(best)
-    if best.low is None or best.high is None:
-        return f"{figure(best.value / scale)} {unit}", ""
-    return (
-        f"{figure(best.value / scale)} {unit}",
-        f"{figure(best.low / scale)} … {figure(best.high / scale)}",
-    )
+    return f"{figure(best.value / scale)} {unit}", _interval(best, scale)
+
+
+def _interval(entry: ProbeFigure, scale: float) -> str:
+    if entry.low is None or entry.high is None:
+        return ""
+    return f"{figure(entry.low / scale)} … {figure(entry.high / scale)}"
 
 
 def _scale(best: ProbeFigure) -> tuple[float, str]:
@@ -160,6 +176,39 @@ def peaks_line(calibration: DeviceCalibration) -> str:
     parts += [f"memory {_figures(memory)[0]}"] if memory else []
     beside = ", beside other work" if calibration.warnings else ""
     return f"{', '.join(parts)} ({calibration.measured_at[:10]}, {calibration.engine}{beside})"
+
+
+def collectives_line(timed: TimedCollectives) -> str:
+    """Collectives in a line: 2 ranks: all_reduce 1.2 GB/s, 60 µs; … (2026-03-04, torch 2.13.0)."""
+    parts = []
+    for name, figures in timed.by_name().items():
+        best = max(figures, key=lambda entry: entry.value)
+        least = min(entry.step_seconds for entry in figures)
+        parts.append(f"{name} {_figures(best)[0]}, {figure(least * 1e6)} µs")
+    beside = ", beside other work" if timed.warnings else ""
+    return f"{timed.ranks} ranks: {'; '.join(parts)} ({timed.day}, {timed.engine}{beside})"
+
+
+def collectives_document(timed: TimedCollectives) -> dict[str, Any]:
+    """Collectives among some ranks as JSON holds them beside the device."""
+    return {
+        "ranks": timed.ranks,
+        "measured_at": timed.measured_at,
+        "engine": timed.engine,
+        "warnings": list(timed.warnings),
+        "figures": [
+            {
+                "collective": entry.spec.collective,
+                "bytes": entry.spec.size,
+                "seconds": entry.step_seconds,
+                "algorithm_bytes_per_s": entry.algorithm_rate,
+                "bus_bytes_per_s": entry.value,
+                "bus_low_bytes_per_s": entry.low,
+                "bus_high_bytes_per_s": entry.high,
+            }
+            for entry in timed.figures
+        ],
+    }
 
 
 def limits_document(calibration: DeviceCalibration) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.cli.display.calibration import peaks_line
+from accelbench.cli.display.calibration import collectives_line, peaks_line
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.core.protocols import Absent, Device
@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
 
 if TYPE_CHECKING:
-    from accelbench.core.calibration import DeviceCalibration
+    from accelbench.query.calibrations import StoredCalibrations
 
 _GIB = 2**30
 
@@ -30,7 +30,7 @@ def show(
     *,
     verbose: bool,
     console: Console | None = None,
-    calibrations: Mapping[str, DeviceCalibration] | None = None,
+    known: StoredCalibrations | None = None,
     meters: Mapping[str, str] | None = None,
 ) -> None:
     """The table, the CPU in full, and what is absent with what would bring it."""
@@ -45,13 +45,21 @@ def show(
             _section(console, "CPU in full", _cpu(device))
         elif verbose:
             _section(console, f"{device} — {device.name}", _details(device))
-    measured = calibrations or {}
-    peaks = [
-        (str(device), peaks_line(measured[device.fingerprint]))
-        for device in devices
-        if device.fingerprint in measured
-    ]
-    _section(console, "Calibrated: measured peaks", peaks)
+    if known is not None:
+        peaks = [
+            (str(device), peaks_line(entry))
+            for device in devices
+            for entry in known.devices
+            if entry.fingerprint == device.fingerprint
+        ]
+        _section(console, "Calibrated: measured peaks", peaks)
+        collectives = [
+            (str(device), collectives_line(entry))
+            for device in devices
+            for entry in known.collectives
+            if entry.fingerprint == device.fingerprint
+        ]
+        _section(console, "Calibrated: collectives, best bus bandwidth and least time", collectives)
     _section(console, "Energy, by run --energy", list((meters or {}).items()))
     missing = [entry for many in platforms.values() for entry in many if isinstance(entry, Absent)]
     rows = [(entry.hardware, in_lines(_sentence(entry.reason), entry.remedy)) for entry in missing]

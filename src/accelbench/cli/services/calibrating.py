@@ -15,6 +15,7 @@ from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
+    from accelbench.query.calibrations import StoredCalibrations
 
 _SERVED = PytorchRuntime.info.hardware
 
@@ -86,7 +87,7 @@ def calibrated(
     errors: list[SurroundingsError] = []
     for device in devices:
         try:
-            with ProbeProgress(f"{device} — {device.name}") as progress:
+            with ProbeProgress(f"{device} — {device.name}", processes) as progress:
                 calibration = calibrate(device, hear=progress.hear, processes=processes)
         except SurroundingsError as error:
             errors.append(error)
@@ -101,13 +102,13 @@ def calibrated(
         raise errors[0]
 
 
-def known_calibrations(path: Path | None) -> list[DeviceCalibration]:
-    """The newest calibration of each device; a database that cannot be read is said.
+def known_calibrations(path: Path | None) -> StoredCalibrations:
+    """What was calibrated of each device; a database that cannot be read is said.
 
     Raises:
         AccelbenchError: it was named.
     """
-    from accelbench.query.calibrations import calibrations_at
+    from accelbench.query.calibrations import StoredCalibrations, calibrations_at
 
     try:
         return calibrations_at(path, complain)
@@ -115,4 +116,4 @@ def known_calibrations(path: Path | None) -> list[DeviceCalibration]:
         if path is not None:
             raise
         complain(str(error))
-        return []
+        return StoredCalibrations([], [])

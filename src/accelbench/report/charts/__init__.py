@@ -12,6 +12,7 @@ from accelbench.report.charts.by_batch import (
 )
 from accelbench.report.charts.chart import Chart
 from accelbench.report.charts.cold_warm import COLD_WARM
+from accelbench.report.charts.collectives import COLLECTIVES
 from accelbench.report.charts.communication import COMMUNICATION
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
@@ -37,7 +38,7 @@ CHARTS: Mapping[str, Chart] = {
         *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
         *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
-        *(SCALING, COMMUNICATION, RANKS),
+        *(SCALING, COMMUNICATION, RANKS, COLLECTIVES),
         *(DISTRIBUTION, COLD_WARM, PARETO, ENERGY_LATENCY, ROOFLINE, TREND, COMPATIBILITY),
     )
 }

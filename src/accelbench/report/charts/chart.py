@@ -13,6 +13,7 @@ from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.calibration import TimedCollectives
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed, why_unusable
 from accelbench.core.nouns import counted, listed
@@ -55,6 +56,8 @@ class Subject:
     prices: Prices | None = None
     #: The older runs of the rows.
     known: Histories = field(default_factory=Histories)
+    #: What calibrations of the machine timed among ranks.
+    collectives: Sequence[TimedCollectives] = ()
 
     @cached_property
     def devices(self) -> Devices:

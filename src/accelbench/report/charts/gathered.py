@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from accelbench.core.calibration import CalibratedLimits
+from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.rows import Row
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.query.calibrations import stored_limits
+from accelbench.query.calibrations import stored_collectives, stored_limits
 from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
 
@@ -60,6 +60,19 @@ def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
         for kind, name, precision in sorted(devices)
         for roof in _roofs(kind, name, precision, calibrated.get((kind, name)), told)
     ]
+
+
+def collectives_of(database: Database, machine: str, rows: Iterable[Row]) -> list[TimedCollectives]:
+    """What was timed among ranks on a machine, of the platforms that results are of.
+
+    Args:
+        database: where calibrations are.
+        machine: as pictures call it.
+        rows: of it.
+    """
+    platforms = {str(row.get("hardware")) for row in rows}
+    known = stored_collectives(database, machine)
+    return [timed for timed in known if timed.hardware in platforms]
 
 
 def _roofs(

@@ -76,7 +76,8 @@ def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
-    every = [(point, lines) for point in subject.points if len(lines := rank_lines(point)) > 1]
+    of_all = [(point, rank_lines(point)) for point in subject.points]
+    every = [entry for entry in of_all if sum(bool(line.figures) for line in entry[1]) > 1]
     known = [(point, lines) for point, lines in every if point.timed]
     if not known:
         return None

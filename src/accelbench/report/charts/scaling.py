@@ -105,7 +105,7 @@ def _work(point: Point) -> Key:
 
 def _threads_of_each(point: Point) -> int | None:
     ranks = ranks_of(point.row)
-    if ranks:
+    if ranks and ranks[0].threads is not None:
         return ranks[0].threads
     threads = number(point.row, "threads")
     return None if threads is None else int(threads) // processes_of(point)

@@ -78,7 +78,7 @@ class Pages:
             empty=details.why_empty(rows),
             warned=details.warned(rows),
             drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
-            ranked=any(len(ranks_of(row)) > 1 for row in rows),
+            ranked=any(sum(rank.known for rank in ranks_of(row)) > 1 for row in rows),
             beside=cells.beside(snapshot, cell),
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),

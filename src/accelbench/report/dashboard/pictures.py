@@ -17,9 +17,10 @@ from accelbench.exchange.prices import Prices
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject, picture
+from accelbench.report.charts.collectives import COLLECTIVES
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
-from accelbench.report.charts.gathered import matrix_of, roofs_of
+from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard import cells, details
@@ -82,6 +83,9 @@ class Pictures:
             return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
         if chart is ROOFLINE:
             return replace(common, roofs=roofs_of(self._database, rows))
+        if chart is COLLECTIVES and common.machine:
+            timed_there = collectives_of(self._database, common.machine, rows)
+            return replace(common, collectives=timed_there)
         if chart is COMPATIBILITY and len({cell["machine"] for cell in chosen}) == 1:
             machine = snapshot.machines.get(str(chosen[0]["machine"]))
             return replace(common, matrix=matrix_of(rows, machine, self._local))

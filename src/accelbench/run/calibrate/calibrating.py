@@ -12,6 +12,7 @@ from typing import Any
 
 from accelbench.core import processes
 from accelbench.core.calibration import (
+    COLLECTIVE_WARNINGS,
     DeviceCalibration,
     ProbeFigure,
     ProbeRefusal,
@@ -90,20 +91,26 @@ def _with_collectives(
     calibration: DeviceCalibration, processes: int, hear: Hear
 ) -> DeviceCalibration:
     """The same with what collectives among several processes take."""
-    figures, refusals = time_collectives(calibration.hardware, processes, hear)
+    answers = time_collectives(calibration.hardware, processes, hear)
     return replace(
         calibration,
-        figures=(*calibration.figures, *figures),
-        refusals=(*calibration.refusals, *refusals),
-        conditions={**calibration.conditions, "collective_processes": processes},
+        figures=(*calibration.figures, *answers.figures),
+        refusals=(*calibration.refusals, *answers.refusals),
+        conditions={
+            **calibration.conditions,
+            "collective_processes": processes,
+            "collective_environment": answers.environment,
+            COLLECTIVE_WARNINGS: disturbances(answers.environment, "collectives may be too slow"),
+        },
     )
 
 
-def disturbances(around: Mapping[str, Any]) -> tuple[str, ...]:
+def disturbances(around: Mapping[str, Any], so: str = "peaks may be too low") -> tuple[str, ...]:
     """What took time from the probes: a peak that was measured beside it is too low.
 
     Args:
         around: the machine meanwhile, as `Surroundings` tells it.
+        so: what that means for figures.
     """
     kinds = (
         ("foreign", FOREIGN_SHARE, "Other processes used {} of the CPUs meanwhile"),
@@ -111,8 +118,7 @@ def disturbances(around: Mapping[str, Any]) -> tuple[str, ...]:
         ("quota_stopped", QUOTA_SHARE, "The CPU quota stopped it for {} of the time"),
     )
     return tuple(
-        f"{sentence.format(f'{100 * share:.0f} %')}: peaks may be too low."
-        " Calibrate again when it is quiet."
+        f"{sentence.format(f'{100 * share:.0f} %')}: {so}. Calibrate again when it is quiet."
         for name, allowed, sentence in kinds
         if (share := float(around.get(name) or 0.0)) > allowed
     )

@@ -8,9 +8,10 @@ https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from accelbench.core.calibration import ProbeFigure, ProbeKind, ProbeRefusal, ProbeSpec
 from accelbench.core.clock import Clock, MonotonicClock
@@ -18,6 +19,7 @@ from accelbench.core.errors import CaseError
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.calibrate.block_timing import time_blocks
 from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
 from accelbench.runtimes.pytorch.distributed.launch import backend_of
 
@@ -61,9 +63,24 @@ def _named(size: int) -> str:
     return f"{size // 2**20}MiB" if size >= 2**20 else f"{size // 2**10}KiB"
 
 
+@dataclass(frozen=True)
+class CollectiveAnswers:
+    """What came of collectives.
+
+    Attributes:
+        figures: of those that were timed.
+        refusals: why others were not.
+        environment: the machine meanwhile; empty where ranks were lost.
+    """
+
+    figures: Sequence[ProbeFigure] = ()
+    refusals: Sequence[ProbeRefusal] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
 def time_collectives(
     hardware: str, ranks: int, hear: Callable[[int, int], None]
-) -> tuple[list[ProbeFigure], list[ProbeRefusal]]:
+) -> CollectiveAnswers:
     """Start ranks, time every collective among them, and end them.
 
     Args:
@@ -75,9 +92,23 @@ def time_collectives(
     try:
         group = RankGroup(ranks, backend_of(hardware), threads_of_each(None, ranks))
     except CaseError as error:
-        return [], [_refusal("probe/collectives", error)]
+        return CollectiveAnswers(refusals=[_refusal("probe/collectives", error)])
     with closing(group):
-        return timed_on(group, specs, MonotonicClock(), hear)
+        worked, before = _cpu_seconds(group), Surroundings().before()
+        figures, refusals = timed_on(group, specs, MonotonicClock(), hear)
+        done = _cpu_seconds(group)
+        if worked is None or done is None:
+            return CollectiveAnswers(figures, refusals)
+        around, _ = Surroundings().after(before, done - worked)
+        return CollectiveAnswers(figures, refusals, dict(around))
+
+
+def _cpu_seconds(group: Asked) -> float | None:
+    """What the ranks have worked, all together; None where they are lost."""
+    try:
+        return sum(float(str(seconds)) for seconds in group.ask("cpu_seconds"))
+    except CaseError:
+        return None
 
 
 def timed_on(

@@ -88,6 +88,14 @@ class Platform:
         """The allocator's peak cannot be restarted: what it is now is remembered instead."""
         self._peaks_before = [_counters(d).get("peak_bytes_in_use", 0) for d in self.devices]
 
+    def peaks(self) -> list[int | None]:
+        """Each device's own peak; None where its allocator counts none, or none since the reset."""
+        peaks = [_counters(device).get("peak_bytes_in_use") for device in self.devices]
+        return [
+            peak if peak is not None and peak > before else None
+            for peak, before in zip(peaks, self._peaks_before, strict=True)
+        ]
+
     def memory(self) -> DeviceMemory | None:
         """The allocator's counters; no peak where only what came before the reset was as high.
 

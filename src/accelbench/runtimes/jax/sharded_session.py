@@ -6,6 +6,7 @@ parts of the processor that XLA shows as devices of their own; they have its mem
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,9 +18,17 @@ from accelbench.core.vocabulary import Timing
 from accelbench.hardware.machine import threads_of_each
 from accelbench.runtimes.jax.engine_errors import case_errors
 from accelbench.runtimes.jax.layout import Layout
-from accelbench.runtimes.jax.platforms import Platform
+from accelbench.runtimes.jax.platforms import Platform, name_of
+from accelbench.runtimes.jax.profile import readable
 from accelbench.runtimes.jax.session import JaxSession
 
+#: Of a device nobody can tell these: why.
+_OF_ALL_DEVICES = {
+    "step_ms": "a step is one program, and is over when all devices have finished it",
+    "threads": "the devices share the threads of one process",
+    "host_memory_peak_mb": "the devices share the memory of one process",
+}
+_NO_PEAK = "the allocator of the device counts no peak, or none since the model was loaded"
 #: Steps whose collectives are looked at.
 _PROFILED_STEPS = 5
 
@@ -70,6 +79,8 @@ class ShardedSession(JaxSession):
             "split_weights": sum(_is_split(w) for w in self._model.weights.values()),
             "weights": len(self._model.weights),
             "collectives": {} if program is None else program.collectives,
+            "ranks": self._each(),
+            "not_known": self._not_known(),
         }
         return Evidence(
             devices=tuple(sorted({_shared(name) for name in told.devices})),
@@ -78,6 +89,33 @@ class ShardedSession(JaxSession):
             emulated=told.emulated,
             details={**told.details, "distributed": together},
         )
+
+    def _each(self) -> list[dict[str, Any]]:
+        """The devices as ranks have it; what the profiler tells of each stands beside them."""
+        on_cpu = self._job.device.hardware == "cpu"
+        return [
+            {
+                "rank": number,
+                "host": socket.gethostname(),
+                "device": "cpu" if on_cpu else name_of(device),
+                "threads": None,
+                "step_ms": None,
+                "host_memory_peak_mb": None,
+                "device_memory_peak_bytes": peak,
+            }
+            for number, (device, peak) in enumerate(
+                zip(self._platform.devices, self._platform.peaks(), strict=True)
+            )
+        ]
+
+    def _not_known(self) -> dict[str, str]:
+        """Why figures of a device are empty that a rank with a process of its own would have."""
+        reasons = dict(_OF_ALL_DEVICES)
+        if None in self._platform.peaks():
+            reasons["device_memory_peak_bytes"] = _NO_PEAK
+        if not readable():
+            reasons["communication"] = f"jax {jax.__version__} cannot read what XLA's profiler says"
+        return reasons
 
 
 def _shared(device: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.devices import sharing_of
 from accelbench.core.exactness import why_inexact
 from accelbench.core.figures import name_of
 from accelbench.core.launch_failures import launches_failed
@@ -56,6 +57,11 @@ def data_date(chosen: Choice) -> str | None:
     first = chosen.ranked[0].figure if chosen.ranked else None
     moment = first.cell.row.get("moment") if first else None
     return str(moment) if moment else None
+
+
+def sharers(chosen: Choice) -> str:
+    """What several share a step as, where the figures are of several: devices or processes."""
+    return sharing_of(entry.figure.cell.row for entry in chosen.ranked if entry.figure)
 
 
 def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
@@ -213,7 +219,7 @@ def _together(chosen: Choice) -> Iterator[str]:
     """What is not meant by itself: many requests at once, several devices."""
     circumstances = chosen.circumstances
     if (number(circumstances, "world_size") or 1) > 1:
-        yield f"The figures are of {circumstances['world_size']} devices together."
+        yield f"The figures are of {circumstances['world_size']} {sharers(chosen)} together."
     if circumstances.get("scenario") not in (None, SINGLE_STREAM):
         yield f"The figures are of requests that come as {circumstances['scenario']}."
 

@@ -15,7 +15,7 @@ from functools import cache
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
-from accelbench.core.devices import devices_in
+from accelbench.core.devices import EITHER, devices_in
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
@@ -46,12 +46,14 @@ class MeasurementTarget:
         circumstances: what else the figures of the model have in common; empty where it has none.
         where: words of `run` that name where its results are looked for.
         unwritable: why no result can be put there; "" where one can.
+        sharers: what several share a step as, where the circumstances are of several.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     circumstances: Mapping[str, object] = field(default_factory=dict)
     where: Sequence[str] = ()
     unwritable: str = ""
+    sharers: str = EITHER
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _command(query: Query, candidate: Candidate, beside: MeasurementTarget) -> s
         _mode(query, spec),
         _precision(query),
         _sizes(query, spec, beside),
-        _circumstances(beside.circumstances, query.mode),
+        _circumstances(beside, query.mode),
         _where(beside),
     )
 
@@ -171,15 +173,17 @@ def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
         yield from ("--new-tokens", "0")
 
 
-def _circumstances(circumstances: Mapping[str, object], mode: str) -> Iterator[str]:
+def _circumstances(beside: MeasurementTarget, mode: str) -> Iterator[str]:
     """The options that make a result one of these figures; what none can make is refused."""
+    circumstances = beside.circumstances
     if circumstances.get("scenario") not in (None, SINGLE_STREAM):
         raise _NoCommandError(
             f"the figures that are known are of the scenario {circumstances['scenario']}"
         )
     if (number(circumstances, "world_size") or 1) > 1:
         raise _NoCommandError(
-            f"the figures that are known are of {circumstances['world_size']} devices together"
+            f"the figures that are known are of {circumstances['world_size']} {beside.sharers}"
+            " together"
         )
     optimizer = circumstances.get("optimizer")
     if mode == Mode.TRAINING and optimizer not in (None, "adamw"):

@@ -1,0 +1,169 @@
+"""Collectives by themselves over the size of their buffer: bus bandwidth, and time. Pure.
+
+GB/s |        ....o----o        µs |               o
+     |     .o'                     |            .'
+     |  .o'                        | o----o--o'
+     +--1 KiB-----16 MiB           +--1 KiB----16 MiB
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accelbench.core.calibration import ProbeFigure, TimedCollectives
+from accelbench.core.nouns import counted, listed
+from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.marks import Record, whiskers
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import left_out, safe
+from accelbench.report.charts.theme import GROUP_COLOURS, GROUP_SHAPES
+from accelbench.report.charts.words import short_device
+
+_MEANT = (
+    "Bus bandwidth as nccl-tests defines it: bytes ÷ time, × 2 (n − 1) ÷ n for all_reduce,"
+    " × (n − 1) ÷ n for all_gather and reduce_scatter, × 1 for broadcast, of n ranks. Bytes are of"
+    " the whole buffer; rules are 95 % intervals of the median."
+)
+_RATE, _TIME = "bus bandwidth, GB/s", "time, µs"
+_BYTES = "buffer, bytes"
+#: Lines across: 1 KiB, 16 KiB, 256 KiB and on.
+_SIZES = [2**exponent for exponent in range(10, 51, 4)]
+_NAMED = (
+    "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB'"
+    " : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB'"
+    " : datum.value / 1024 + ' KiB'"
+)
+
+
+def _drawn(subject: Subject) -> ChartBody | None:
+    every = list(subject.collectives)
+    if not every:
+        return None
+    shown = every[: MOST_PANELS // 2]
+    rates = [[_rate(timed, entry) for entry in timed.figures] for timed in shown]
+    times = [[_time(timed, entry) for entry in timed.figures] for timed in shown]
+    # On a logarithmic axis devices that are far apart are seen beside each other.
+    rate_axis = axis(_RATE, [end for panel in rates for end in _ends(panel)], log=True)
+    time_axis = axis(_TIME, [end for panel in times for end in _ends(panel)], log=True)
+    sizes: list[float | None] = [datum["bytes"] for panel in rates for datum in panel]
+    x = _across(axis(_BYTES, sizes, log=True))
+    lines = _lines([datum["collective"] for panel in rates for datum in panel])
+    panels = []
+    for number, timed in enumerate(shown):
+        title = f"{_device(timed)} · {timed.ranks} ranks"
+        for records, scale in ((rates[number], rate_axis), (times[number], time_axis)):
+            panels.append(Panel(title, (), records, _layers(records, x, scale, lines)))
+    notes = [
+        _MEANT,
+        _rests_on(shown),
+        *(f"{_device(timed)}, {timed.ranks} ranks: {safe(warning, 160)}"
+          for timed in shown for warning in timed.warnings),
+        *left_out(len(every) - len(shown), "pair of panels", "pairs of panels",
+                  "accelbench hardware lists all"),
+    ]  # fmt: skip
+    table = [
+        _row(rate, time)
+        for of_rates, of_times in zip(rates, times, strict=True)
+        for rate, time in zip(of_rates, of_times, strict=True)
+    ]
+    return ChartBody(arranged(panels), (), notes, table)
+
+
+def _device(timed: TimedCollectives) -> str:
+    return f"{safe(timed.hardware)} {safe(short_device(timed.device_name), 28)}"
+
+
+def _rests_on(shown: Sequence[TimedCollectives]) -> str:
+    figures = [entry for timed in shown for entry in timed.figures]
+    samples = sum(len(entry.samples_ns) for entry in figures)
+    runs = sorted({f"{timed.day} with {safe(timed.engine)}" for timed in shown})
+    return f"{counted(len(figures), 'probe')}, {samples:,} samples; {listed(runs, 3)}."
+
+
+def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+    return {
+        "device": _device(timed),
+        "ranks": timed.ranks,
+        "collective": safe(entry.spec.collective),
+        "bytes": entry.spec.size,
+        "kind": "measured",
+    }
+
+
+def _rate(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+    low, high = (end and end / 1e9 for end in (entry.low, entry.high))
+    return {**_about(timed, entry), "value": entry.value / 1e9, "low": low, "high": high}
+
+
+def _time(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+    low, high = (end and entry.spec.work / end * 1e6 for end in (entry.high, entry.low))
+    value = entry.step_seconds * 1e6
+    return {**_about(timed, entry), "value": value, "low": low, "high": high}
+
+
+def _row(rate: Record, time: Record) -> Record:
+    """A size of a collective as the table of figures has it: both figures, with their intervals."""
+    plain = {name: rate[name] for name in ("device", "ranks", "collective", "bytes")}
+    ends = {"GB/s": rate, "µs": time}
+    return plain | {
+        f"{name}{unit}": datum[field]
+        for unit, datum in ends.items()
+        for name, field in (("", "value"), ("from ", "low"), ("to ", "high"))
+    }
+
+
+def _ends(records: Sequence[Record]) -> list[float | None]:
+    return [datum[name] for datum in records for name in ("value", "low", "high")]
+
+
+def _across(scale: ChartAxis) -> Spec:
+    values = [size for size in _SIZES if scale.low <= size <= scale.high]
+    known: Spec = {"values": values, "labelExpr": _NAMED} if values else {}
+    return scale.of("bytes", **known)
+
+
+def _lines(names: Sequence[str]) -> dict[str, Spec]:
+    """How lines are told apart: by colour and, where marks meet, by form."""
+    domain = list(dict.fromkeys(names))
+    form: Spec = {"field": "collective", "type": "nominal"}
+    legend = {"title": None, "columns": 4, "symbolSize": 90, "symbolOpacity": 1}
+    ranges = {"color": GROUP_COLOURS, "shape": GROUP_SHAPES}
+    return {
+        channel: {
+            **form,
+            "legend": legend,
+            "scale": {"domain": domain, "range": [all_[i % len(all_)] for i in range(len(domain))]},
+        }
+        for channel, all_ in ranges.items()
+    }
+
+
+def _layers(
+    records: Sequence[Record], x: Spec, scale: ChartAxis, lines: dict[str, Spec]
+) -> list[Spec]:
+    place = {"x": x, "y": scale.of("value")}
+    coloured = {**place, "color": lines["color"]}
+    told: list[Spec] = [
+        *({"field": name, "type": "nominal"} for name in ("collective", "device")),
+        *({"field": name, "type": "quantitative"} for name in ("ranks", "bytes")),
+        *(
+            {"field": name, "type": "quantitative", "title": title, "format": ",.4~r"}
+            for name, title in (("value", scale.title), ("low", "95 % from"), ("high", "95 % to"))
+        ),
+    ]
+    line: Spec = {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": coloured}
+    marks: Spec = {
+        "mark": {"type": "point", "filled": True, "size": 46, "opacity": 1},
+        "encoding": {**coloured, "shape": lines["shape"], "tooltip": told},
+    }
+    return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
+
+
+COLLECTIVES = Chart(
+    "collectives",
+    "Collectives over message size",
+    "what collectives among ranks bring and take, by the size of their buffer",
+    "a calibration by hardware --calibrate --processes",
+    _drawn,
+)
