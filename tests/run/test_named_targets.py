@@ -99,3 +99,15 @@ def test_places_are_those_of_the_results(typed: str, places: list[list[str | Non
 def test_what_is_chosen_is_not_named() -> None:
     kept = named(Request((), hardware=("auto",)), [], {}, {})
     assert kept == {"hardware": {}, "runtime": [], "precision": []}
+
+
+def test_what_no_node_took_says_why_of_its_platform() -> None:
+    """A unit that was given up has no device: "the plan has no such case" was said of it."""
+    named = {"hardware": {"cpu": [["cpu", "cpu:0"]]}}
+    row = {
+        "hardware": "cpu", "device": None, "runtime": "pytorch", "precision": "fp32",
+        "status": "unsupported", "message": "no node has it", "advice": "Let one join",
+        "mode": "inference", "provenance": "measured",
+    }  # fmt: skip
+    (target,) = lacking(named, [row])
+    assert target.why.startswith("no node has it")

@@ -132,7 +132,15 @@ def _why(rows: Sequence[Row]) -> str:
 
 def _at(places: Sequence[Sequence[str | None]]) -> Callable[[Row], bool]:
     wanted = {tuple(place) for place in places}
-    return lambda row: (row["hardware"], row.get("device")) in wanted
+    platforms = {place[0] for place in places}
+
+    def belongs(row: Row) -> bool:
+        device = row.get("device")  # None: nothing took it, as where no node of a fleet could
+        return (row["hardware"], device) in wanted or (
+            device is None and row["hardware"] in platforms
+        )
+
+    return belongs
 
 
 def _by(name: str) -> Callable[[Row], bool]:
