@@ -372,6 +372,6 @@ def test_a_store_of_calibrations_alone_has_the_chart_of_collectives(
     code, out, err = plot(*words, "--chart", "collectives")
     assert code == 0, err
     assert out.strip().endswith("collectives.svg")
-    code, _, err = plot(*words, "bert-tiny")
+    code, _, err = plot(*words, "--model", "bert-tiny")
     assert code == 4
     assert "bert-tiny" in err

@@ -188,9 +188,9 @@ def test_a_heat_map_says_which_intervals_are_wide_and_what_is_left_out() -> None
     assert len({record["model"] for record in picture.records}) == 60
 
 
-def test_a_measured_case_of_a_heat_map_has_a_frame_and_keeps_the_predicted_number() -> None:
+def test_a_measured_case_of_a_heat_map_has_a_frame() -> None:
     picture = drawn(of_many(measured_latency_ms=99.0))
-    assert "Frame: the same case was measured too" in " ".join(picture.about)
+    assert "Frame: this very case was measured" in " ".join(picture.about)
     assert {record["said"] for record in values(picture.spec)} == {*"345678"}
     assert any(view["mark"].get("fill", "") is None for view in views(picture.spec, "rect"))
 
