@@ -50,7 +50,7 @@ WRITERS = {
     "cli/services/profiles.py",  # a file
 }
 #: One JSON document: what is in it is spelled by JSON, in ASCII.
-DOCUMENTS = re.compile(r"\.write\((json\.dumps\(|f\"\{\{\\n\{parts\}|text\b)")
+DOCUMENTS = re.compile(r"\.write\(((?:json\.dumps|json_text)\(|f\"\{\{\\n\{parts\}|text\b)")
 
 
 @pytest.mark.parametrize("way", DOORS)

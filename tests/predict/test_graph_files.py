@@ -307,6 +307,9 @@ def test_a_folder_with_a_config_is_traced(tmp_path: Path) -> None:
     assert passes["forward"].weights == sum(p.numel() for p in built.parameters())
     assert macs_of(passes["forward"])["sdpa"] == 16 * 16 * 32 * 2
     assert model.to_dict()["sha256"]
+    file = str(folder / "config.json")
+    itself = file_model(file, [Shapes(1)])
+    assert (itself.spec.id, itself.digest) == (file, model.digest)
 
 
 def test_configs_that_say_too_little_are_refused(tmp_path: Path) -> None:

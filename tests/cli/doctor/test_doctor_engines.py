@@ -105,10 +105,22 @@ def test_an_absent_platform_is_missing_and_a_failing_detector_is_broken(here):
         "tpu": Health.BROKEN,
         "qnn": Health.OK,
         "rocm": Health.OK,
-        "energy": Health.MISSING,  # nothing there has a meter
+        # Nothing there has a meter.
+        "energy of rocm:0": Health.MISSING,
+        "energy of rocm:1": Health.MISSING,
     }
     assert "emulated" in found[2].said
     assert found[3].said == "MI300 and 1 more"
+
+
+def test_a_meter_of_one_device_is_there_whatever_others_lack(here, monkeypatch):
+    """Beside a CPU without RAPL, a GPU whose board counts its energy was called missing."""
+    meters = {"cpu:0": "not available (there is no RAPL)", "cuda:0": "NVML: the device's board"}
+    monkeypatch.setattr("accelbench.hardware.doctor.checks.meters_of", lambda *_: meters)
+    found = {each.name: each for each in platforms(replace(here, detect=dict))}
+    assert found["energy of cpu:0"].health is Health.MISSING
+    assert found["energy of cuda:0"].health is Health.OK
+    assert found["energy of cuda:0"].remedy == ""
 
 
 class Browsers(NoPrograms):

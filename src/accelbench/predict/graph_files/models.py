@@ -109,8 +109,9 @@ def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
         MissingExtraError: what reads it is not installed.
     """
     path = Path(name)
+    folder = path.parent if path.name == _CONFIG_FILE else path
     try:
-        return _of_config(name, path) if path.is_dir() else _of_graph(name, path, sizes)
+        return _of_config(name, folder) if folder.is_dir() else _of_graph(name, path, sizes)
     except UntracedError as error:
         raise refused(name, error) from error
 
