@@ -39,7 +39,7 @@ def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(
     for journal in journals:
         assert [fact.kind for fact in read(journal)] == [HARDWARE_MEASURED, DEVICE_CALIBRATED]
     assert not database.fill().problems
-    (newest,) = calibrations_at(database.path, lambda text: None)  # of one kind of device
+    (newest,) = calibrations_at(database.path, lambda text: None).devices  # of one kind of device
     assert newest.device_name == "a cpu"
     _, runs = database.query("SELECT * FROM benchmark_runs")
     assert not runs  # no run was begun
