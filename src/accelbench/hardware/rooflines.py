@@ -70,6 +70,12 @@ def is_called(roofline: Roofline, name: str) -> bool:
 
 
 @cache
+def called(platform: str, name: str) -> Roofline | None:
+    """The documented device of a platform that a driver calls so."""
+    return next((entry for entry in rooflines_of(platform) if is_called(entry, name)), None)
+
+
+@cache
 def _bare(name: str) -> str:
     return " ".join(re.sub(r"\((r|tm|c|dgpu|igpu)\)", " ", name.lower()).split())
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from accelbench.core.protocols import Device
-from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.hardware.rooflines import called
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -60,5 +60,5 @@ class MemoryByDevice:
 
 def documented(platform: str, device: str) -> int | None:
     """The memory of a device by its maker's document."""
-    entries = (entry for entry in rooflines_of(platform) if is_called(entry, device))
-    return next((entry.memory_bytes for entry in entries), None)
+    entry = called(platform, device)
+    return None if entry is None else entry.memory_bytes

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accelbench.core.errors import UsageError
+from accelbench.predict.parquet_tables import parquet_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,24 +62,12 @@ def read_graphs(path: Path) -> OperatorGraphs:
     Raises:
         UsageError: the file is no such table.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.is_file():
-        raise UsageError(f"There is no file {path}.", "Give a table of operator signatures.")
-    columns = ["model", "img_size", "op_class", *_FIGURES]
-    try:
-        absent = [name for name in columns if name not in pq.read_schema(path).names]
-        table = None if absent else pq.read_table(path, columns=columns)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UsageError(
-            f"{path.name} cannot be read as Parquet.", "Give a table of operator signatures."
-        ) from error
-    if table is None:
-        raise UsageError(
-            f"{path.name} has no column {', '.join(absent)}.",
-            "Give a table of operator signatures, a row a signature.",
-        )
+    table = parquet_table(
+        path,
+        ["model", "img_size", "op_class", *_FIGURES],
+        "Give a table of operator signatures.",
+        form="Give a table of operator signatures, a row a signature.",
+    )
     return graphs_of(table.to_pydict())
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
+from accelbench.predict.parquet_tables import parquet_table
 
 LATENCY, MEMORY = "latency", "memory"
 TARGETS = (LATENCY, MEMORY)
@@ -92,24 +93,8 @@ def read_measurements(path: Path, target: str = LATENCY) -> list[TableMeasuremen
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.is_file():
-        raise UsageError(f"There is no file {path}.", "Give a table in the tidy schema.")
-    try:
-        present = set(pq.read_schema(path).names)
-        absent = [name for name in _REQUIRED if name not in present]
-        if not absent:
-            table = pq.read_table(path, columns=[name for name in _COLUMNS if name in present])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UsageError(
-            f"{path.name} cannot be read as Parquet.", "Give a table in the tidy schema."
-        ) from error
-    if absent:
-        raise UsageError(
-            f"{path.name} has no column {', '.join(absent)}.", "Give a table in the tidy schema."
-        )
+    more = [name for name in _COLUMNS if name not in _REQUIRED]
+    table = parquet_table(path, _REQUIRED, "Give a table in the tidy schema.", more=more)
     for batch in table.to_batches(max_chunksize=8192):
         yield from batch.to_pylist()
 

@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from accelbench.core.cards import cards, title_of
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.hardware.rooflines import called
 from accelbench.predict.cases import ON_CPUS, CaseConfiguration, is_calibrated
 
 #: What training or autocast computes in is no precision of weights.
@@ -52,8 +52,8 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     precision = place.precision.removeprefix(_AUTOCAST)
     if precision == _USUAL or is_calibrated(place, calibrated):
         return ""
-    known = [r for r in rooflines_of(place.hardware) if is_called(r, place.device)]
-    if known and precision not in known[0].teraops:
+    known = called(place.hardware, place.device)
+    if known and precision not in known.teraops:
         return f"no document gives a peak of {place.device} in {precision}"
     if not known and place.hardware in ON_CPUS:
         return (

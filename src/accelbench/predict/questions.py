@@ -15,7 +15,7 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
+from accelbench.hardware.rooflines import Roofline, called, roofline, rooflines_of
 from accelbench.predict.cases import (
     FROM_FILE,
     UNKNOWN_FAMILY,
@@ -286,5 +286,4 @@ def _usual_precision(documented: Roofline | None) -> str:
 
 def _documented(platform: str, name: str) -> Roofline | None:
     """A documented device by the short name that asks for it, or by the one of its driver."""
-    called = (entry for entry in rooflines_of(platform) if name and is_called(entry, name))
-    return roofline(platform, name) or next(called, None)
+    return roofline(platform, name) or called(platform, name)

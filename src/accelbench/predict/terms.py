@@ -17,7 +17,7 @@ import numpy as np
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.hardware.rooflines import called
 from accelbench.predict.cases import (
     DECODE,
     ON_CPUS,
@@ -145,10 +145,8 @@ def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_C
     measured = calibrated.get(configuration.calibrated_as)
     if measured is not None:
         return _INT8 in measured.peaks
-    return any(
-        is_called(entry, configuration.device) and _INT8 in entry.teraops
-        for entry in rooflines_of(configuration.hardware)
-    )
+    entry = called(configuration.hardware, configuration.device)
+    return entry is not None and _INT8 in entry.teraops
 
 
 def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> DeviceFacts | None:
@@ -181,18 +179,18 @@ def _known(configuration: CaseConfiguration) -> DeviceFacts | None:
 
 def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
     """The peaks of a device that `--simulate` knows."""
-    for entry in rooflines_of(configuration.hardware):
-        if is_called(entry, configuration.device):
-            peaks = entry.teraops
-            half = max(peaks.get(name, 0.0) for name in ("fp16", "bf16"))
-            # A device without a peak in a precision works it out in the next that it has.
-            fp32 = peaks.get("fp32") or half or max(peaks.values())
-            narrow = peaks.get(configuration.precision) or half or fp32
-            return DeviceFacts(
-                entry.device, configuration.hardware, narrow, fp32,
-                entry.gigabytes_per_second, entry.source,
-            )  # fmt: skip
-    return None
+    entry = called(configuration.hardware, configuration.device)
+    if entry is None:
+        return None
+    peaks = entry.teraops
+    half = max(peaks.get(name, 0.0) for name in ("fp16", "bf16"))
+    # A device without a peak in a precision works it out in the next that it has.
+    fp32 = peaks.get("fp32") or half or max(peaks.values())
+    narrow = peaks.get(configuration.precision) or half or fp32
+    return DeviceFacts(
+        entry.device, configuration.hardware, narrow, fp32,
+        entry.gigabytes_per_second, entry.source,
+    )  # fmt: skip
 
 
 def value_bytes(precision: str) -> float:
@@ -243,7 +241,7 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
     width = value_bytes(configuration.precision)
     multiplied = 2e-9 / facts.peak(configuration.precision)  # ms of a multiply-accumulate
     moved = width * 1e-6 / facts.bandwidth
-    dispatched = _DISPATCH_MS if _is_dispatched(configuration) else 0.0
+    dispatched = _is_dispatched(configuration)
     terms = np.zeros((len(batches), len(TIME_TERMS)))
     for name, passed in traced.passes.items():
         sums, times = passed.sums, traced.repeats.get(name, 0.0)
@@ -255,8 +253,10 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
             others = batches * (batches - 1.0)  # an item's own pair is counted with it
             each[:, _PAIRED] += others * passed.pair_macs * multiplied
             each[:, MULTIPLYING + _PAIRED] += others * passed.pair_values * moved
-        waited = sums.launches * dispatched - each[:, :-1] @ _USUAL_TIME[:-1]
-        each[:, -1] = np.maximum(sums.launches * _LAUNCH_MS, waited)
+        each[:, -1] = sums.launches * _LAUNCH_MS
+        if dispatched:
+            waited = sums.launches * _DISPATCH_MS - each[:, :-1] @ _USUAL_TIME[:-1]
+            each[:, -1] = np.maximum(each[:, -1], waited)
         terms += times * each
     return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
 

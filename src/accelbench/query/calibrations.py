@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,16 @@ class StoredCalibrations:
         collectives: the newest of each device and number of ranks, which may be of older ones.
     """
 
-    devices: list[DeviceCalibration]
-    collectives: list[TimedCollectives]
+    devices: list[DeviceCalibration] = field(default_factory=list)
+    collectives: list[TimedCollectives] = field(default_factory=list)
+
+    def of(self, fingerprint: str) -> DeviceCalibration | None:
+        """That of one device."""
+        return next((entry for entry in self.devices if entry.fingerprint == fingerprint), None)
+
+    def collectives_of(self, fingerprint: str) -> list[TimedCollectives]:
+        """Those of one device, by the number of ranks."""
+        return [entry for entry in self.collectives if entry.fingerprint == fingerprint]
 
 
 def calibrations(database: Database) -> list[DeviceCalibration]:
@@ -116,6 +124,6 @@ def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> StoredC
     from accelbench.store.lake import store_at
 
     if path is None and not store_at(None).there:
-        return StoredCalibrations([], [])
+        return StoredCalibrations()
     every = [calibration for _, calibration in _every(filled(path, notice))]
     return StoredCalibrations(_newest(every), _collectives(every))

@@ -80,8 +80,9 @@ _OPTIONS: tuple[tuple[str, Any, Any], ...] = (
     ),
 )
 _NAMES = tuple(name for name, _, _ in _OPTIONS)
-#: What every worker is told as well, and the command declares itself: its option and its default.
+#: Where several machines meet, as a remedy says it.
 _MEETING = "--rdzv-endpoint HOST:PORT, the same to all, HOST being machine 0."
+#: What every worker is told as well, and the command declares itself: its option and its default.
 _OF_JOBS = {"nodes": ("--nnodes", 1), "rendezvous": ("--rdzv-endpoint", None)}
 
 

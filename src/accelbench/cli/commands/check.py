@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
+from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.thresholds import refuse_threshold
 from accelbench.cli.display.json_output import print_document
@@ -126,12 +127,11 @@ def check(
 
 def _refuse_beside_noise(given: Mapping[str, object]) -> None:
     """Nothing is checked there: what would silently be ignored is refused instead."""
-    named = ", ".join(option for option, value in given.items() if value)
-    if named:
-        raise UsageError(
-            f"--noise measures one thing against itself, where {named} would mean nothing.",
-            "Leave out one or the other.",
-        )
+    refuse_beside(
+        given,
+        "--noise measures one thing against itself, where {} would mean nothing.",
+        "Leave out one or the other.",
+    )
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:

@@ -23,11 +23,11 @@ from accelbench.cli.display.imports import (
     told,
     without_figures,
 )
+from accelbench.cli.display.json_output import print_json
 from accelbench.cli.display.tables import (
     apart,
     jsonable,
     print_answer,
-    print_json,
     print_pairs,
 )
 from accelbench.cli.display.terminal import complain, print_line

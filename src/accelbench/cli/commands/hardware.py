@@ -113,7 +113,7 @@ def hardware(
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
     from accelbench.cli.display.calibration import calibration_documents, show_calibration
-    from accelbench.cli.display.tables import print_json
+    from accelbench.cli.display.json_output import print_json
     from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
 
     devices = devices_to_calibrate(wanted)
@@ -193,23 +193,17 @@ def _platform(
 ) -> dict[str, Any]:
     from accelbench.cli.display.calibration import collectives_document, limits_document
 
-    limits = {entry.fingerprint: entry for entry in known.devices} if known else {}
-    timed = known.collectives if known else []
-    devices = [
-        {
-            **device_to_json(device),
-            "calibration": limits_document(limits[device.fingerprint])
-            if device.fingerprint in limits
-            else None,
-            "collectives": [
-                collectives_document(entry)
-                for entry in timed
-                if entry.fingerprint == device.fingerprint
-            ],
-        }
-        for device in ones
-        if isinstance(device, Device)
-    ]
+    devices = []
+    for device in (entry for entry in ones if isinstance(entry, Device)):
+        limits = known.of(device.fingerprint) if known else None
+        timed = known.collectives_of(device.fingerprint) if known else []
+        devices.append(
+            {
+                **device_to_json(device),
+                "calibration": None if limits is None else limits_document(limits),
+                "collectives": [collectives_document(entry) for entry in timed],
+            }
+        )
     gone = next((entry for entry in ones if isinstance(entry, Absent)), None)
     return {
         "present": bool(devices),

@@ -10,7 +10,7 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.tables import json_text
+from accelbench.cli.display.json_output import json_text
 from accelbench.cli.display.text_output import deliver
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
@@ -194,8 +194,7 @@ def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str
     if form == "json":
         from accelbench.report.matrix import document
 
-        content = document(made, about)
-        return json_text(content)
+        return json_text(document(made, about))
     if form == "markdown":
         from accelbench.report.matrix_markdown import markdown
 

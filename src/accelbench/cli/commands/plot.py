@@ -171,8 +171,7 @@ def _subject(
     try:
         return subject_in(database, asked, machine, prices)
     except NothingMeasuredError:
-        alone = calibrations_alone(database)
-        if asked or machine or alone is None:
+        if asked or machine or (alone := calibrations_alone(database)) is None:
             raise
         return alone
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
+from accelbench.cli.display.json_output import json_text, print_json
 from accelbench.cli.display.progress_line import ProgressLine
-from accelbench.cli.display.tables import json_text, print_json
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.text_output import deliver
 from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
@@ -138,7 +139,7 @@ def predict(
     if evaluate or train or test is not None:
         _refuse_beside_evaluation(
             {
-                "MODEL": [*models, *model_name] if models else model_name,
+                "MODEL": [*(models or ()), *model_name],
                 "--matrix": matrix,
                 "--suggest-anchors": suggest_anchors,
                 "--hardware": hardware,
@@ -233,12 +234,11 @@ class _Shown:
 
 def _refuse_beside_evaluation(given: Mapping[str, object]) -> None:
     """An evaluation is of all that was measured: what would silently be ignored is refused."""
-    options = ", ".join(name for name, value in given.items() if value)
-    if options:
-        raise UsageError(
-            f"--evaluate is of every measured case: {options} changes nothing of it.",
-            "Leave out one or the other.",
-        )
+    refuse_beside(
+        given,
+        "--evaluate is of every measured case: {} changes nothing of it.",
+        "Leave out one or the other.",
+    )
 
 
 def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.display.json_output import json_text
 from accelbench.cli.display.text_output import deliver
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import numbers, seconds, words
@@ -275,16 +277,12 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
 
 def _refuse_beside_map(given: Mapping[str, object]) -> None:
     """A map is of every family and both modes: what would silently be ignored is refused."""
-    options = ", ".join(name for name, value in given.items() if value)
-    if options:
-        raise UsageError(
-            f"--create-map is of all families, sizes, batches and modes: {options} means nothing.",
-            "Leave it out.",
-        )
+    refuse_beside(
+        given,
+        "--create-map is of all families, sizes, batches and modes: {} means nothing.",
+        "Leave it out.",
+    )
 
 
 def _deliver(document: dict[str, Any], output: Path | None) -> None:
-    import json
-
-    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    deliver(text, output)
+    deliver(json_text(document), output)

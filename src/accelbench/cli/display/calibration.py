@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
@@ -117,7 +117,7 @@ def collective_rows(calibration: DeviceCalibration) -> list[list[str]]:
             digits(entry.step_seconds * 1e6),
             digits(entry.algorithm_rate / 1e9),
             digits(entry.value / 1e9),
-            " … ".join(digits(end / 1e9) for end in (entry.low, entry.high) if end is not None),
+            _interval(entry, 1e9, digits),
         ]
         for timed in calibration.collectives
         for entry in timed.figures
@@ -152,10 +152,10 @@ def _figures(best: ProbeFigure) -> tuple[str, str]:
     return f"{figure(best.value / scale)} {unit}", _interval(best, scale)
 
 
-def _interval(entry: ProbeFigure, scale: float) -> str:
+def _interval(entry: ProbeFigure, scale: float, spelled: Callable[[float], str] = figure) -> str:
     if entry.low is None or entry.high is None:
         return ""
-    return f"{figure(entry.low / scale)} … {figure(entry.high / scale)}"
+    return f"{spelled(entry.low / scale)} … {spelled(entry.high / scale)}"
 
 
 def _scale(best: ProbeFigure) -> tuple[float, str]:

@@ -49,15 +49,13 @@ def show(
         peaks = [
             (str(device), peaks_line(entry))
             for device in devices
-            for entry in known.devices
-            if entry.fingerprint == device.fingerprint
+            if (entry := known.of(device.fingerprint)) is not None
         ]
         _section(console, "Calibrated: measured peaks", peaks)
         collectives = [
             (str(device), collectives_line(entry))
             for device in devices
-            for entry in known.collectives
-            if entry.fingerprint == device.fingerprint
+            for entry in known.collectives_of(device.fingerprint)
         ]
         _section(console, "Calibrated: collectives, best bus bandwidth and least time", collectives)
     _section(console, "Energy, by run --energy", list((meters or {}).items()))

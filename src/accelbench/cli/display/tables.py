@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,37 +15,6 @@ from accelbench.store.fit import spell_time
 
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
 _MOST_COLUMNS = 8
-
-
-#: More records than people read: each is written in a line, in an eighth of the time.
-_MANY = 1000
-
-
-def print_json(content: Any) -> None:
-    """One document on standard output."""
-    sys.stdout.write(json_text(content))
-
-
-def json_text(content: Any) -> str:
-    """A document as JSON, indented; of a list of more than a thousand each record is a line."""
-    if not isinstance(content, dict) or not any(map(_is_long, content.values())):
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
-    entries = (f"  {json.dumps(key)}: {_indented(value)}" for key, value in content.items())
-    return "{\n" + ",\n".join(entries) + "\n}\n"
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, list) and len(value) > _MANY
-
-
-def _indented(value: Any) -> str:
-    if not _is_long(value):
-        # No text of JSON has a line break within it.
-        return json.dumps(value, indent=2, allow_nan=False).replace("\n", "\n  ")
-    encode = json.JSONEncoder(allow_nan=False).encode
-    return "[\n    " + ",\n    ".join(map(encode, value)) + "\n  ]"
-
-
 #: A value that is longer is told in several lines, however wide what it is piped into may be.
 _LINE = 100
 

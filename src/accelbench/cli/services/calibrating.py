@@ -116,4 +116,4 @@ def known_calibrations(path: Path | None) -> StoredCalibrations:
         if path is not None:
             raise
         complain(str(error))
-        return StoredCalibrations([], [])
+        return StoredCalibrations()

@@ -222,13 +222,15 @@ class RayCluster:
             labels = [f"!in({','.join(sorted(submission.avoided))})"]
         return {**options, **({"label_selector": {_NODE_LABEL: labels[0]}} if labels else {})}
 
+    def _able(self, need: Need, avoided: frozenset[str]) -> list[FleetNode]:
+        """Nodes that can measure a unit of a kind, those with the fewest units first."""
+        able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
+        load = list(self._where.values())
+        return sorted(able, key=lambda node: (load.count(node.id), node.id))
+
     def _whole_node(self, need: Need, avoided: frozenset[str]) -> dict[str, Any]:
         """All CPUs of the node that has the fewest units, or its share of them by devices."""
-        able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
-        if not able:
-            able = [n for n in self._nodes.values() if n.offer.slots(need)]
-        load = list(self._where.values())
-        node = min(able, key=lambda n: (load.count(n.id), n.id))
+        node = (self._able(need, avoided) or self._able(need, frozenset()))[0]
         cpus = float(self._resources[node.id].get("CPU", 1))
         options: dict[str, Any] = {"scheduling_strategy": self._pinned(node.id)}
         if need.whole_node:
@@ -240,14 +242,12 @@ class RayCluster:
         self, submission: Submission
     ) -> tuple[list[dict[str, float]], list[dict[str, str]]]:
         """What is reserved of each node that makes a step with others, and which may be taken."""
-        need, avoided = submission.need, submission.avoided
-        able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
+        need = submission.need
+        able = self._able(need, submission.avoided)
         if self.ours:
             bundle = {NODE: 1.0, platform_resource(need.hardware): 0.001}
             among = ",".join(sorted(node.id for node in able))
             return [bundle] * need.nodes, [{_NODE_LABEL: f"in({among})"}] * need.nodes
-        load = list(self._where.values())
-        able.sort(key=lambda node: (load.count(node.id), node.id))
         chosen = able[: need.nodes]
         return (
             [{"CPU": float(self._resources[node.id].get("CPU", 1))} for node in chosen],

@@ -102,7 +102,7 @@ def _meeting_place() -> str:
 
 
 def _measure_together(task: dict[str, Any], tick: float, place: str) -> Any:
-    """In that node's next worker."""
+    """In a worker of any of the nodes: its task, told where they meet."""
     import ray
 
     node = ray.get_runtime_context().get_node_id()
@@ -110,9 +110,6 @@ def _measure_together(task: dict[str, Any], tick: float, place: str) -> Any:
 
 
 def _take_part_here(part: dict[str, Any], tick: float, place: str) -> None:
-    """In a worker of each further node."""
-    import ray
-
-    node = ray.get_runtime_context().get_node_id()
-    for _ in ray_worker.measure(meeting_at(part, place), node, tick):
+    """In a worker of each further node, which has nothing to say."""
+    for _ in _measure_together(part, tick, place):
         pass

@@ -7,7 +7,7 @@ parts of the processor that XLA shows as devices of their own; they have its mem
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -70,6 +70,7 @@ class ShardedSession(JaxSession):
     def evidence(self) -> Evidence:
         told = super().evidence()
         program = self._program
+        ranks = self._each()
         together = {
             "strategy": self._strategy,
             "backend": "XLA",
@@ -79,8 +80,8 @@ class ShardedSession(JaxSession):
             "split_weights": sum(_is_split(w) for w in self._model.weights.values()),
             "weights": len(self._model.weights),
             "collectives": {} if program is None else program.collectives,
-            "ranks": self._each(),
-            "not_known": self._not_known(),
+            "ranks": ranks,
+            "not_known": _not_known(ranks),
         }
         return Evidence(
             devices=tuple(sorted({_shared(name) for name in told.devices})),
@@ -108,14 +109,15 @@ class ShardedSession(JaxSession):
             )
         ]
 
-    def _not_known(self) -> dict[str, str]:
-        """Why figures of a device are empty that a rank with a process of its own would have."""
-        reasons = dict(_OF_ALL_DEVICES)
-        if None in self._platform.peaks():
-            reasons["device_memory_peak_bytes"] = _NO_PEAK
-        if not readable():
-            reasons["communication"] = f"jax {jax.__version__} cannot read what XLA's profiler says"
-        return reasons
+
+def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Why figures of a device are empty that a rank with a process of its own would have."""
+    reasons = dict(_OF_ALL_DEVICES)
+    if any(rank["device_memory_peak_bytes"] is None for rank in ranks):
+        reasons["device_memory_peak_bytes"] = _NO_PEAK
+    if not readable():
+        reasons["communication"] = f"jax {jax.__version__} cannot read what XLA's profiler says"
+    return reasons
 
 
 def _shared(device: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.hardware.rooflines import called
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.evidence.cells import EvidenceCell
@@ -93,8 +93,6 @@ def _share(cell: EvidenceCell, flops: float, rates: Rates) -> float:
 def _documented(cell: EvidenceCell) -> float | None:
     """Operations a millisecond that its maker gives for the precision; None of most devices."""
     narrow = cell.precision.removeprefix("amp-")
-    for roofline in rooflines_of(cell.hardware):
-        if is_called(roofline, cell.device):
-            known = roofline.operations_per_second(narrow)
-            return None if known is None else known / 1e3
-    return None
+    roofline = called(cell.hardware, cell.device)
+    known = None if roofline is None else roofline.operations_per_second(narrow)
+    return None if known is None else known / 1e3
