@@ -16,7 +16,7 @@ from shells import SCRIPTED, Command, Shell
 from accelbench.cli.arguments.command_options import options_of
 from accelbench.cli.arguments.plan_keys import plan_keys
 from accelbench.cli.commands.run import app
-from accelbench.core.axes import AXES
+from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
 from accelbench.core.job_settings import JobSettings
 from accelbench.exchange.plans.keys import PlanSection
@@ -134,7 +134,7 @@ EVERY = {
     "compile": "--compile",
     "option": "--option openvino.hint=throughput,onnxruntime.optimization=basic",
     "threads": "--threads 3",
-    **{axis.asked: f"{axis.option} 16,32" for axis in AXES},
+    **{axis.asked: f"{axis.option} {'nodes=' * axis.text}16,32" for axis in AXES},
 }
 
 
@@ -266,7 +266,7 @@ HOSTILE = {
     "no YAML": ("models: [", "plan.yaml, line 2"),
     "a matrix of millions": (
         "models: bert-tiny\nmatrix:\n"
-        + "".join(f"  {axis.asked}: {list(range(1, 16))}\n" for axis in AXES),
+        + "".join(f"  {axis.asked}: {list(range(1, 16))}\n" for axis in numbered()),
         "has 11,390,625 combinations (1 models × 15",
     ),
     "entries of millions": (

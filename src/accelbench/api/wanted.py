@@ -14,7 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Family, Mode
+from accelbench.core.vocabulary import FAMILIES, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Request
 from accelbench.run.plan.run_settings import RunSettings
@@ -188,12 +188,10 @@ def model_named(name: str, family: str | None) -> ModelSpec:
     )
     if family is None:
         return spec
-    if validation.word("model_family", family, Family).replace("-", "_").lower() not in tuple(
-        Family
-    ):
+    if validation.word("model_family", family, FAMILIES).replace("-", "_").lower() not in FAMILIES:
         raise UsageError(
             f"There is no model family {in_quotes(family)}.",
-            f"Known families: {', '.join(Family)}.",
+            f"Known families: {', '.join(FAMILIES)}.",
         )
     try:
         choose([name], categories=[family])

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from accelbench.artifacts.external import gather, save
-from accelbench.artifacts.manifest import Tensor
+from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Tensor
 from accelbench.artifacts.patches import applied
 from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.trouble import failed, place_trouble
@@ -25,8 +25,6 @@ from accelbench.catalog.build import built
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Shapes
-
-GRAPH, WEIGHTS = "model.onnx", "model.data"
 
 #: Traced at three items: one would be taken for a constant, and what a trace has fixed all the
 #: same is seen when it is verified at another batch, which nearly every one is.

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.exporting import GRAPH, WEIGHTS
-from accelbench.artifacts.manifest import Manifest, Tensor
+from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Manifest, Tensor
 from accelbench.artifacts.names import renamed
 
 _SMALLEST = 1024  # bytes: what is smaller stays in the graph

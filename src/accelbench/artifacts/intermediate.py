@@ -57,6 +57,15 @@ def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     return {"file": IR}
 
 
+def _opened(graph: Path) -> Any:
+    """A graph as OpenVINO has it: one of its own is read, any other converted."""
+    import openvino
+
+    if graph.suffix.lower() == ".xml":
+        return openvino.Core().read_model(str(graph))
+    return openvino.convert_model(str(graph))
+
+
 @signal_stack_kept()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
@@ -77,7 +86,7 @@ def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> di
         return nncf.quantize(
             # Converted, not read: in a graph as it was exported most weights are behind a
             # transpose, where nncf does not see them. BERT's products then ran in fp32.
-            openvino.convert_model(str(base / manifest.file)),
+            _opened(base / manifest.file),
             nncf.Dataset(batches),
             subset_size=CALIBRATION_BATCHES,
             model_type=nncf.ModelType.TRANSFORMER if transformer else None,

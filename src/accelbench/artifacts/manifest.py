@@ -11,6 +11,8 @@ from typing import Any
 from accelbench.core.identity import plain
 
 FILE = "manifest.json"
+#: What a graph in ONNX is called, and its weights beside it.
+GRAPH, WEIGHTS = "model.onnx", "model.data"
 
 
 @dataclass(frozen=True)

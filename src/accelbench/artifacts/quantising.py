@@ -15,10 +15,9 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.exporting import GRAPH, WEIGHTS
 from accelbench.artifacts.external import save
 from accelbench.artifacts.graphs import Choice, chosen, fold, soften, unshare
-from accelbench.artifacts.manifest import Manifest
+from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Manifest
 from accelbench.artifacts.names import tidy
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs

@@ -12,7 +12,7 @@ from typing import Any
 from accelbench.catalog.hubcache import snapshot
 from accelbench.core.case import Case
 from accelbench.core.identity import digest, said
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.hardware.environment import packages
 
@@ -71,6 +71,7 @@ class Recipe:
                 "static": self.static,
                 "seed": self.seed,
                 "weights": _fingerprint(self.weights, self.case.model),
+                **self._file,
                 "workarounds": sorted(self.workarounds),
                 "versions": versions(self.wanted.format),
             },
@@ -78,13 +79,28 @@ class Recipe:
         )
 
     @property
+    def _file(self) -> dict[str, str]:
+        """Of a model that is a file: that one, at that place, with those bytes."""
+        file = self.case.model.file
+        return {} if file is None else {"file": file.path, "digest": file.digest}
+
+    @property
+    def _first(self) -> str:
+        """The format that all others are made from: of a file its own."""
+        file = self.case.model.file
+        return "ir" if file is not None and file.format is FileFormat.OPENVINO else BASE
+
+    @property
     def base(self) -> Recipe:
         """What it is made from; itself where it is made from the model."""
-        if self.wanted.format == BASE:
+        first = self._first
+        if self.wanted.format == first:
             return self
-        # Whatever batch a graph is settled for, it is settled from the same one.
-        static = self.wanted.static and self.wanted.format != SETTLED
-        return replace(self, wanted=replace(self.wanted, format=BASE, static=static))
+        # Whatever batch a graph is settled for, it is settled from the same one. Sizes of a file
+        # have any names: they are fixed before.
+        of_file = self.case.model.file is not None
+        static = self.wanted.static and (of_file or self.wanted.format != SETTLED)
+        return replace(self, wanted=replace(self.wanted, format=first, static=static))
 
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002

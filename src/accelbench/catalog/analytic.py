@@ -66,7 +66,7 @@ class Rule:
 
     def shapes(self, batch: int, length: int) -> Shapes:
         """The shapes at a point."""
-        sizes = {} if self.along is None else {self.along: length * self.step}
+        sizes: dict[str, Any] = {} if self.along is None else {self.along: length * self.step}
         return replace(Shapes(batch), **sizes)
 
 

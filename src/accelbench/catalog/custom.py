@@ -33,7 +33,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Family
+from accelbench.core.vocabulary import FAMILIES, Family
 
 SIZES = ("tiny", "small", "base", "medium", "large")
 KEYS = ("name", "family", "size", "modality", "path", "class", "config")
@@ -162,7 +162,7 @@ def _check(entry: _Entry) -> None:
             raise entry.wrong("there is no such key.", key, advice)
     if entry.text("name") is None:
         raise entry.wrong("it has no 'name'.", advice='Give it one, such as "name": "t5-small".')
-    entry.word("family", map(str, Family))
+    entry.word("family", map(str, FAMILIES))
     entry.word("size", SIZES)
     entry.word("modality", _modalities())
     if _is_own(entry):

@@ -10,7 +10,7 @@ from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Family
+from accelbench.core.vocabulary import FAMILIES
 
 #: The sets that the catalogue itself has; "custom" stands for a models file.
 SETS = ("key", "small")
@@ -62,11 +62,11 @@ def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
     Raises:
         UsageError: a word is none of those that there are.
     """
-    known = {key_of(word) for word in (*Family, *(m for s in MODELS for m in s.modalities))}
+    known = {key_of(word) for word in (*FAMILIES, *(m for s in MODELS for m in s.modalities))}
     own = {key_of(word) for word in (spec.family, *spec.modalities)}
     for category in categories:
         if key_of(category) not in known:
-            words = sorted({*map(str, Family), *(m for s in MODELS for m in s.modalities)})
+            words = sorted({*map(str, FAMILIES), *(m for s in MODELS for m in s.modalities)})
             raise UsageError(
                 f"There is no category {in_quotes(category)}.",
                 f"Known categories: {', '.join(words)}.",

@@ -10,16 +10,19 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.axes import AXES, Axis, Part, axes_of
+from accelbench.core.axes import Axis, Part, axes_of, numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
+from accelbench.core.free_dimensions import names_in, of_a_model, sizes_in
 from accelbench.core.model import Generation, InputSpec, ModelSpec
+from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 
 if TYPE_CHECKING:
     import numpy as np
 
-_BYTES = {"float": 4, "float32": 4, "int64": 8, "bool": 1}
+#: Bytes of a value, of types whose names do not end with their bits.
+_BYTES = {"float": 4, "bool": 1}
 
 #: More than this is never drawn: batch 1024 of the largest catalogue input takes 0.6 GiB,
 #: so a request beyond it is a slip (batch 10**9), and trying would take the machine down.
@@ -39,7 +42,7 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     """
     for what, size in (
         ("batch size", shapes.batch),
-        *((axis.noun, getattr(shapes, axis.field)) for axis in AXES if axis.least),
+        *((axis.noun, getattr(shapes, axis.field)) for axis in numbered() if axis.least),
     ):
         if size is not None and size < 1:
             raise UsageError(f"A {what} of {size} is impossible.", "Use 1 or more.")
@@ -59,9 +62,18 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     return settled
 
 
-def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> int | None:
-    own = axis.own(spec)
-    return None if own is None else getattr(shapes, axis.field) or own
+def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
+    own, asked = axis.own(spec), getattr(shapes, axis.field)
+    if own is None or not axis.text:
+        return None if own is None else asked or own
+    settled = of_a_model(own, asked or "")
+    open_ = [name for name in names_in(settled) if name not in sizes_in(settled)]
+    if open_:
+        raise UsageError(
+            f"{spec.id} has a free dimension {in_quotes(open_[0])}, and no size for it.",
+            f"Name one: {axis.option} {open_[0]}=64",
+        )
+    return settled
 
 
 def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:
@@ -114,6 +126,13 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f" not {shapes.sequence}.",
             f"Use a sequence length of {least} or more.",
         )
+    batch = spec.file.fixed_batch if spec.file is not None else None
+    if batch is not None and shapes.batch != batch:
+        raise UnsupportedError(
+            "fixed_batch",
+            f"{spec.id} takes a batch of {batch} and no other, not {shapes.batch}",
+            "Export it with a name for its first size, such as batch.",
+        )
     fixed = spec.image if _has_learned_positions(spec) else None
     if fixed is not None and shapes.image is not None and shapes.image != fixed:
         raise UnsupportedError(
@@ -150,6 +169,8 @@ def input_shapes(
 
 def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
     """The size that a name in an input's shape stands for; None where nothing gives it."""
+    if part in names_in(spec.dims):
+        return sizes_in(shapes.dims).get(part)
     name, _, fewer = part.partition("-")
     if fewer:
         whole = axis(spec, name, shapes)
@@ -192,7 +213,15 @@ def input_bytes(
     sizes = {**_BYTES, "float": float_bytes}
     wanted = input_shapes(spec, shapes, mode)
     kinds = {t.name: t.dtype for t in tensors(spec, shapes, mode)}
-    return sum(math.prod(shape) * sizes[kinds[name]] for name, shape in wanted.items())
+    return sum(
+        math.prod(shape) * (sizes.get(kinds[name]) or _bits(kinds[name]) // 8)
+        for name, shape in wanted.items()
+    )
+
+
+def _bits(dtype: str) -> int:
+    """Of a value of a type, by its name: int64, float16, uint8."""
+    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
@@ -293,7 +322,7 @@ def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any
         return np.full(shape, tensor.constant, dtype)
     random = np.random.Generator(np.random.PCG64([seed % 2**64, zlib.crc32(tensor.name.encode())]))
     if dtype.kind == "f":
-        return random.standard_normal(shape, np.float32)
+        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
     if dtype.kind == "b":
         return random.random(shape) < 0.5
     drawn = random.integers(tensor.low, tensor.high, shape, dtype)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from accelbench.catalog.custom import models_in
+from accelbench.catalog.file_models.given_inputs import GivenInput
+from accelbench.catalog.file_models.kinds import is_file_word
+from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.find import CUSTOM, LIST_THEM, find, in_categories, key_of, members
 from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
@@ -22,6 +25,7 @@ def choose(
     all_models: bool = False,
     models_file: Path | None = None,
     pass_over: Callable[[UsageError], None] | None = None,
+    inputs: Mapping[str, GivenInput] | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models a command line asks for, each once, named ones first.
 
@@ -38,6 +42,7 @@ def choose(
             none is named, all of them join the others.
         pass_over: hears of each entry of that file that is wrong and whose model nobody named;
             without it, one that is wrong is an error.
+        inputs: what is said of inputs of models that are files.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
@@ -47,7 +52,7 @@ def choose(
     own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
-    start = [find(name, own) for name in models]
+    start = [_named(name, own, inputs) for name in models]
     if set_name == CUSTOM or not models:
         start += own
     if set_name is not None and set_name != CUSTOM:
@@ -67,6 +72,18 @@ def choose(
     if not chosen:
         raise UsageError("No model is left after the filters.", LIST_THEM)
     return tuple(chosen[:limit])
+
+
+def _named(
+    name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None
+) -> ModelSpec:
+    """The model of a name, or of a file where no model has that name."""
+    try:
+        return find(name, own)
+    except UsageError:
+        if not is_file_word(name):
+            raise
+    return model_of_file(name, inputs)
 
 
 def _described(

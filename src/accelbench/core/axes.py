@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
@@ -55,6 +55,7 @@ class Axis:
         word: before the size where a model is described.
         short: before the size in a chart.
         page_label: as `label`, on a page, where there is more room.
+        text: its sizes are several, by name, in one text.
     """
 
     field: str
@@ -71,6 +72,7 @@ class Axis:
     word: str = ""
     short: str = ""
     page_label: str = ""
+    text: bool = False
 
     def __post_init__(self) -> None:
         """Fill in the wordings that follow from others."""
@@ -97,11 +99,10 @@ class Axis:
         before, _, after = self.label.partition("{}")
         return before, after
 
-    def own(self, model: ModelSpec) -> int | None:
+    def own(self, model: ModelSpec) -> Any:
         """The size that a model has for itself; None where it has none."""
         holder = model.generation if self.part is Part.REQUEST else model
-        size: int | None = getattr(holder, self.field, None)
-        return size
+        return getattr(holder, self.field, None)
 
 
 #: In the order of the columns of results.
@@ -176,7 +177,25 @@ AXES: tuple[Axis, ...] = (
         noun="number of denoising steps",
         word="denoising steps",
     ),
+    Axis(
+        field="dims",
+        column="dimensions",
+        option="--dim",
+        label="{}",
+        unit="sizes of a file's other free dimensions, by name",
+        why_absent="the model has no free dimension of another name",
+        help="Sizes of a free dimension of a model file, such as nodes=64,128.",
+        idle="has a free dimension of that name",
+        noun="free dimension",
+        word="free dimensions",
+        text=True,
+    ),
 )
+
+
+def numbered() -> tuple[Axis, ...]:
+    """Those whose sizes are numbers."""
+    return tuple(axis for axis in AXES if not axis.text)
 
 
 def axes_of(*parts: Part) -> tuple[Axis, ...]:

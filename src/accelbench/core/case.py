@@ -29,6 +29,7 @@ class Shapes:
     new_tokens: int | None = None
     audio: int | None = None  # seconds of sound
     steps: int | None = None  # denoising steps an image
+    dims: str | None = None  # other free dimensions of a file, by name: "edges=256,nodes=64"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.runtime}/{self.place}"
+
+
+_WIDENED = frozenset({("fp32", "fp16"), ("fp32", "bf16")})
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,17 @@ class Case:
         if self.generates and self.model.procedure == "forward":
             return "generate"
         return self.model.procedure
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether it is a file that is run as it is: nothing is quantised or narrowed for it.
+
+        What is stored in 16 bits may be asked for in fp32, where an engine widens it.
+        """
+        file = self.model.file
+        return file is not None and (
+            self.precision == file.precision or (self.precision, file.precision) in _WIDENED
+        )
 
     @property
     def compiled(self) -> bool:

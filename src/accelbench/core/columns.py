@@ -77,7 +77,12 @@ def _percentile(name: str, doc: str) -> tuple[Column, ...]:
     )
 
 
-_SIZES = tuple(_whole("case", axis.column, axis.unit, ranges.SIZE) for axis in AXES)
+_SIZES = tuple(
+    _text("case", axis.column, axis.unit)
+    if axis.text
+    else _whole("case", axis.column, axis.unit, ranges.SIZE)
+    for axis in AXES
+)
 #: `input_shape` stands among them where it always stood: tables and files keep their order.
 _BEFORE_SHAPE = 2
 
@@ -97,13 +102,17 @@ COLUMNS: tuple[Column, ...] = (
     ),
     # -- what was asked
     _text("case", "model", "catalogue name"),
-    _text("case", "family", "one of the five model families", Family),
-    _text("case", "architecture", "one of the eleven architectures", Architecture),
+    _text("case", "family", "one of the five model families; unknown of a file", Family),
+    _text(
+        "case", "architecture", "one of the eleven architectures; unknown of a file", Architecture
+    ),
     _text("case", "modality", "modality tags, comma-separated"),
     _text("case", "task", "what the model is for"),
     _text("case", "model_size", "tiny, small, base, medium or large"),
     _whole("case", "parameters", "number of weights", ranges.WEIGHTS, "params"),
-    _text("case", "weights", "random, a local path or a hub id"),
+    _text(
+        "case", "weights", "random, a local path, a hub id, or file: those of the model's own file"
+    ),
     _text("case", "hardware", "platform"),
     _text("case", "runtime", "engine"),
     _text("case", "device", "device asked for"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,7 @@ class InputSpec:
 
     name: str
     shape: tuple[int | str, ...]
-    dtype: str = "float"  # float (follows the precision) · float32 · int64 · bool
+    dtype: str = "float"  # float (follows the precision), or NumPy's name: float32, int64, bool …
     low: int = 0
     high: int = 0
     constant: float | None = None
@@ -70,6 +71,55 @@ class Training:
     config: Mapping[str, Any] = field(default_factory=dict)  # added to the model's own
 
 
+class FileFormat(StrEnum):
+    """Formats of model files that are measured."""
+
+    ONNX = "onnx"
+    OPENVINO = "openvino"
+
+    @property
+    def graph(self) -> str:
+        """What such a file is, in a sentence."""
+        return {"onnx": "ONNX graph", "openvino": "OpenVINO graph"}[self.value]
+
+
+@dataclass(frozen=True)
+class FileOutput:
+    """An output of a file's graph; a free dimension by its name."""
+
+    name: str
+    dtype: str  # NumPy's name
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The file that a model is, where no config builds it.
+
+    What is measured is told apart by its digest, a condition as weights are: a file that was
+    changed goes on with the history of its name, and comparisons say so.
+
+    Attributes:
+        format: of the file.
+        path: absolute; no part of any identity.
+        digest: SHA-256 of the file and of what lies beside it.
+        precision: what most of its weights are stored in.
+        outputs: in the order of its graph.
+        beside: files that hold weights of it, absolute.
+        fixed_batch: items that it takes at once, where it takes no other number of them.
+        drawn: of inputs what their values are drawn from, and how that is known.
+    """
+
+    format: FileFormat
+    path: str
+    digest: str
+    precision: str
+    outputs: tuple[FileOutput, ...]
+    beside: tuple[str, ...] = ()
+    fixed_batch: int | None = None
+    drawn: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 @with_axes(lambda axis: axis.field, None, Part.INPUT, Part.PASSES)
 class ModelSpec:
@@ -93,6 +143,7 @@ class ModelSpec:
     sampling_rate: int | None = None  # of that sound, in hertz
     fixed_audio: bool = False  # the model takes this many seconds and no other
     steps: int | None = None  # default denoising steps an image
+    dims: str | None = None  # free dimensions of a file's own names; "?" of those without a size
     procedure: str = "forward"  # what one inference step is: forward · denoise · rag
     generation: Generation | None = None
     training: Training | None = None
@@ -100,6 +151,7 @@ class ModelSpec:
     hub_ids: tuple[str, ...] = ()
     small_variant: str | None = None  # the model to advise when this one does not fit
     sets: tuple[str, ...] = field(default=())  # key, small
+    file: ModelFile | None = None  # what it is, in place of builder and config
 
     @cached_property
     def config_digest(self) -> str:

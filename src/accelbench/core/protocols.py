@@ -277,6 +277,7 @@ class RuntimeInfo:
     api_version: int = API_VERSION
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
     consumes: Literal["torch", "onnx"] = "torch"
+    files: tuple[str, ...] = ()  # formats of models' own files that it measures
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated

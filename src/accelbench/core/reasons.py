@@ -33,7 +33,8 @@ _OF: Mapping[Belongs, str] = {
     """,
     Belongs.QUESTION: """
         audio_length batch_split batch_statistics budget data_mismatch data_unreadable
-        distributed dropout fixed_batch generation_compiled gradient_checkpointing
+        distributed dropout file_changed fixed_batch format generation_compiled
+        gradient_checkpointing
         image_size no_generation no_profiler
         no_real_inputs no_training not_counted not_verified option prompt_too_short
         remote_code sequence_too_long sequence_too_short timeout

@@ -44,6 +44,7 @@ class ResultRow(TypedDict, total=False):
     new_tokens: int | None
     audio_seconds: int | None
     denoising_steps: int | None
+    dimensions: str | None
     mode: str | None
     scenario: str | None
     compiled: bool | None

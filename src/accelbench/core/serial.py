@@ -8,7 +8,15 @@ from typing import Any
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
 from accelbench.core.job_settings import JobSettings
-from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
+from accelbench.core.model import (
+    FileFormat,
+    FileOutput,
+    Generation,
+    InputSpec,
+    ModelFile,
+    ModelSpec,
+    Training,
+)
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
@@ -53,7 +61,24 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
                 "inputs": None if own is None else _inputs(own),
             }
         )
+    if fields.get("file") is not None:
+        fields["file"] = _file(fields["file"])
     return ModelSpec(**fields)
+
+
+def _file(body: Mapping[str, Any]) -> ModelFile:
+    outputs = tuple(
+        FileOutput(**{name: _hashable(value) for name, value in output.items()})
+        for output in body["outputs"]
+    )
+    return ModelFile(
+        **{
+            **body,
+            "format": FileFormat(body["format"]),
+            "outputs": outputs,
+            "beside": tuple(body["beside"]),
+        }
+    )
 
 
 def _inputs(bodies: Iterable[Mapping[str, Any]]) -> tuple[InputSpec, ...]:

@@ -81,6 +81,12 @@ class Family(StrEnum):
     VISION = "vision"
     AUDIO = "audio"
     MULTIMODAL = "multimodal"
+    #: Of a model of a file, which does not say what it is for.
+    UNKNOWN = "unknown"
+
+
+#: Those that people ask for.
+FAMILIES = tuple(family for family in Family if family is not Family.UNKNOWN)
 
 
 class Architecture(StrEnum):
@@ -97,6 +103,12 @@ class Architecture(StrEnum):
     MIXTURE_OF_EXPERTS = "mixture-of-experts"
     STATE_SPACE = "state-space"
     RAG = "rag"
+    #: Of a model of a file.
+    UNKNOWN = "unknown"
+
+
+#: Those of the catalogue.
+ARCHITECTURES = tuple(kind for kind in Architecture if kind is not Architecture.UNKNOWN)
 
 
 #: The platforms as the documents name them, in the order tables show them.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Any
 
-from accelbench.core.axes import AXES
+from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import Shapes
 
 #: Parts of a request that have a time of their own, by the pass that they are traced as: reading
@@ -110,10 +111,11 @@ def is_calibrated(place: CaseConfiguration, calibrated: Container[tuple[str, str
 
 def sizes_of(shapes: Shapes) -> dict[str, int]:
     """The sizes by their columns, without the batch and without those that the model has not."""
-    sizes = {axis.column: getattr(shapes, axis.field) for axis in AXES}
+    sizes = {axis.column: getattr(shapes, axis.field) for axis in numbered()}
     return {column: size for column, size in sizes.items() if size is not None}
 
 
 def shapes_from(batch: int, sizes: Mapping[str, int]) -> Shapes:
     """The shapes of a batch and of sizes by their columns."""
-    return Shapes(batch, **{axis.field: sizes.get(axis.column) for axis in AXES})
+    named: dict[str, Any] = {axis.field: sizes.get(axis.column) for axis in numbered()}
+    return Shapes(batch, **named)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from accelbench.catalog.inputs import settle
-from accelbench.core.axes import AXES
+from accelbench.core.axes import numbered
 from accelbench.core.cards import cards, title_of
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
@@ -114,7 +114,7 @@ def _unused(question: PredictionQuestion, cases: Sequence[PredictedCase]) -> lis
     """A sentence for each size that no case took up, as of a run's."""
     notes = []
     of_files = any(FROM_FILE in spec.sets for spec in question.models)
-    for axis in AXES:
+    for axis in numbered():
         asked = {getattr(sizes, axis.field) for sizes in question.sizes} - {None, 0}
         if cases and asked and not any(asked & sizes_taken(axis, case.shapes) for case in cases):
             fixed = ", or leaves that size open" if of_files else ""

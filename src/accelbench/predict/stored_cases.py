@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
-from accelbench.core.axes import AXES
+from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.provenance import COMPARABLE_SQL
@@ -139,7 +139,7 @@ def _positive(row: Row, name: str) -> float | None:
 
 def _case(row: Row) -> PredictedCase | None:
     """The case of a row; None of a model that has no graph here, or not at these sizes."""
-    sizes = {axis.column: int(size) for axis in AXES if (size := number(row, axis.column))}
+    sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
     try:
         spec = find(text(row, "model"))
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))

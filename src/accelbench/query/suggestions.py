@@ -151,9 +151,9 @@ def _known(column: str) -> tuple[str, ...]:
 
         return PRECISIONS
     if column == "family":
-        from accelbench.core.vocabulary import Family
+        from accelbench.core.vocabulary import FAMILIES
 
-        return tuple(family.value for family in Family)
+        return tuple(family.value for family in FAMILIES)
     return ()
 
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.command_options import CommandOption
-from accelbench.core.axes import AXES
+from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import ASKED_OF_ALL
+from accelbench.core.free_dimensions import combinations
 from accelbench.core.word_lists import LARGEST
 from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
 from accelbench.run.plan.request import AUTO
@@ -23,7 +24,7 @@ from accelbench.runtimes.shared.names import runtimes_named
 COMMAND_LINE_ALONE = frozenset(
     {"db", "no_database", "output_dir", "output_ci", "compare", "create_report", "prices"}
     | {"as_json", "quiet", "dry_run", "resume", "save_plan", "plan_schema"}
-    | {"browser", "trust_remote_code", "against", "threshold", "node_rank"}
+    | {"browser", "trust_remote_code", "against", "threshold", "node_rank", "inputs"}
 )
 #: Which models, at the top of a plan.
 _SELECTION = frozenset({"models", "set_name", "models_file", "category", "specific", "every"})
@@ -31,9 +32,11 @@ _SELECTION = frozenset({"models", "set_name", "models_file", "category", "specif
 _COLUMNS = {"models": "model", "batch_sizes": "batch_size", "framework": "runtime"} | {
     axis.asked: axis.column for axis in AXES if axis.column != axis.asked
 }
-_LEAST = {"batch_sizes": 1} | {axis.asked: axis.least for axis in AXES}
+_LEAST = {"batch_sizes": 1} | {axis.asked: axis.least for axis in numbered()}
 #: What is written where a path may stand, and is none.
 _WORDS = {"weights": ("random", "hub"), "data": ("synthetic",)}
+#: Of sizes by names.
+DIMENSIONS = "dim"
 #: Values of hardware that stand for several, and beside no other.
 ALONE = (AUTO, "all")
 
@@ -91,6 +94,9 @@ def settled(key: PlanKey, texts: Sequence[str]) -> tuple[str, ...]:
         return run_arguments.precisions(texts)
     if key.name == "mode":
         return tuple(mode.value for mode in run_arguments.modes(texts, training=False))
+    if key.name == DIMENSIONS:
+        # Each value of a list is sizes that belong together; a value may say several of a name.
+        return tuple(dict.fromkeys(one for text in texts for one in combinations([text])))
     for text in texts:
         if key.name == "optimizer":
             run_arguments.training_options(text, checkpointing=False, pure=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from accelbench.catalog.data.folder import look
+from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
@@ -33,6 +34,7 @@ def models_for(
     hardware_named: bool,
     models_file: Path | None = None,
     pass_over: Callable[[UsageError], None] | None = None,
+    inputs: Iterable[str] | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models asked for; hardware alone means every model."""
     nothing = not (names or set_name or categories or specific or every or models_file)
@@ -44,6 +46,7 @@ def models_for(
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
         pass_over=pass_over,
+        inputs=given_inputs(inputs),
     )
 
 

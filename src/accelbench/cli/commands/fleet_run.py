@@ -120,11 +120,9 @@ def run(
         )
         options = FleetOptions(each, rules)
         if typed["dry_run"]:
-            fleet_running.show_plan(
-                asked.requests, how, where, options, sys.stdout, as_json=as_json
-            )
+            fleet_running.show_plan(asked.parts, how, where, options, sys.stdout, as_json=as_json)
             return
-        ended = fleet_running.new_run(asked.requests, how, where, options, places, stream, quiet)
+        ended = fleet_running.new_run(asked.parts, how, where, options, places, stream, quiet)
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
@@ -160,7 +158,7 @@ def planned_options(
         raise UsageError(
             "What is validated is each node by itself, and the plan says --nnodes.", "Leave it out."
         )
-    return asked.requests, RunOptions(
+    return asked.parts, RunOptions(
         settings_of(asked.typed),
         limit=asked.typed["limit"],
         names=asked.names,

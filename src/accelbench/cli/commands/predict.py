@@ -12,7 +12,7 @@ import typer
 
 from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
+from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_numbered_sizes
 from accelbench.cli.display.json_output import json_text, print_json
 from accelbench.cli.display.progress_line import ProgressLine
 from accelbench.cli.display.terminal import print_line
@@ -33,7 +33,7 @@ _OWN_ABOUT = "Each model of the database, predicted from the others."
 
 
 @app.command(cls=SpacedLists)
-@with_size_options
+@with_numbered_sizes
 def predict(
     models: list[str] = typer.Argument(
         None,

@@ -42,8 +42,8 @@ def run(
     models: list[str] | None = typer.Argument(
         None,
         metavar="MODEL",
-        help="Names, aliases or hub ids; accelbench models lists them. Or plan files: YAML, TOML or"
-        " JSON.",
+        help="Names, aliases or hub ids; accelbench models lists them. Or model files: ONNX. Or"
+        " plan files: YAML, TOML or JSON.",
     ),
     # -- what
     set_name: str | None = typer.Option(
@@ -84,6 +84,13 @@ def run(
         None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
     ),
     sizes: Sizes = OPTIONS,
+    inputs: list[str] | None = typer.Option(
+        None,
+        "--input",
+        metavar="NAME=…",
+        help="Of a model file's input its type, shape and values, as far as they are not in the"
+        " file: ids=int64[batch,128]:0..30522.",
+    ),
     data: Path | None = typer.Option(
         None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
     ),
@@ -298,7 +305,7 @@ def run(
             selector=running.selector_of(places),
             precisions_named=asked.precisions,
             plan_files=asked.plans.about,
-            notes=[*asked.plans.notes, *project_note("run", app)],
+            notes=[*asked.notes, *project_note("run", app)],
         )
         if save_plan is not None:
             from accelbench.cli.services import saved_plans
@@ -309,11 +316,11 @@ def run(
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
-            show_plan(asked.requests, how, places, stream=sys.stdout, as_json=as_json)
+            show_plan(asked.parts, how, places, stream=sys.stdout, as_json=as_json)
             for text in asked.passed_over:
                 complain(f"Left out: {text}")
             raise typer.Exit(EXIT_OK)
-        ended = running.new_run(asked.requests, how, places, stream, quiet)
+        ended = running.new_run(asked.parts, how, places, stream, quiet)
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.file_models.models import described
 from accelbench.catalog.find import called
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.command_options import CommandOption
 from accelbench.cli.arguments.contradictions import refuse_contradictions, refuse_simulating_all
-from accelbench.cli.arguments.plan_keys import plan_keys
+from accelbench.cli.arguments.plan_keys import DIMENSIONS, plan_keys
 from accelbench.cli.arguments.run_words import Typed, in_one_spelling, request_of
 from accelbench.cli.services.plan_files import (
     MODELS,
@@ -23,9 +24,10 @@ from accelbench.cli.services.plan_files import (
     typed_block,
 )
 from accelbench.core.errors import UsageError
+from accelbench.core.free_dimensions import combinations
 from accelbench.core.word_lists import words
 from accelbench.exchange.plans.keys import PlanKeys, PlanSection
-from accelbench.run.plan.request import Request
+from accelbench.run.plan.request import Request, apart
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class AskedRun:
     """What is asked for.
 
     Attributes:
-        requests: what is measured.
+        requests: what is measured, as it was written.
         typed: by the command's parameters, what holds for the whole run.
         names: of models by id, as they were written.
         precisions: those that were named.
@@ -49,6 +51,27 @@ class AskedRun:
     passed_over: list[str] = field(default_factory=list)
     plans: PlannedBlocks = field(default_factory=PlannedBlocks)
     keys: PlanKeys = field(default_factory=lambda: PlanKeys(()))
+
+    @property
+    def parts(self) -> tuple[Request, ...]:
+        """The requests as they are planned: apart where not the same engines open their models."""
+        if not self.plans.blocks:
+            return tuple(
+                part for one in self.requests for part in apart(one, bool(self.precisions))
+            )
+        blocks = zip(self.requests, self.plans.blocks, strict=True)
+        return tuple(
+            part for one, block in blocks for part in apart(one, bool(block.get("precision")))
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said before a run: of its plan files, and what model files are fed with."""
+        models = {model.id: model for request in self.requests for model in request.models}
+        return [
+            *self.plans.notes,
+            *(note for model in models.values() for note in described(model)),
+        ]
 
 
 def asked_run(
@@ -85,13 +108,15 @@ def asked_run(
     narrowing = {
         **({MODELS: names} if names else {}),
         **{
-            key.name: _texts(typed[key.parameter])
+            key.name: combinations(typed[key.parameter])
+            if key.name == DIMENSIONS
+            else _texts(typed[key.parameter])
             for key in keys
             if key.parameter in settled and key.section is PlanSection.MATRIX
         },
     }
     plans = blocks_of(documents, keys, narrowing)
-    requests = []
+    requests: list[Request] = []
     for block in plans.blocks:
         own = typed_block(typed, block, keys, Path())
         refuse_simulating_all(own["simulate"], own["hardware"])
@@ -123,6 +148,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
         hardware_named="hardware" in given,  # a project's default asks for nothing by itself
         models_file=typed["models_file"],
         pass_over=lambda error: passed_over.append(str(error)),
+        inputs=typed["inputs"],
     )
     precisions = run_arguments.precisions(words(typed["precision"])) if typed["precision"] else ()
     return AskedRun(

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.find import called
+from accelbench.catalog.file_models.kinds import is_file_word
+from accelbench.catalog.file_models.models import placed_in
+from accelbench.catalog.find import called, find
 from accelbench.catalog.selection import choose
 from accelbench.cli.arguments.plan_keys import ALONE, settled, value_of
 from accelbench.core.errors import UsageError
@@ -26,6 +28,8 @@ from accelbench.run.plan.combinations import Block, Combination, blocks, combina
 MODELS = "models"
 #: Merged in this order, so that batches of one case are beside each other.
 _FIRST_MERGED = ("batch_sizes",)
+#: Of whose values each is several settings that belong together.
+_TOGETHER = frozenset({"option", "dim"})
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,9 @@ def blocks_of(
     for document in documents:
         reader = _Combining(document, keys, planned)
         made = reader.narrowed(reader.combinations(), narrowing)
-        planned.blocks.extend(blocks(made, [n for n in lists if n != "option"] + [MODELS], ALONE))
+        planned.blocks.extend(
+            blocks(made, [n for n in lists if n not in _TOGETHER] + [MODELS], ALONE)
+        )
     return planned
 
 
@@ -250,7 +256,7 @@ class _Combining:
     def _selected(self) -> tuple[str, ...]:
         """The ids of the models at the file's top."""
         chosen = self._chosen
-        names = words(chosen.get("models"))
+        names = tuple(map(self._placed, words(chosen.get("models"))))
         try:
             specs = choose(
                 names,
@@ -266,9 +272,17 @@ class _Combining:
             self._document.selection.refuse(first, error)
         return self._remember(names, specs)
 
+    def _placed(self, name: str) -> str:
+        """A model's name; of a file its path, which a plan names from its own folder."""
+        try:
+            find(name, tuple(self._planned.models.values()))
+        except UsageError:
+            return placed_in(name, self._folder) if is_file_word(name) else name
+        return name
+
     def _model(self, name: str) -> str:
         try:
-            specs = choose([name], models_file=self._models_file)
+            specs = choose([self._placed(name)], models_file=self._models_file)
         except UsageError:
             if name in self._planned.models:
                 return name

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.find import every_model, find
 from accelbench.cli.display.terminal import print_line
-from accelbench.core.axes import AXES
+from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
@@ -298,10 +298,11 @@ def files_of(
 def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
     """Every combination of the sizes that are named."""
     grid = [Shapes(1)]
-    for axis in AXES:
+    for axis in numbered():
         named = sizes.get(axis.asked) or ()
         if named:
-            grid = [replace(shapes, **{axis.field: size}) for shapes in grid for size in named]
+            wanted: list[dict[str, Any]] = [{axis.field: size} for size in named]
+            grid = [replace(shapes, **size) for shapes in grid for size in wanted]
     return tuple(grid)
 
 

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from accelbench.catalog.file_models.models import path_of
 from accelbench.cli.arguments.command_options import CommandOption
-from accelbench.cli.arguments.plan_keys import settled
+from accelbench.cli.arguments.plan_keys import DIMENSIONS, settled
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.asked import AskedRun
+from accelbench.core.free_dimensions import combinations
+from accelbench.core.model import ModelSpec
 from accelbench.core.word_lists import words
 from accelbench.exchange.plans.keys import PlanKey, PlanSection
 from accelbench.exchange.plans.writing import write_plan
@@ -60,7 +63,7 @@ def _document(
     if len(plans) == 1:
         told = {"name": plans[0].name, "description": plans[0].description}
         document |= {name: text for name, text in told.items() if text}
-    blocks = _blocks(asked)
+    blocks = _blocks(asked, folder)
     files = {
         str(path): path
         for path in (
@@ -87,13 +90,13 @@ def _document(
     return {**document, **({"run": run} if run else {})}
 
 
-def _blocks(asked: AskedRun) -> list[dict[str, Any]]:
+def _blocks(asked: AskedRun, folder: Path) -> list[dict[str, Any]]:
     """Each request as a plan has it: keys with one value or several."""
     made = []
     typed_blocks: list[Mapping[str, tuple[str, ...]]] = list(asked.plans.blocks) or [{}]
     for request, block in zip(asked.requests, typed_blocks, strict=True):
         own: dict[str, Any] = {
-            "models": [asked.names.get(model.id, model.id) for model in request.models]
+            "models": [_model(asked.names.get(m.id, m.id), m, folder) for m in request.models]
         }
         for key in asked.keys.of(PlanSection.MATRIX):
             texts = block.get(key.name) or _typed(key, asked.typed[key.parameter])
@@ -104,12 +107,23 @@ def _blocks(asked: AskedRun) -> list[dict[str, Any]]:
     return made
 
 
+def _model(word: str, model: ModelSpec, folder: Path) -> str:
+    """A model as a plan names it: a file from the plan's folder."""
+    if model.file is None:
+        return word
+    name, _ = path_of(word)
+    told = _told_path(Path(model.file.path), folder)
+    return f"{name}={told}" if name else told
+
+
 def _typed(key: PlanKey, value: Any) -> tuple[str, ...]:
     """What was typed of a key of the matrix; several settings of a runtime are one value."""
     if value is None or value is False or value == []:
         return ()
     if key.name == "option":
         return (",".join(value),)
+    if key.name == DIMENSIONS:
+        return combinations(value)
     texts = words(value) if isinstance(value, (list, tuple)) else (str(value).lower(),)
     return settled(key, texts)
 

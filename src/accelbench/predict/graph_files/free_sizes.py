@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, meaning
 from accelbench.core.visible import in_quotes
 from accelbench.predict.signatures import UntracedError
 
-BATCH, SEQUENCE, IMAGE = "batch", "sequence", "image"
 #: The options that bind each.
 OPTIONS = {BATCH: "--batch-sizes", SEQUENCE: "--sequence-lengths", IMAGE: "--image-sizes"}
-#: What a name holds, in the order in which they are looked for: "past_sequence_length" is none.
-_NAMES = (
-    ("", re.compile(r"past|total|cache|audio|samples")),
-    (BATCH, re.compile(r"batch|^n$|^b$|^bs$")),
-    (SEQUENCE, re.compile(r"seq|token|length|^s$|^l$|^t$")),
-    (IMAGE, re.compile(r"height|width|image|^h$|^w$")),
-)
 
 
 @dataclass(frozen=True)
@@ -60,18 +52,6 @@ class GraphSizes:
     dimensions: Mapping[str, int]
     axes: frozenset[str]
     batch: int
-
-
-def meaning(dimension: str, place: int, rank: int) -> str:
-    """The size that a free dimension stands for; "" where none does."""
-    for size, pattern in _NAMES:
-        if pattern.search(dimension.lower()):
-            return size
-    if place == 0:
-        return BATCH
-    if rank in {2, 3} and place == 1:
-        return SEQUENCE
-    return IMAGE if rank == 4 and place in {2, 3} else ""
 
 
 def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> GraphSizes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.file_models.dimensions import IMAGE, SEQUENCE
 from accelbench.catalog.own import OwnModels, describe, refusal
 from accelbench.core import processes
 from accelbench.core.case import Shapes
@@ -18,7 +19,6 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.predict.cases import FROM_FILE
-from accelbench.predict.graph_files.free_sizes import IMAGE, SEQUENCE
 from accelbench.predict.graph_files.reading import (
     EXPORT_IT,
     FORMATS,

@@ -15,17 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
-from accelbench.predict.graph_files.free_sizes import (
-    BATCH,
-    IMAGE,
-    SEQUENCE,
-    FileInput,
-    GraphSizes,
-    axes_of,
-    bound,
-)
+from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes, axes_of, bound
 from accelbench.predict.graph_files.fusing import fused
 from accelbench.predict.graph_files.steps import GraphStep, pass_of
 from accelbench.predict.signatures import PassTrace, UntracedError

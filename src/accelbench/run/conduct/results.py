@@ -186,7 +186,9 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(source: str, case: Case) -> str:
-    """Which weights: random, the folder, or the id that the hub was asked for."""
+    """Which weights: random, the folder, the id that the hub was asked for, or a file's own."""
+    if case.model.file is not None:
+        return "file"
     return case.model.hub_ids[0] if source == "hub" and case.model.hub_ids else source
 
 

@@ -70,6 +70,13 @@ def plan_chosen(
 ) -> tuple[Plan, list[SelectedTarget]]:
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []
+    for model in request.models:
+        if model.file is not None:
+            raise UsageError(
+                f"--hardware {AUTO} chooses by what is known of the catalogue's models, and"
+                f" {model.id} is a file.",
+                "Name its hardware, or leave the option out: all that opens it is measured.",
+            )
     for model, mode, precision in product(request.models, request.modes, request.precisions):
         cell = replace(
             request, models=(model,), modes=(mode,), precisions=(precision,), hardware=()

@@ -168,7 +168,9 @@ def _asked_of(
         options |= request.training_options
         # Training in half precision is autocast anyway: one question has one name.
         precision = precision.removeprefix("amp-")
-    batches = sorted(set(request.batch_sizes or DEFAULT_BATCH_SIZES))
+    fixed = None if model.file is None else model.file.fixed_batch
+    usual = DEFAULT_BATCH_SIZES if fixed is None else (fixed,)
+    batches = sorted(set(request.batch_sizes or usual))
     for shapes in shapes_of(model, request, mode):
         yield [
             Case(
@@ -308,6 +310,8 @@ def _untrainable(case: Case) -> Refusal | None:
         return None
     message = f"the catalogue does not say how {case.model.id} is trained"
     advice = "Use --mode inference."
+    if case.model.file is not None:
+        message = f"{case.model.id} is an exported graph, which is not trained"
     if "custom" in case.model.sets:
         class_name = case.model.builder.rpartition(":")[2]
         message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
@@ -329,6 +333,8 @@ def _unfit(case: Case) -> Refusal | None:
 
 def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
+    if (unopened := _unopened(runtime, case)) is not None:
+        return unopened
     if case.world_size > 1 and not runtime.info.distributes:
         return Refusal(
             Status.UNSUPPORTED,
@@ -349,3 +355,30 @@ def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     if support.ok:
         return None
     return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)
+
+
+def _unopened(runtime: Runtime, case: Case) -> Refusal | None:
+    """A file that the runtime does not open, or not in that precision."""
+    file = case.model.file
+    if file is None:
+        return None
+    name = runtime.info.name
+    if file.format not in runtime.info.files:
+        return Refusal(
+            Status.UNSUPPORTED,
+            "format",
+            f"the {name} runtime does not open {file.format.graph}s",
+            "Leave out --framework: each platform has an engine that does, or is left out.",
+        )
+    if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
+        what = f"{case.model.id} is stored in {file.precision}"
+        advice = f"Use --precision {file.precision}, or name the file in fp32 that it was made of."
+        return Refusal(Status.UNSUPPORTED, "precision", what, advice)
+    if file.precision == "int8" and case.precision != "int8":
+        return Refusal(
+            Status.UNSUPPORTED,
+            "precision",
+            f"{case.model.id} is quantised: its products are of int8",
+            "Use --precision int8, or name the file that it was quantised from.",
+        )
+    return None

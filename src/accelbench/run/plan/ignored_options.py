@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from accelbench.core.axes import AXES, Axis
 from accelbench.core.case import Case, Shapes
@@ -18,7 +19,9 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     """
     notes = []
     for axis in AXES:
-        sizes = set(getattr(request, axis.asked)) - {0}
+        asked = getattr(request, axis.asked)
+        sizes = {part for text in asked for part in text.split(",")} if axis.text else set(asked)
+        sizes -= {0}
         if sizes and not any(sizes.intersection(sizes_taken(axis, case.shapes)) for case in cases):
             notes.append(f"{axis.option} changes nothing: no model of this run {axis.idle}.")
     if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
@@ -34,7 +37,9 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     return notes
 
 
-def sizes_taken(axis: Axis, shapes: Shapes) -> set[int | None]:
+def sizes_taken(axis: Axis, shapes: Shapes) -> set[Any]:
     """What a case made of a size; a length of text becomes a prompt where a model writes."""
+    if axis.text:
+        return set((getattr(shapes, axis.field) or "").split(","))
     read = {shapes.prompt_tokens} if axis.field == "sequence" else set()
     return {getattr(shapes, axis.field), *read}

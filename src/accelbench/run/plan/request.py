@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.axes import AXES, with_axes
 from accelbench.core.case import Case, Option
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.rooflines import Roofline
@@ -66,6 +66,7 @@ class Request:
     new_tokens: tuple[int, ...] = ()  # 0: one forward pass instead of a whole request
     audio_seconds: tuple[int, ...] = ()
     denoising_steps: tuple[int, ...] = ()
+    dim: tuple[str, ...] = ()  # combinations of sizes of files' free dimensions
     precisions: tuple[str, ...] = ("fp32",)
     modes: tuple[Mode, ...] = (Mode.INFERENCE,)
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -73,6 +74,32 @@ class Request:
     runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
     distribution: Distribution | None = None  # None: each step is one process's
     simulate: bool = False  # what was named and is not here gets figures from its document
+
+    @property
+    def file_format(self) -> FileFormat | None:
+        """The format of its models' files; None where configs build them."""
+        first = self.models[0].file if self.models else None
+        return None if first is None else first.format
+
+
+def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
+    """A request as several, each of models that the same engines open.
+
+    A file is measured in what it is stored in where no precision is named.
+    """
+    groups: dict[tuple[str, str], list[ModelSpec]] = {}
+    for model in request.models:
+        file = model.file
+        key = ("", "") if file is None else (file.format.value, file.precision)
+        groups.setdefault(key, []).append(model)
+    return tuple(
+        replace(
+            request,
+            models=tuple(models),
+            precisions=(stored,) if stored and not precisions_named else request.precisions,
+        )
+        for (_, stored), models in groups.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Shapes
+from accelbench.core.free_dimensions import of_a_model
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Request
@@ -23,8 +25,14 @@ def shapes_of(model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes
         None if trains and axis.part is Part.PASSES else axis.own(model) for axis in _BESIDE_TEXT
     )
     wanted = (getattr(request, axis.asked) for axis in _BESIDE_TEXT)
-    for sizes in product(*map(_taken, own, wanted)):
-        named = {axis.field: size for axis, size in zip(_BESIDE_TEXT, sizes, strict=True)}
+    taken = (
+        _combined(size, asked) if axis.text else _taken(size, asked)
+        for axis, size, asked in zip(_BESIDE_TEXT, own, wanted, strict=True)
+    )
+    for sizes in product(*taken):
+        named: dict[str, Any] = {
+            axis.field: size for axis, size in zip(_BESIDE_TEXT, sizes, strict=True)
+        }
         yield from _texts(Shapes(batch=1, **named), model, request, mode)
 
 
@@ -39,6 +47,13 @@ def _texts(base: Shapes, model: ModelSpec, request: Request, mode: Mode) -> Iter
     if makes is None or 0 in new_tokens:
         for sequence in _taken(model.sequence, request.sequence_lengths):
             yield replace(base, sequence=sequence)
+
+
+def _combined(own: str | None, asked: Sequence[str]) -> Sequence[str | None]:
+    """What was asked for of the dimensions that the model has, each combination once."""
+    if own is None or not asked:
+        return [own]
+    return list(dict.fromkeys(of_a_model(own, one) for one in asked))
 
 
 def _taken(default: int | None, wanted: Sequence[int]) -> Sequence[int | None]:

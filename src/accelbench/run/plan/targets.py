@@ -40,9 +40,9 @@ def places(
     )
     for full_name in wanted:
         name, _, rest = full_name.partition(":")
-        serving = _serving(name, request.runtimes, runtimes)
+        serving = _serving(name, request, runtimes)
         if not serving:
-            text = _unserved(name, request.runtimes)
+            text = _unserved(name, request)
             if named or request.runtimes:
                 refusal = Refusal(Status.UNSUPPORTED, "no_runtime", text, _served(runtimes))
                 runtime = request.runtimes[0] if request.runtimes else "none"
@@ -80,12 +80,19 @@ def _named(device: Device | None, rest: str) -> str | None:
     return (device.unit if device else "") or rest or None
 
 
-def _serving(
-    hardware: str, wanted: Sequence[str], runtimes: Mapping[str, Runtime]
-) -> tuple[str, ...]:
-    if wanted:
-        return tuple(r for r in wanted if hardware in runtimes[r].info.hardware)
-    return tuple(n for n, runtime in runtimes.items() if hardware in runtime.info.default_for)
+def _serving(hardware: str, request: Request, runtimes: Mapping[str, Runtime]) -> tuple[str, ...]:
+    if request.runtimes:
+        return tuple(r for r in request.runtimes if hardware in runtimes[r].info.hardware)
+    usual = tuple(n for n, runtime in runtimes.items() if hardware in runtime.info.default_for)
+    wanted = request.file_format
+    if wanted is None:
+        return usual
+    able = [
+        n for n, r in runtimes.items() if hardware in r.info.hardware and wanted in r.info.files
+    ]
+    # A platform's usual engine may open no files: then the first does that people have.
+    first = sorted(able, key=lambda name: runtimes[name].info.place)[:1]
+    return tuple(name for name in usual if name in able) or tuple(first)
 
 
 def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list[Support]:
@@ -99,9 +106,11 @@ def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list
     return missing if len(missing) == len(serving) else []
 
 
-def _unserved(hardware: str, wanted: Sequence[str]) -> str:
-    if wanted:
-        return f"{', '.join(wanted)} does not run on {hardware}"
+def _unserved(hardware: str, request: Request) -> str:
+    if request.runtimes:
+        return f"{', '.join(request.runtimes)} does not run on {hardware}"
+    if request.file_format is not None:
+        return f"no runtime of this installation opens {request.file_format.graph}s on {hardware}"
     return f"no runtime of this installation runs on {hardware}"
 
 

@@ -1,5 +1,8 @@
 """The reference: the same model, weights and inputs in fp32 on the CPU with pytorch.
 
+Of a model that is a file it is that file as it is, by the engine that defines its format, with
+nothing in it rewritten.
+
 It works in a worker of its own, before the worker that measures is opened, so that
 neither its memory nor its caches are touched. A case that is itself fp32 on the CPU
 with pytorch is its own reference.
@@ -13,9 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.case import Case, Target
-from accelbench.core.errors import SurroundingsError
-from accelbench.core.protocols import Device
+from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
+from accelbench.core.case import Case, Option, Target
+from accelbench.core.errors import CaseError, SurroundingsError
+from accelbench.core.model import FileFormat
+from accelbench.core.protocols import Device, Importing
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.open_request import open_request
@@ -48,15 +55,23 @@ class NoReferenceError(Exception):
     """Why there is none, as the rest of a sentence."""
 
 
+#: Of files, by whom and where and with which options they are run as they are.
+_OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
+    FileFormat.ONNX: (Target("onnxruntime", "cpu"), {"optimization": "disabled"}),
+    FileFormat.OPENVINO: (Target("openvino", "openvino"), {}),
+}
+_UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
+
+
 def reference_of(case: Case) -> Case:
-    """The same in fp32 on the CPU with pytorch."""
-    return replace(
-        case,
-        target=Target(_RUNTIME, "cpu"),
-        precision="fp32",
-        world_size=1,
-        options={name: value for name, value in case.options.items() if name in _OPTIONS},
-    )
+    """The same in fp32 on the CPU with pytorch; of a file, itself on the CPU as it is."""
+    options = {name: value for name, value in case.options.items() if name in _OPTIONS}
+    target, precision = Target(_RUNTIME, "cpu"), "fp32"
+    if case.model.file is not None:
+        target, as_it_is = _OF_FILES[case.model.file.format]
+        options |= as_it_is
+        precision = "int8" if case.model.file.precision == "int8" else "fp32"
+    return replace(case, target=target, precision=precision, world_size=1, options=options)
 
 
 def is_own(case: Case) -> bool:
@@ -94,10 +109,11 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     Raises:
         NoReferenceError: a reference is not worth trying.
     """
-    runtime = context.runtimes.get(_RUNTIME)
+    name = case.target.runtime
+    runtime = context.runtimes.get(name)
     if runtime is None:
-        raise NoReferenceError(f"the runtime {_RUNTIME} is not installed here")
-    support = runtime.supports(case, _CPU)
+        raise NoReferenceError(f"the runtime {name} is not installed here")
+    support = runtime.supports(case, _UNITS[case.target.hardware])
     if not support.ok:
         raise NoReferenceError(support.message)
     # Weights and, in training, gradients and the optimizer's two moments: more in any case.
@@ -135,15 +151,20 @@ def ask(
     """
     spill = prepare(context, case, steps, wide)
     settings = context.settings
+    artefact = _artefact(context, case)
     try:
-        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.job.threads)
+        worker = context.worker_pool.worker(
+            context.runtimes[case.target.runtime], settings.job.threads
+        )
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error
     patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
         opened = _answer(
-            worker.channel, open_request(settings.job, case, _CPU, spill=spill), patience
+            worker.channel,
+            open_request(settings.job, case, _UNITS[case.target.hardware], artefact, spill),
+            patience,
         )
         digest = {"weights_digest": opened.get("weights_digest") or ""}
         return [{**digest, **_answer(worker.channel, request, patience)} for request in requests]
@@ -155,6 +176,18 @@ def ask(
         raise NoReferenceError("its worker ended in the middle of it") from error
     finally:
         worker.end()
+
+
+def _artefact(context: WorkerContext, case: Case) -> str | None:
+    """What a reference opens that is a file; None where it builds the model itself."""
+    runtime = context.runtimes[case.target.runtime]
+    if case.model.file is None or not isinstance(runtime, Importing):
+        return None
+    recipe = Recipe(case, runtime.wants(case), context.settings.job.seed)
+    try:
+        return str(make(recipe, Cache()).folder)
+    except CaseError as error:
+        raise NoReferenceError(error.message) from error
 
 
 def _answer(channel: Channel, request: Mapping[str, Any], patience: float) -> dict[str, Any]:

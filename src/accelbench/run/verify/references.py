@@ -56,10 +56,20 @@ class References:
         self.draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
-        """Have what a case is held against, which goes on to be measured at these batches."""
-        items = ITEMS if max(batches, default=1) > 1 else 1
+        """Have what a case is held against, which goes on to be measured at these batches.
+
+        Of a file nothing is known of whether an item's outputs are its own alone: each batch has a
+        reference of its own.
+        """
+        if case.model.file is not None:
+            for batch in dict.fromkeys(batches):
+                self._gather(context, _of_items(case, batch), batch)
+            return
+        self._gather(context, case, ITEMS if max(batches, default=1) > 1 else 1)
+
+    def _gather(self, context: WorkerContext, case: Case, items: int) -> None:
         reference = _of_items(reference_of(case), items)
-        reference = self._asked.setdefault(batchless(case), reference)
+        reference = self._asked.setdefault(_question(case), reference)
         precision = narrowed(case.precision)
         key = (reference.case_id, precision or "")
         kept = self._kept.get(reference.case_id)
@@ -85,17 +95,17 @@ class References:
 
     def of(self, case: Case) -> CellReference | None:
         """What a case is held against; None where it was never gathered."""
-        reference = self._asked.get(batchless(case))
+        reference = self._asked.get(_question(case))
         return None if reference is None else self._kept.get(reference.case_id)
 
     def rounded(self, case: Case) -> float | None:
         """How far off the reference is when it is rounded as a case's precision rounds."""
-        reference = self._asked[batchless(case)]
+        reference = self._asked[_question(case)]
         return self._rounded.get((reference.case_id, narrowed(case.precision) or ""))
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
-        reference = self._asked[batchless(case)]
+        reference = self._asked[_question(case)]
         if reference.case_id not in self._fp64:
             answer = self._again(context, reference, "fp64", wide=True)
             self._fp64[reference.case_id] = answer.get("error") or 0.0
@@ -103,7 +113,7 @@ class References:
 
     def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
-        reference = self._asked[batchless(case)]
+        reference = self._asked[_question(case)]
         if reference.case_id not in self._drawn:
             answer = self._again(context, reference, "drawn")
             self._drawn[reference.case_id] = frozenset(answer.get("drawn", ()))
@@ -145,6 +155,11 @@ class References:
 def batchless(case: Case) -> str:
     """A case at whatever batch."""
     return _of_items(case, 0).case_id
+
+
+def _question(case: Case) -> str:
+    """What shares a reference: a case at whatever batch, of a file at its own alone."""
+    return batchless(case) if case.model.file is None else case.case_id
 
 
 def _of_items(case: Case, items: int) -> Case:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
@@ -66,6 +67,7 @@ class BrowserRuntime:
         precisions=("fp32", "fp16", "int8"),
         isolation="fork",
         consumes="onnx",
+        files=(FileFormat.ONNX,),
         preload=("accelbench.runtimes.browser.session",),
         options=_OWN,
         generates=False,
@@ -116,6 +118,8 @@ class BrowserRuntime:
         )
 
     def wants(self, case: Case) -> ArtifactFormat:
+        if case.as_stored:
+            return ArtifactFormat("onnx-folded", static=True)
         format = _FORMATS[case.precision]  # noqa: A001 - the manifest's word
         if case.target.hardware == "wasm":
             return ArtifactFormat(format)

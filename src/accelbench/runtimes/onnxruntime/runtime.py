@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
@@ -49,6 +50,7 @@ class OnnxruntimeRuntime:
         precisions=("fp32", "fp16", "int8"),
         isolation="fork",
         consumes="onnx",
+        files=(FileFormat.ONNX,),
         preload=("onnxruntime", "accelbench.runtimes.onnxruntime.session"),
         # TensorRT and cuDNN would compute fp32 in TF32, and read no option that says otherwise.
         environment={**CARDS_IN_ORDER, "ORT_DISABLE_TELEMETRY": "1", "NVIDIA_TF32_OVERRIDE": "0"},
@@ -87,7 +89,7 @@ class OnnxruntimeRuntime:
         )
 
     def wants(self, case: Case) -> ArtifactFormat:
-        return ArtifactFormat(_FORMATS[case.precision])
+        return ArtifactFormat("onnx" if case.as_stored else _FORMATS[case.precision])
 
     def clock(self) -> Clock:
         return MonotonicClock()

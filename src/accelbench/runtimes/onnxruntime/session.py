@@ -222,6 +222,24 @@ class OnnxruntimeSession(ArraySession):
             shutil.copyfile(path, traces / _TRACE)
             return replace(report, trace=_TRACE)
 
+    def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
+        """The same pass with its numbers rounded as a precision rounds them."""
+        from accelbench.runtimes.onnxruntime.rounded_graph import rounded
+
+        model = rounded(self.model_path, precision)
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), self._options(), providers=[CPU]
+        )
+        values = session.run(self._names, inputs)
+        return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
+
+    def exact(self, inputs: Any) -> dict[str, Any]:
+        """In fp64, by ONNX's own evaluator."""
+        from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64
+
+        found = in_fp64(self.model_path, inputs)
+        return {output.name: found[output.file_name] for output in self.manifest.outputs}
+
     def close(self) -> None:
         self._session = self._looked_with = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
@@ -47,6 +48,7 @@ class OpenvinoRuntime:
         # Seen to be good after an import alone; after ov.Core() a child would hang.
         isolation="fork",
         consumes="onnx",
+        files=(FileFormat.ONNX, FileFormat.OPENVINO),
         preload=("accelbench.runtimes.openvino.session",),
         compiles=True,
         options=_OWN,
@@ -76,7 +78,7 @@ class OpenvinoRuntime:
         )
 
     def wants(self, case: Case) -> ArtifactFormat:
-        return ArtifactFormat(PRECISIONS[case.precision].format)
+        return ArtifactFormat("ir" if case.as_stored else PRECISIONS[case.precision].format)
 
     def clock(self) -> Clock:
         return MonotonicClock()

@@ -91,6 +91,11 @@ class _Compiled:
         self.fed = bound
 
 
+def _names(port: Any) -> set[str]:
+    """What an input or output is called; its layer's name where it has none of its own."""
+    return set(port.get_names()) or {str(port.get_node().get_friendly_name())}
+
+
 class OpenvinoSession(ArraySession):
     """One model on one unit."""
 
@@ -133,13 +138,13 @@ class OpenvinoSession(ArraySession):
         except Exception as error:
             raise in_words(error, "session_failed") from error
         # What the graph itself takes: an input that a trace did not need is not among it.
-        taken = [set(port.get_names()) for port in self._model.inputs]
+        taken = [_names(port) for port in self._model.inputs]
         self._takes = [
             next(input_.file_name for input_ in self.manifest.inputs if input_.file_name in names)
             for names in taken
         ]
         self._types = [port.get_element_type().to_dtype() for port in self._model.inputs]
-        given = [set(port.get_names()) for port in self._model.outputs]
+        given = [_names(port) for port in self._model.outputs]
         self._gives = [
             next(i for i, names in enumerate(given) if output.file_name in names)
             for output in self.manifest.outputs

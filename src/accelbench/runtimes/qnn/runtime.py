@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.model import FileFormat
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -44,6 +45,7 @@ class QnnRuntime:
         precisions=("int8", "fp16"),
         isolation="fork",
         consumes="onnx",
+        files=(FileFormat.ONNX,),
         preload=("onnxruntime", "accelbench.runtimes.qnn.session"),
         environment={"ORT_DISABLE_TELEMETRY": "1"},
         generates=False,
@@ -80,6 +82,8 @@ class QnnRuntime:
         )
 
     def wants(self, case: Case) -> ArtifactFormat:
+        if case.as_stored:
+            return ArtifactFormat("onnx", static=True)
         return _WANTED[case.precision]
 
     def clock(self) -> Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from accelbench.core.vocabulary import Family, Mode
+from accelbench.core.vocabulary import FAMILIES, Mode
 from accelbench.select.answer.answers import Answer
 from accelbench.select.query.config import SIZES
 
@@ -29,7 +29,7 @@ def selection_map(
     return {
         "timestamp": timestamp,
         "model_families": {
-            family.value: _family(family.value, select, categories) for family in Family
+            family.value: _family(family.value, select, categories) for family in FAMILIES
         },
     }
 

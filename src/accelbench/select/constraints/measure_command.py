@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
@@ -160,7 +161,8 @@ def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator
     if makes is not None and wanted.keys() & set(GENERATING):
         # Beside an engine that cannot generate, one forward pass is what `run` settles on.
         wanted.setdefault("new_tokens", makes.new_tokens)
-    shapes = Shapes(query.batch, **{SIZES[name]: value for name, value in wanted.items()})
+    fields: dict[str, Any] = {SIZES[name]: value for name, value in wanted.items()}
+    shapes = Shapes(query.batch, **fields)
     try:
         settled = settle(spec, shapes)
     except AccelbenchError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Option, Shapes
@@ -35,7 +36,9 @@ def counted_memory(
     if query.spec is None:
         return None
     made = GENERATING if query.mode == Mode.TRAINING else ()
-    known = {SIZES[name]: int(value) for name, value in sizes.items() if name not in made}
+    known: dict[str, Any] = {
+        SIZES[name]: int(value) for name, value in sizes.items() if name not in made
+    }
     try:
         estimate = memory_estimate_bytes(
             query.spec, Shapes(batch, **known), precision or "fp32", query.mode, options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
@@ -32,7 +33,7 @@ def _counted(query: Query) -> float | None:
         return None
     from accelbench.catalog.cost import flops
 
-    sizes = {SIZES[name]: value for name, value in query.shapes.items()}
+    sizes: dict[str, Any] = {SIZES[name]: value for name, value in query.shapes.items()}
     if query.mode == Mode.TRAINING:
         sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
     try:

@@ -18,7 +18,7 @@ from typing import NoReturn, TypedDict
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, parse
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import HARDWARE, Family, Mode
+from accelbench.core.vocabulary import FAMILIES, HARDWARE, Mode
 
 IMPORTANCES = ("low", "medium", "high")
 SIZES = ("small", "medium", "large")
@@ -132,7 +132,7 @@ def over_defaults(given: object, place: str = "the configuration") -> Config:
         made["selection_criteria"][mode] |= {name: part.amount(name) for name in part.given}
         if not sum(made["selection_criteria"][mode].values()):
             part.wrong("all weights are 0")
-    for family, part in whole.parts("model_families", tuple(Family)):
+    for family, part in whole.parts("model_families", FAMILIES):
         part.allow(_IMPORTANCE_OF)
         importances = {name: part.word(name, IMPORTANCES) for name in part.given}
         made["model_families"][family] |= importances
@@ -149,7 +149,7 @@ def over_defaults(given: object, place: str = "the configuration") -> Config:
             bounds.update(_ascending(_Part(whole.given[name], place, name), bounds))
     if "fallback_order" in whole.given:
         made["fallback_order"] = whole.words("fallback_order")
-    for family, part in whole.parts("compatibility", (*Family, ANY_FAMILY)):
+    for family, part in whole.parts("compatibility", (*FAMILIES, ANY_FAMILY)):
         made["compatibility"][family] = dict(_compatibility(part))
     return made
 

@@ -14,13 +14,13 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.modes import parse_mode
 from accelbench.core.precision import PRECISIONS, parse_precision, spellings
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Family, Mode
+from accelbench.core.vocabulary import FAMILIES, Mode
 from accelbench.select.query import validation
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.task import task_key, task_named
 
 #: By the store's names, as shapes have them.
-SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED)}
+SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED) if not axis.text}
 #: Tokens of a request: what is trained has none.
 GENERATING = columns(Part.REQUEST)
 
@@ -150,7 +150,7 @@ class RawQuery:
         if not family and not names:  # what was measured of it speaks for itself
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
-                f"Say it: one of {', '.join(Family)}.",
+                f"Say it: one of {', '.join(FAMILIES)}.",
             )
         task = None if self.task is None else task_key(self.task)
         mode = task_named(task).mode if task else mode_named(self.mode)
@@ -196,11 +196,11 @@ def family_named(word: str | None) -> str:
     Raises:
         UsageError: it is none.
     """
-    text = validation.word("model_family", word, Family).strip().lower()
+    text = validation.word("model_family", word, FAMILIES).strip().lower()
     text = text.replace("-", "_").replace(" ", "_")
-    if text not in tuple(Family):
+    if text not in FAMILIES:
         raise UsageError(
-            f"There is no model family {in_quotes(word)}.", f"Families: {', '.join(Family)}."
+            f"There is no model family {in_quotes(word)}.", f"Families: {', '.join(FAMILIES)}."
         )
     return text
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.matrix import rating
-from accelbench.core.vocabulary import Family, Mode
+from accelbench.core.vocabulary import FAMILIES, Mode
 from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
 from accelbench.select.query.config import ANY_FAMILY, PlatformEntry
@@ -73,7 +73,7 @@ class Matrices:
     def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, object]:
         """The whole as the documents have it, with each entry's source."""
         families = {}
-        for family in Family:
+        for family in FAMILIES:
             entries = {}
             for name in hardware:
                 entry = self.entry(family.value, name, Mode.INFERENCE.value)

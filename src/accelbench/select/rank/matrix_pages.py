@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from accelbench.core.vocabulary import HARDWARE, Family
+from accelbench.core.vocabulary import FAMILIES, HARDWARE, Family
 from accelbench.select.rank.matrices import MatrixEntry, MatrixLayer
 
 _RULE_LINE = re.compile(r"^[\s|:-]*-[\s|:-]*$")
@@ -36,7 +36,7 @@ _FAMILIES = {
     "textembedding": Family.EMBEDDING.value,
     "textembeddings": Family.EMBEDDING.value,
     "speech": Family.AUDIO.value,
-    **{family.value.replace("_", ""): family.value for family in Family},
+    **{family.value.replace("_", ""): family.value for family in FAMILIES},
 }
 #: Words that name a platform by its maker or its library, where no word is a platform's own.
 _MAKERS = {

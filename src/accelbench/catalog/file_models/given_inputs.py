@@ -1,0 +1,95 @@
+"""What an owner says of an input: --input ids=int64[batch,128]:0..30522, or a part of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+
+OPTION = "--input"
+_FORM = re.compile(
+    r"^(?P<dtype>[a-z]+\d*)?(?:\[(?P<shape>[^\]]*)\])?:?"
+    r"(?:(?P<low>-?\d+)\.\.(?P<high>-?\d+)|(?P<constant>-?\d+(?:\.\d+)?(?:e-?\d+)?))?$"
+)
+_NAME = re.compile(r"^[A-Za-z_]\w*$")
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class GivenInput:
+    """What was said of one input; None of what was not.
+
+    Attributes:
+        dtype: NumPy's name of its type.
+        shape: sizes, and names of free dimensions.
+        low: of the values that are drawn,
+        high: and the first that is not.
+        constant: the value that all of it has.
+    """
+
+    dtype: str | None = None
+    shape: tuple[int | str, ...] | None = None
+    low: int | None = None
+    high: int | None = None
+    constant: float | None = None
+
+
+def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
+    """What was said of inputs, by name.
+
+    Raises:
+        UsageError: a word is of another form.
+    """
+    found: dict[str, GivenInput] = {}
+    for word in words or ():
+        name, given, rest = word.partition("=")
+        name = name.strip()
+        if not name or not given or not rest.strip():
+            raise _malformed(word)
+        if name in found:
+            raise UsageError(f"{OPTION} says two things of {in_quotes(name)}.", "Give it once.")
+        found[name] = _of(word, rest.replace(" ", ""))
+    return found
+
+
+def _of(word: str, text: str) -> GivenInput:
+    parts = _FORM.match(text)
+    if parts is None:
+        raise _malformed(word)
+    low, high, constant = (parts[name] for name in ("low", "high", "constant"))
+    if low is not None and int(low) >= int(high):
+        raise UsageError(
+            f"{OPTION} {word} holds no value: it goes from {low} to below {high}.",
+            "Write the smallest value, and the first that is too large: 0..30522.",
+        )
+    return GivenInput(
+        dtype=parts["dtype"],
+        shape=None if parts["shape"] is None else tuple(_sizes(word, parts["shape"])),
+        low=None if low is None else int(low),
+        high=None if high is None else int(high),
+        constant=None if constant is None else float(constant),
+    )
+
+
+def _sizes(word: str, text: str) -> Iterable[int | str]:
+    for size in text.split(",") if text else ():
+        if size.isdecimal() and 1 <= int(size) <= _LARGEST:
+            yield int(size)
+        elif _NAME.match(size):
+            yield size
+        else:
+            raise UsageError(
+                f"{OPTION} {word}: {in_quotes(size)} is neither a size nor a name of one.",
+                "Write it like [batch,3,224,224].",
+            )
+
+
+def _malformed(word: str) -> UsageError:
+    return UsageError(
+        f"{OPTION} takes the name of an input with its type, shape or values, not"
+        f" {in_quotes(word)}.",
+        f"Write it like {OPTION} ids=int64[batch,128]:0..30522, or {OPTION} ids=0..30522.",
+    )

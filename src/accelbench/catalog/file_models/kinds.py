@@ -1,0 +1,122 @@
+"""What a word of a command line names: which kind of file, told apart by looking at it.
+
+Pure but for the first bytes of a file: nothing is unpacked, and no reader of a format is imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import FileFormat
+
+#: Files that are measured, by how their names end.
+FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO}
+_EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
+#: Files of models that are not measured: why, and what to do instead.
+_OTHERS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".joblib"),
+        (
+            "it may be pickled, and whoever reads a pickle runs the code in it",
+            "Export the model to ONNX, or save its weights as safetensors beside its config.json.",
+        ),
+    ),
+    ".safetensors": (
+        "it holds weights without the model that they are of",
+        "Name the folder that has config.json beside it.",
+    ),
+    ".gguf": ("it holds weights, and each engine builds the model for itself", _EXPORT),
+    ".pb": ("graphs of TensorFlow are not read", _EXPORT),
+    ".h5": ("models of Keras are not read", _EXPORT),
+    ".keras": ("models of Keras are not read", _EXPORT),
+    **dict.fromkeys(
+        (".engine", ".plan", ".trt"),
+        (
+            "it is compiled for one device and one version of TensorRT",
+            "Name the ONNX file it is of",
+        ),
+    ),
+    **dict.fromkeys((".mlmodel", ".mlpackage"), ("models of Core ML are not read", _EXPORT)),
+}
+#: What protobuf can hold; XML has none of the weights in it.
+_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29}
+_LFS_POINTER = b"version https://git-lfs"
+#: How files begin that a graph's name was put on.
+_OTHER_BEGINNINGS = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x80\x02": "a pickle",
+    b"\x80\x03": "a pickle",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+    b"\x1f\x8b": "a gzip archive",
+    b"<": "XML or HTML",
+    b"{": "JSON",
+    b"\x89HDF": "an HDF5 file",
+    b"GGUF": "a GGUF file",
+}
+
+
+class FileRefusedError(AccelbenchError):
+    """A file that is not measured: why, as a sentence about it, and what to do."""
+
+
+def is_file_word(word: str) -> bool:
+    """Whether a word that is no model's name is meant as a file: by suffix, or as it is there."""
+    path = Path(word).expanduser()
+    return path.suffix.lower() in {*FORMATS, *_OTHERS} or path.is_file()
+
+
+def format_of(path: Path) -> FileFormat:
+    """The format of a file, by its name and how it begins.
+
+    Raises:
+        FileRefusedError: it is not measured.
+    """
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise FileRefusedError("There is no such file.", "Check its path.")
+    if suffix in _OTHERS:
+        why, advice = _OTHERS[suffix]
+        raise FileRefusedError(f"Files of {suffix} are not measured: {why}.", advice)
+    kind = FORMATS.get(suffix)
+    if kind is None:
+        known = ", ".join(FORMATS)
+        raise FileRefusedError("It is no model's file.", f"Files of {known} are measured.")
+    if not path.is_file():
+        raise FileRefusedError("It is no file.", "Name the file itself.")
+    _refuse_content(path, kind)
+    return kind
+
+
+def _refuse_content(path: Path, kind: FileFormat) -> None:
+    try:
+        with path.open("rb") as file:
+            begins, size = file.read(64), path.stat().st_size
+    except OSError as error:
+        raise FileRefusedError(
+            f"It cannot be read: {error.strerror}.", "Check its permissions."
+        ) from error
+    if not size:
+        raise FileRefusedError("It is empty.", "Write it again.")
+    if begins.startswith(_LFS_POINTER):
+        raise FileRefusedError(
+            "It is a pointer of Git LFS, not the file itself.", "Fetch the file: git lfs pull"
+        )
+    others = dict(_OTHER_BEGINNINGS)
+    if kind is FileFormat.OPENVINO:
+        del others[b"<"]
+        begins = begins.lstrip(b"\xef\xbb\xbf \r\n\t")
+    for beginning, what in others.items():
+        if begins.startswith(beginning):
+            raise FileRefusedError(
+                f"It begins as {what} does, and is no {kind.graph} whatever its name says.",
+                _EXPORT,
+            )
+    if kind is FileFormat.OPENVINO and not begins.startswith(b"<"):
+        raise FileRefusedError("It is no OpenVINO graph, whatever its name says.", _EXPORT)
+    if size > _LARGEST[kind]:
+        raise FileRefusedError(
+            f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no {kind.graph} is.",
+            "Keep the weights in a file beside the graph.",
+        )

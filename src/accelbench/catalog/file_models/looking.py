@@ -1,0 +1,57 @@
+"""Looking at a model's file, in a process that ends afterwards.
+
+`python -m accelbench.catalog.file_models.looking FILE` prints one line of JSON. Files come from
+anywhere: what the readers in C++ make of a hostile one ends that process, and not the command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
+
+_AT_ONCE = 1 << 24
+
+
+def look(path: Path) -> dict[str, Any]:
+    """What a file is.
+
+    Raises:
+        FileRefusedError: it is not measured.
+    """
+    kind = format_of(path)
+    module = import_module(f"accelbench.catalog.file_models.{kind.value}_file")
+    answer = module.look(path)
+    digest = digest_of([path, *map(Path, answer["beside"])])
+    return {"format": kind.value, "digest": digest, **answer}
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """The SHA-256 of some files, one after the other."""
+    whole = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while part := file.read(_AT_ONCE):
+                whole.update(part)
+    return whole.hexdigest()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print what a file is, or why it is not measured."""
+    try:
+        answer = look(Path(arguments[0]))
+    except FileRefusedError as error:
+        answer = {"error": error.message, "advice": error.advice}
+    except (RecursionError, MemoryError) as error:
+        answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,238 @@
+"""The model that a file is: its sizes, its inputs and what they hold, as every room reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, size_named
+from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
+from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
+from accelbench.core import processes
+from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.core.free_dimensions import OPEN, text_of
+from accelbench.core.jsonc import loads
+from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Architecture, Family
+
+#: The set of models that are files.
+FILES = "files"
+#: Names that say nothing of what is in a file: its folder's is put before them.
+_SAYS_NOTHING = {"model", "openvino_model", "graph", "network", "exported", "export", "saved_model"}
+_DEFAULT_SEQUENCE, _DEFAULT_IMAGE = 128, 224
+#: A graph of 200,000 operators took 9 s; a file of 2 GB, 4 s.
+_PATIENCE_SECONDS = 300.0
+#: Of an input of which its owner said what it holds.
+_GIVEN = "as given"
+_NEEDS = {
+    FileFormat.ONNX: ("onnx", "onnx"),
+    FileFormat.OPENVINO: ("openvino", "openvino"),
+}
+
+
+def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
+    """The model that a file is.
+
+    Args:
+        word: its path, or NAME=PATH to call it otherwise.
+        given: what its owner says of inputs.
+
+    Raises:
+        UsageError: it is not measured: one sentence with the reason.
+        MissingExtraError: what reads it is not installed.
+    """
+    name, path = path_of(word)
+    try:
+        package, extra = _NEEDS[format_of(path)]
+        if find_spec(package) is None:
+            raise MissingExtraError(package, extra, f"Measuring {path.suffix} files")
+        found = _looked_at(path)
+        _refuse_unknown(given or {}, found)
+        spec = _spec(name or name_of(path), path, found, given or {})
+        return replace(spec, aliases=() if word == spec.id else (word,))
+    except FileRefusedError as error:
+        message = error.message[:1].lower() + error.message[1:]
+        raise UsageError(
+            f"{in_quotes(str(path))} is not measured: {message}", error.advice
+        ) from error
+
+
+def _refuse_unknown(given: Mapping[str, GivenInput], found: Mapping[str, Any]) -> None:
+    names = [entry["name"] for entry in found["inputs"]]
+    for name in given:
+        if name not in names:
+            raise FileRefusedError(
+                f"It has no input {in_quotes(name)}.", f"Its inputs: {', '.join(names)}."
+            )
+
+
+def described(spec: ModelSpec) -> list[str]:
+    """What is fed to a model that is a file: a sentence for each input."""
+    file = spec.file
+    if file is None:
+        return []
+    return [
+        f"{spec.id} reads {entry.name}, {entry.dtype} {_as_text(entry.shape)}: {held}."
+        for entry in spec.inputs
+        for held in (file.drawn[entry.name] if file.drawn[entry.name] != _GIVEN else _held(entry),)
+    ]
+
+
+def _held(entry: InputSpec) -> str:
+    """What was said that an input holds."""
+    if entry.constant is not None:
+        return f"{entry.constant:g} everywhere, as it was said"
+    return f"{entry.low} to {entry.high - 1}, as it was said"
+
+
+def placed_in(word: str, folder: Path) -> str:
+    """A file's word whose path is from a folder, as it is from anywhere."""
+    name, path = path_of(word)
+    whole = str((folder / path).absolute())
+    return f"{name}={whole}" if name else whole
+
+
+def path_of(word: str) -> tuple[str, Path]:
+    """The name that a word gives to a file, "" where it gives none, and the file."""
+    path = Path(word).expanduser()
+    name, given, rest = word.partition("=")
+    if given and name and rest and not path.exists() and "/" not in name:
+        return name.strip(), Path(rest).expanduser()
+    return "", path
+
+
+def name_of(path: Path) -> str:
+    """What a file's model is called in results: the file's name, with its folder's if need be."""
+    stem = path.stem.lower()
+    folder = path.absolute().parent.name
+    says_nothing = stem in _SAYS_NOTHING or stem.rpartition("_")[0] in _SAYS_NOTHING
+    return f"{folder}/{path.name}" if says_nothing and folder else path.name
+
+
+def _looked_at(path: Path) -> dict[str, Any]:
+    try:
+        done = processes.run_python(
+            "accelbench.catalog.file_models.looking", [str(path)], timeout=_PATIENCE_SECONDS
+        )
+    except processes.TimeoutExpired as error:
+        raise FileRefusedError(
+            f"Looking at it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
+        ) from error
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or not lines:
+        raise FileRefusedError(f"Its reader failed: {done.last_line or 'no message'}")
+    answer: dict[str, Any] = loads(lines[-1])
+    if "error" in answer:
+        raise FileRefusedError(answer["error"], answer["advice"])
+    return answer
+
+
+def _spec(
+    name: str, path: Path, found: Mapping[str, Any], given: Mapping[str, GivenInput]
+) -> ModelSpec:
+    if found["precision"] not in PRECISIONS:
+        raise FileRefusedError(
+            f"Most of its weights are stored in {found['precision']}, which is not measured.",
+            f"Measured are {', '.join(PRECISIONS)}: export it in one of them.",
+        )
+    inputs = tuple(_input(entry, given.get(entry["name"])) for entry in found["inputs"])
+    sizes = {size for entry in inputs for size in entry.shape if isinstance(size, str)}
+    return ModelSpec(
+        id=name,
+        family=Family.UNKNOWN,
+        architecture=Architecture.UNKNOWN,
+        modalities=(),
+        task="",
+        size="",
+        builder=f"file:{found['format']}",
+        config={},
+        inputs=inputs,
+        parameters=int(found["weights"]),
+        sequence=_DEFAULT_SEQUENCE if SEQUENCE in sizes else None,
+        image=_DEFAULT_IMAGE if IMAGE in sizes else None,
+        dims=text_of(dict.fromkeys(sizes - {BATCH, SEQUENCE, IMAGE}, OPEN)) or None,
+        sets=(FILES,),
+        file=ModelFile(
+            format=FileFormat(found["format"]),
+            path=str(path.absolute()),
+            digest=found["digest"],
+            precision=found["precision"],
+            outputs=tuple(
+                FileOutput(entry["name"], entry["dtype"], tuple(entry["shape"]))
+                for entry in found["outputs"]
+            ),
+            beside=tuple(found["beside"]),
+            fixed_batch=None if BATCH in sizes else _items(inputs),
+            drawn={
+                entry["name"]: _GIVEN if _holds(given.get(entry["name"])) else entry["drawn"]
+                for entry in found["inputs"]
+            },
+        ),
+    )
+
+
+def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
+    """An input as its file and its owner have it."""
+    name, dtype = entry["name"], entry["dtype"]
+    if given is not None and given.dtype not in (None, dtype):
+        raise FileRefusedError(
+            f"Its input {in_quotes(name)} takes {dtype}, not {given.dtype}.", "Leave the type out."
+        )
+    shape = _shape(entry, given)
+    if _holds(given):
+        assert given is not None
+        return InputSpec(
+            name, shape, dtype, given.low or 0, given.high or 0, constant=given.constant
+        )
+    if "drawn" not in entry:
+        raise FileRefusedError(
+            f"What its input {in_quotes(name)}, whole numbers of {dtype}, may hold does not follow"
+            " from its graph.",
+            f"Say it: {OPTION} {name}=0..1000 draws from 0 to 999, {OPTION} {name}=1 holds ones.",
+        )
+    low, high = entry.get("low", 0), entry.get("high", 0)
+    return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))
+
+
+def _holds(given: GivenInput | None) -> bool:
+    """Whether its owner says what an input holds."""
+    return given is not None and (given.high is not None or given.constant is not None)
+
+
+def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | str, ...]:
+    """Sizes of an input: those of the file, free ones as they are named or bound."""
+    own, name = entry["shape"], entry["name"]
+    if given is None or given.shape is None:
+        return tuple(
+            size if isinstance(size, int) else size_named(size, place, len(own))
+            for place, size in enumerate(own)
+        )
+    if len(given.shape) != len(own):
+        raise FileRefusedError(
+            f"Its input {in_quotes(name)} has {len(own)} axes, not {len(given.shape)}.",
+            f"It is {_as_text(own)}.",
+        )
+    for size, wanted in zip(own, given.shape, strict=True):
+        if isinstance(size, int) and size != wanted:
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} is fixed to {_as_text(own)}, not"
+                f" {_as_text(given.shape)}.",
+                "Export it with a free size there.",
+            )
+    return given.shape
+
+
+def _as_text(shape: Sequence[int | str]) -> str:
+    return f"[{','.join(str(size) or '?' for size in shape)}]"
+
+
+def _items(inputs: tuple[InputSpec, ...]) -> int:
+    """Items that a graph of fixed sizes takes at once: its inputs' first size, if it is one."""
+    first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
+    only = first.pop() if len(first) == 1 else 1
+    return only if isinstance(only, int) and only > 0 else 1

@@ -1,0 +1,301 @@
+"""What an ONNX file is: its inputs and outputs, what they may hold, and what it is stored in.
+
+Nothing of it is run, and its weights are not read: their claims are held against the bytes that
+are there, inside the graph and beside it.
+
+Imports onnx: import this module only in the process that looks at a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+from onnx.external_data_helper import uses_external_data
+
+from accelbench.catalog.file_models.graph_ranges import Ranges
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.core.visible import in_quotes
+
+#: More nodes, or deeper nesting of their bodies, than any model has.
+_MOST_NODES = 1_000_000
+_DEEPEST = 32
+_MOST_RANK = 64
+#: Types that are not fed.
+_UNFED = {
+    TensorProto.STRING: "text, which is not drawn",
+    TensorProto.BFLOAT16: "bfloat16, which NumPy has not",
+    TensorProto.COMPLEX64: "complex numbers",
+    TensorProto.COMPLEX128: "complex numbers",
+}
+_FLOATS = {
+    TensorProto.FLOAT: "fp32", TensorProto.DOUBLE: "fp64", TensorProto.FLOAT16: "fp16",
+    TensorProto.BFLOAT16: "bf16",
+}  # fmt: skip
+_QUANTISES = {"DequantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger",
+              "DynamicQuantizeLinear", "MatMulNBits", "QGemm", "QAttention"}  # fmt: skip
+#: Products, whose weights say what most of a model's arithmetic is of.
+_PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN"}
+
+
+def look(path: Path) -> dict[str, Any]:
+    """What a file says of itself.
+
+    Raises:
+        FileRefusedError: it is no whole graph, or one that cannot be fed.
+    """
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's own, by version
+        raise FileRefusedError(
+            "It is no ONNX graph, or a part of one is missing.", "Export it again."
+        ) from error
+    graph = model.graph
+    if not model.opset_import:
+        raise FileRefusedError("It names no version of ONNX's operators.", "Export it again.")
+    if not graph.node:
+        raise FileRefusedError("There is no operator in it: nothing would be measured.")
+    nodes = list(_nodes(graph))
+    beside = _weights_beside(path, _tensors(graph))
+    _refuse_unordered(graph)
+    given = {tensor.name for tensor in graph.initializer}
+    given |= {tensor.values.name for tensor in graph.sparse_initializer}
+    fed = [entry for entry in graph.input if entry.name not in given]
+    if not fed:
+        raise FileRefusedError("It takes no input: what it gives is a constant.")
+    ranges = Ranges(model)
+    return {
+        "opset": {entry.domain or "ai.onnx": int(entry.version) for entry in model.opset_import},
+        "producer": " ".join(filter(None, (model.producer_name, model.producer_version)))[:100],
+        "inputs": [_input(entry, ranges) for entry in fed],
+        "outputs": [_tensor(entry, "output") for entry in graph.output],
+        "weights": sum(
+            math.prod(tensor.dims) for tensor in graph.initializer if _is_weight(tensor)
+        ),
+        "precision": _precision(graph, nodes),
+        "operators": len(nodes),
+        "beside": [str(file) for file in beside],
+    }
+
+
+def _input(entry: Any, ranges: Ranges) -> dict[str, Any]:
+    fields = _tensor(entry, "input")
+    return fields | ranges.of(entry.name, fields["dtype"])
+
+
+def _is_weight(tensor: Any) -> bool:
+    return tensor.data_type in _FLOATS or tensor.data_type in {
+        TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4,
+    }  # fmt: skip
+
+
+def _nodes(graph: Any, depth: int = 0) -> Iterator[Any]:
+    """Every operator, those of loops and branches too."""
+    if depth > _DEEPEST:
+        raise FileRefusedError("Its loops and branches are nested deeper than any model's.")
+    if len(graph.node) > _MOST_NODES:
+        raise FileRefusedError(f"It has {len(graph.node):,} operators, which no model has.")
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.node:
+                    yield from _nodes(inner, depth + 1)
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)
+
+
+def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
+    """The files beside the graph that its weights are in.
+
+    Raises:
+        FileRefusedError: a weight claims bytes that are not there, or that lie elsewhere.
+    """
+    files: dict[Path, None] = {}
+    sizes: dict[Path, int] = {}
+    folder = path.parent.resolve()
+    for tensor in tensors:
+        if any(size < 0 for size in tensor.dims):
+            raise FileRefusedError(f"Its weight {_shown(tensor)} has a size below 0.")
+        need = _claimed(tensor)
+        if not uses_external_data(tensor):
+            have = len(tensor.raw_data)
+            if tensor.HasField("raw_data") and need is not None and have != need:
+                raise FileRefusedError(
+                    f"Its weight {_shown(tensor)} claims {need:,} bytes and has {have:,}.",
+                    "Export it again.",
+                )
+            if need and not tensor.HasField("raw_data") and not _typed_values(tensor):
+                raise FileRefusedError(
+                    f"Its weight {_shown(tensor)} claims {need:,} bytes and has none.",
+                    "Export it again.",
+                )
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        file = _inside(folder, entries.get("location", ""), tensor)
+        if file not in sizes:
+            sizes[file] = file.stat().st_size
+            files[file] = None
+        offset = _number(entries.get("offset") or "0")
+        length = _number(entries["length"]) if "length" in entries else sizes[file] - offset
+        if offset < 0 or length < 0 or offset + length > sizes[file]:
+            raise FileRefusedError(
+                f"Its weight {_shown(tensor)} ends beyond the end of {file.name}.",
+                "A part of that file is missing: copy it again.",
+            )
+        if need is not None and length < need:
+            raise FileRefusedError(
+                f"Its weight {_shown(tensor)} claims {need:,} bytes, and {length:,} of"
+                f" {file.name} are its own.",
+                "Export it again.",
+            )
+    return list(files)
+
+
+def _number(text: str) -> int:
+    """A place in a file; below 0 where it is none."""
+    return int(text) if text.isdecimal() else -1
+
+
+def _inside(folder: Path, location: str, tensor: Any) -> Path:
+    """A file of weights, which must lie in the graph's folder or below it."""
+    named = Path(location)
+    file = (folder / named).resolve()
+    if named.is_absolute() or ".." in named.parts or not file.is_relative_to(folder):
+        raise FileRefusedError(
+            f"Its weight {_shown(tensor)} is said to lie in {in_quotes(location)}, which is outside"
+            " its own folder: it is not read.",
+            "Put the weights beside the graph.",
+        )
+    if not file.is_file():
+        raise FileRefusedError(
+            f"The file {in_quotes(location)} with its weights is not beside it.",
+            "Copy it into the same folder.",
+        )
+    return file
+
+
+def _claimed(tensor: Any) -> int | None:
+    """The bytes that a weight says it has; None of types that are packed or of text."""
+    try:
+        each = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileRefusedError(f"Its weight {_shown(tensor)} is of no known type.") from error
+    if tensor.data_type in _PACKED or tensor.data_type == TensorProto.STRING:
+        return None
+    return int(each) * int(math.prod(tensor.dims))
+
+
+_PACKED = {
+    getattr(TensorProto, name)
+    for name in ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
+    if hasattr(TensorProto, name)
+}
+
+
+def _typed_values(tensor: Any) -> int:
+    return max(
+        len(getattr(tensor, field))
+        for field in ("float_data", "int32_data", "int64_data", "double_data", "uint64_data",
+                      "string_data")
+    )  # fmt: skip
+
+
+def _refuse_unordered(graph: Any) -> None:
+    """Refuse an operator that reads what none before it gives: a circle, or a part is missing."""
+    known = {entry.name for entry in (*graph.input, *graph.initializer)}
+    known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in known:
+                called = f"{node.op_type} {in_quotes(node.name)}" if node.name else node.op_type
+                raise FileRefusedError(
+                    f"Its operator {called} reads {in_quotes(name)}, which nothing before it gives:"
+                    " the graph runs in a circle, or a part of it is missing.",
+                    "Export it again.",
+                )
+        known.update(node.output)
+    for entry in graph.output:
+        if entry.name not in known:
+            raise FileRefusedError(
+                f"Nothing in it gives its output {in_quotes(entry.name)}.", "Export it again."
+            )
+
+
+def _tensor(entry: Any, what: str) -> dict[str, Any]:
+    """Name, type and shape of an input or output."""
+    kind = entry.type.WhichOneof("value")
+    if kind != "tensor_type":
+        words = (kind or "nothing known").removesuffix("_type").replace("_", " ")
+        if what == "output":
+            return {"name": entry.name, "dtype": words, "shape": []}
+        raise FileRefusedError(
+            f"Its input {in_quotes(entry.name)} takes {words}, and tensors alone are fed.",
+            "Export the model with tensors as inputs.",
+        )
+    tensor = entry.type.tensor_type
+    if what == "input":
+        if tensor.elem_type in _UNFED:
+            raise FileRefusedError(
+                f"Its input {in_quotes(entry.name)} takes {_UNFED[tensor.elem_type]}.",
+                "Measure the part behind it: export the model without that step.",
+            )
+        if not tensor.HasField("shape"):
+            raise FileRefusedError(
+                f"Its input {in_quotes(entry.name)} does not say how many axes it has.",
+                "Export the model with the rank of each input.",
+            )
+    sizes: list[int | str] = [
+        int(d.dim_value) if d.HasField("dim_value") else str(d.dim_param) for d in tensor.shape.dim
+    ]
+    if len(sizes) > _MOST_RANK:
+        raise FileRefusedError(f"Its {what} {in_quotes(entry.name)} has {len(sizes)} axes.")
+    if what == "input" and any(isinstance(size, int) and size < 0 for size in sizes):
+        raise FileRefusedError(
+            f"Its input {in_quotes(entry.name)} has a size below 0.",
+            "Export the model with a name for a free size.",
+        )
+    return {"name": entry.name, "dtype": _dtype(tensor.elem_type), "shape": sizes}
+
+
+def _dtype(kind: int) -> str:
+    try:
+        return str(helper.tensor_dtype_to_np_dtype(kind))
+    except (KeyError, TypeError, ValueError):
+        return "unknown"
+
+
+def _precision(graph: Any, nodes: Sequence[Any]) -> str:
+    """What most weights of its products are stored in; of a graph without, its inputs' type."""
+    if any(node.op_type in _QUANTISES for node in nodes):
+        return "int8"
+    stored: Mapping[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
+    counted: dict[str, int] = {}
+    for node in graph.node:
+        for name in node.input if node.op_type in _PRODUCTS else ():
+            tensor = stored.get(name)
+            if tensor is not None and tensor.data_type in _FLOATS:
+                kind = _FLOATS[tensor.data_type]
+                counted[kind] = counted.get(kind, 0) + math.prod(tensor.dims)
+    if not counted:
+        for entry in graph.input:
+            kind = _FLOATS.get(entry.type.tensor_type.elem_type, "")
+            if kind:
+                counted[kind] = counted.get(kind, 0) + 1
+    return max(counted, key=lambda kind: counted[kind], default="fp32")
+
+
+def _shown(tensor: Any) -> str:
+    return in_quotes(tensor.name) if tensor.name else "without a name"

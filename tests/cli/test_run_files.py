@@ -1,0 +1,156 @@
+"""`accelbench run mine.onnx`: from the file to a verified row, and what is refused on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from shells import Command
+
+Shape = Sequence[int | str]
+
+
+def graph(path: Path, batch: int | str = "batch", scale: float = 1.0) -> Path:
+    """Two products with a table before them: what an engine may fuse, convert and get wrong."""
+    random = np.random.default_rng(0)
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        values = (scale * random.standard_normal(shape)).astype(np.float32)
+        return numpy_helper.from_array(values, name)
+
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["e"]),
+        helper.make_node("MatMul", ["e", "w"], ["a"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("MatMul", ["r", "v"], ["y"]),
+    ]
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("ids", TensorProto.INT64, [batch, "seq"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, "seq", 16])],
+        [weight("table", 100, 32), weight("w", 32, 64), weight("v", 64, 16)],
+    )
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              str(path))  # fmt: skip
+    return path
+
+
+def ran(run: Command, *words: str) -> list[dict[str, Any]]:
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    rows: list[dict[str, Any]] = json.loads(out)["results"]
+    return rows
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command("run", monkeypatch, capsys)
+
+
+FEW = ("--iterations", "3", "--warmup", "0", "--threads", "1")
+
+
+def test_a_file_is_measured_by_every_engine_that_opens_it_and_verified(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    rows = ran(
+        run, "mine.onnx", "--hardware", "cpu,openvino", "--batch-sizes", "1,5",
+        "--sequence-lengths", "7", *FEW,
+    )  # fmt: skip
+    assert [(r["model"], r["runtime"], r["batch_size"], r["sequence_length"]) for r in rows] == [
+        ("mine.onnx", runtime, batch, 7) for runtime in ("onnxruntime", "openvino")
+        for batch in (1, 5)
+    ]  # fmt: skip
+    for row in rows:
+        assert (row["status"], row["verification"], row["weights"]) == ("ok", "ok", "file")
+        assert json.loads(row["input_shape"]) == {"ids": [row["batch_size"], 7]}
+        assert row["verification_error"] < 1e-5
+        assert len(row["weights_digest"]) == 64
+
+
+def test_a_changed_file_goes_on_with_its_history(run: Command) -> None:
+    words = ("mine.onnx", "--hardware", "cpu", "--batch-sizes", "1", "--benchmark-only", *FEW)
+    graph(Path("mine.onnx"))
+    (before,) = ran(run, *words)
+    graph(Path("mine.onnx"), scale=0.5)
+    (after,) = ran(run, *words)
+    assert after["series_key"] == before["series_key"]
+    assert after["weights_digest"] != before["weights_digest"]
+
+
+def test_a_dry_run_says_what_inputs_hold(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    code, out, err = run("mine.onnx", "--hardware", "cpu", "--batch-sizes", "2", "--dry-run")
+    assert code == 0, err
+    assert "mine.onnx · onnxruntime/cpu · fp32 · batch 2 · seq 128" in out
+    told = "mine.onnx reads ids, int64 [batch,sequence]: 0 to 99: rows of the table it reads."
+    assert told in " ".join(out.split())
+
+
+def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
+    Path("models").mkdir()
+    graph(Path("models/model.onnx"))
+    words = ("net=models/model.onnx", "bert-tiny", "--hardware", "cpu", "--batch-sizes", "2")
+    code, _, err = run(*words, "--save-plan", "saved.yaml")
+    assert code == 0, err
+    assert "net=models/model.onnx" in Path("saved.yaml").read_text()
+
+    def cases(*words: str) -> list[tuple[str, str]]:
+        code, out, err = run(*words, "--dry-run", "--json")
+        assert code == 0, err
+        return [(case["model"], case["case_id"]) for case in json.loads(out)["cases"]]
+
+    assert cases("saved.yaml") == cases(*words)
+    assert [name for name, _ in cases("saved.yaml")] == ["net", "bert-tiny"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("absent.onnx",), "there is no such file"),
+        (("mine.onnx", "--input", "idz=0..3"), "has no input 'idz'"),
+        (("mine.onnx", "--dim", "nodes"), "--dim takes the name of a dimension and its sizes"),
+        (("mine.onnx", "--dim", "nodes=0"), "--dim nodes takes whole numbers from 1"),
+        (("mine.onnx", "--hardware", "auto"), "mine.onnx is a file"),
+        (("mine.pt",), "is not measured: files of .pt are not measured"),
+    ],
+)
+def test_a_slip_is_one_sentence(run: Command, words: tuple[str, ...], says: str) -> None:
+    graph(Path("mine.onnx"))
+    Path("mine.pt").write_bytes(b"\x80\x02")
+    code, _, err = run(*words, "--dry-run")
+    assert code == 2
+    assert says in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--framework", "pytorch"), "the pytorch runtime does not open ONNX graphs"),
+        (("--mode", "training"), "mine.onnx is an exported graph, which is not trained"),
+        (("--batch-sizes", "4"), "mine.onnx takes a batch of 2 and no other, not 4"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_file_is_refused(
+    run: Command, words: tuple[str, ...], says: str
+) -> None:
+    graph(Path("mine.onnx"), batch=2)
+    code, out, _ = run("mine.onnx", "--hardware", "cpu", *words, "--dry-run")
+    assert code == 0
+    assert says in " ".join(out.split())
+
+
+def test_a_dimension_that_no_model_has_is_said(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    code, out, err = run("mine.onnx", "--hardware", "cpu", "--dim", "nodes=4", "--dry-run")
+    assert code == 0, err
+    assert "no model of this run has a free dimension of that name" in " ".join((out + err).split())
