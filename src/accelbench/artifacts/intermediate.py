@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 from accelbench.artifacts.manifest import Manifest
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
 from accelbench.artifacts.recipe import Recipe
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.signalstack import signal_stack_kept
 from accelbench.hardware.openvino import without_telemetry
 
 IR = "model.xml"
 _LONGEST = 400
+_NO_RULE = re.compile(r"No conversion rule found for operations: (.*)")
 #: From so many bytes on, a graph is read as it is. Converting holds its weights up to twice
 #: (4.2 GiB for 2.0), reading leaves them in their file (0.15 GiB); transposes then move into
 #: products when the engine compiles.
@@ -49,12 +51,40 @@ def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
 
     graph = str(base / manifest.file)
     weights = sum(file.stat().st_size for file in base.iterdir())
-    if weights < _READ_FROM:
-        model = openvino.convert_model(graph)
-    else:
-        model = openvino.Core().read_model(graph)
+    model = _converted(graph) if weights < _READ_FROM else openvino.Core().read_model(graph)
+    _refuse_lost(model, manifest)
     openvino.save_model(model, str(folder / IR), compress_to_fp16=False)
     return {"file": IR}
+
+
+def _converted(graph: str) -> Any:
+    import openvino
+
+    try:
+        return openvino.convert_model(graph)
+    except Exception as error:
+        absent = _NO_RULE.search(str(error))
+        if absent is None:
+            raise
+        raise UnsupportedError(
+            "operator",
+            f"OpenVINO has no operator {absent[1].strip()}",
+            "Leave it out of the graph, or use another engine.",
+        ) from error
+
+
+def _refuse_lost(model: Any, manifest: Manifest) -> None:
+    """Refuse a conversion without all outputs: those that are sequences of tensors are no more."""
+    names = {name for port in model.outputs for name in port.get_names()}
+    for output in manifest.outputs:
+        if output.file_name not in names:
+            raise CaseError(
+                "conversion_failed",
+                f"OpenVINO's conversion has no output {output.file_name}: it is {output.dtype}"
+                if output.dtype == "sequence"
+                else f"OpenVINO's conversion has no output {output.file_name}",
+                "Export the model with tensors as outputs, or use another engine.",
+            )
 
 
 def _opened(graph: Path) -> Any:

@@ -10,6 +10,12 @@ _FIRST = "config.json"
 
 def snapshot(hub_id: str) -> str | None:
     """The commit that loading a model by this id would take; None where it would be fetched."""
+    folder = cached_folder(hub_id)
+    return None if folder is None else folder.name
+
+
+def cached_folder(hub_id: str) -> Path | None:
+    """The folder of that commit in the cache; None where it would be fetched."""
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
@@ -19,4 +25,4 @@ def snapshot(hub_id: str) -> str | None:
     except (OSError, ValueError):
         return None
     # A cached file lies in the folder of its commit; what is known not to exist is no path.
-    return Path(path).parent.name if isinstance(path, str) else None
+    return Path(path).parent if isinstance(path, str) else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from accelbench.catalog.custom import models_in
+from accelbench.catalog.file_models.folders import is_folder_word, model_of_folder
 from accelbench.catalog.file_models.given_inputs import GivenInput
 from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import model_of_file
@@ -77,10 +78,12 @@ def choose(
 def _named(
     name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None
 ) -> ModelSpec:
-    """The model of a name, or of a file where no model has that name."""
+    """The model of a name, or of a file or folder where no model has that name."""
     try:
         return find(name, own)
     except UsageError:
+        if is_folder_word(name):
+            return model_of_folder(name)
         if not is_file_word(name):
             raise
     return model_of_file(name, inputs)

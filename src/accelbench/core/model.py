@@ -152,6 +152,11 @@ class ModelSpec:
     small_variant: str | None = None  # the model to advise when this one does not fit
     sets: tuple[str, ...] = field(default=())  # key, small
     file: ModelFile | None = None  # what it is, in place of builder and config
+    folder: str | None = None  # of weights of its own; no part of its identity, as they are none
+
+    def weights_from(self, setting: str) -> str:
+        """Where its weights come from: its own folder, or what a run says of all models."""
+        return self.folder or setting
 
     @cached_property
     def config_digest(self) -> str:

@@ -10,9 +10,10 @@ from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
 OPTION = "--input"
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _FORM = re.compile(
     r"^(?P<dtype>[a-z]+\d*)?(?:\[(?P<shape>[^\]]*)\])?:?"
-    r"(?:(?P<low>-?\d+)\.\.(?P<high>-?\d+)|(?P<constant>-?\d+(?:\.\d+)?(?:e-?\d+)?))?$"
+    r"(?:(?P<low>-?\d+)\.\.(?P<high>-?\d+)|(?P<values>{n}(?:,{n})*))?$".replace("{n}", _NUMBER)
 )
 _NAME = re.compile(r"^[A-Za-z_]\w*$")
 _LARGEST = 2**31 - 1
@@ -28,6 +29,7 @@ class GivenInput:
         low: of the values that are drawn,
         high: and the first that is not.
         constant: the value that all of it has.
+        row: the values of its last axis.
     """
 
     dtype: str | None = None
@@ -35,6 +37,7 @@ class GivenInput:
     low: int | None = None
     high: int | None = None
     constant: float | None = None
+    row: tuple[float, ...] | None = None
 
 
 def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
@@ -59,7 +62,8 @@ def _of(word: str, text: str) -> GivenInput:
     parts = _FORM.match(text)
     if parts is None:
         raise _malformed(word)
-    low, high, constant = (parts[name] for name in ("low", "high", "constant"))
+    low, high = parts["low"], parts["high"]
+    values = tuple(map(float, (parts["values"] or "").split(","))) if parts["values"] else ()
     if low is not None and int(low) >= int(high):
         raise UsageError(
             f"{OPTION} {word} holds no value: it goes from {low} to below {high}.",
@@ -70,7 +74,8 @@ def _of(word: str, text: str) -> GivenInput:
         shape=None if parts["shape"] is None else tuple(_sizes(word, parts["shape"])),
         low=None if low is None else int(low),
         high=None if high is None else int(high),
-        constant=None if constant is None else float(constant),
+        constant=values[0] if len(values) == 1 else None,
+        row=values if len(values) > 1 else None,
     )
 
 

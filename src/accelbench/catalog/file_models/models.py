@@ -87,6 +87,8 @@ def _held(entry: InputSpec) -> str:
     """What was said that an input holds."""
     if entry.constant is not None:
         return f"{entry.constant:g} everywhere, as it was said"
+    if entry.row is not None:
+        return f"{', '.join(f'{value:g}' for value in entry.row)}, as it was said"
     return f"{entry.low} to {entry.high - 1}, as it was said"
 
 
@@ -138,7 +140,7 @@ def _spec(
     if found["precision"] not in PRECISIONS:
         raise FileRefusedError(
             f"Most of its weights are stored in {found['precision']}, which is not measured.",
-            f"Measured are {', '.join(PRECISIONS)}: export it in one of them.",
+            f"Measured are {', '.join(p for p in PRECISIONS if '-' not in p)}: export it in one.",
         )
     inputs = tuple(_input(entry, given.get(entry["name"])) for entry in found["inputs"])
     sizes = {size for entry in inputs for size in entry.shape if isinstance(size, str)}
@@ -186,14 +188,21 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
     shape = _shape(entry, given)
     if _holds(given):
         assert given is not None
+        if given.row is not None and shape[-1:] != (len(given.row),):
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} is {_as_text(shape)}, and has no place for"
+                f" {len(given.row)} values.",
+                "Give as many as its last axis has.",
+            )
         return InputSpec(
-            name, shape, dtype, given.low or 0, given.high or 0, constant=given.constant
+            name, shape, dtype, given.low or 0, given.high or 0, given.constant, given.row
         )
     if "drawn" not in entry:
         raise FileRefusedError(
             f"What its input {in_quotes(name)}, whole numbers of {dtype}, may hold does not follow"
             " from its graph.",
-            f"Say it: {OPTION} {name}=0..1000 draws from 0 to 999, {OPTION} {name}=1 holds ones.",
+            f"Say it: {OPTION} {name}=0..1000 draws from 0 to 999, {OPTION} {name}=1 holds ones,"
+            f" {OPTION} {name}=3,1,6 these three.",
         )
     low, high = entry.get("low", 0), entry.get("high", 0)
     return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))
@@ -201,7 +210,9 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
 
 def _holds(given: GivenInput | None) -> bool:
     """Whether its owner says what an input holds."""
-    return given is not None and (given.high is not None or given.constant is not None)
+    return given is not None and any(
+        part is not None for part in (given.high, given.constant, given.row)
+    )
 
 
 def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | str, ...]:

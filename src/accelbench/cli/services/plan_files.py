@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.file_models.folders import is_folder_word
 from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import placed_in
 from accelbench.catalog.find import called, find
@@ -277,7 +278,8 @@ class _Combining:
         try:
             find(name, tuple(self._planned.models.values()))
         except UsageError:
-            return placed_in(name, self._folder) if is_file_word(name) else name
+            there = (self._folder / name).is_dir() and is_folder_word(str(self._folder / name))
+            return placed_in(name, self._folder) if there or is_file_word(name) else name
         return name
 
     def _model(self, name: str) -> str:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.dimensions import IMAGE, SEQUENCE
-from accelbench.catalog.own import OwnModels, describe, refusal
+from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
+from accelbench.catalog.file_models.folders import config_model
+from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core import processes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.jsonc import JsonError, loads
-from accelbench.core.jsonc import read as read_json
+from accelbench.core.jsonc import loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
@@ -28,16 +29,9 @@ from accelbench.predict.graph_files.reading import (
 )
 from accelbench.predict.signatures import PassTrace, UntracedError
 
-CONFIG, _CONFIG_FILE = "config", "config.json"
+CONFIG = "config"
 #: A graph of four thousand operators takes ten seconds on a busy machine.
 _PATIENCE_SECONDS = 300.0
-_LARGEST_CONFIG = 2**24
-#: What a class of transformers is for, by how its name ends.
-_FAMILIES = {
-    ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"): Family.TEXT_GENERATION,
-    ("ForImageClassification",): Family.VISION,
-    ("ForCTC", "ForAudioClassification"): Family.AUDIO,
-}
 _FP32 = "float"
 
 
@@ -109,7 +103,7 @@ def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
         MissingExtraError: what reads it is not installed.
     """
     path = Path(name)
-    folder = path.parent if path.name == _CONFIG_FILE else path
+    folder = path.parent if path.name == CONFIG_FILE else path
     try:
         return _of_config(name, folder) if folder.is_dir() else _of_graph(name, path, sizes)
     except UntracedError as error:
@@ -197,32 +191,10 @@ def _spec(
 
 
 def _of_config(name: str, folder: Path) -> FileModel:
-    path = folder / _CONFIG_FILE
     try:
-        if path.is_file() and path.stat().st_size > _LARGEST_CONFIG:
-            raise UntracedError("Its config.json is larger than any config.")
-        config = read_json(path, infinite=True)
-    except OSError as error:
-        graphs = sorted(entry.name for entry in folder.glob("*.onnx"))[:1]
-        raise UntracedError(
-            f"Its {_CONFIG_FILE} cannot be read: {error.strerror}.",
-            f"Name the file itself: {folder / graphs[0]}" if graphs else
-            "Name a folder with a model's config.json, or a file.",
-        ) from error  # fmt: skip
-    except (JsonError, UnicodeDecodeError) as error:
-        raise UntracedError(f"Its {_CONFIG_FILE} is no JSON: {error}.") from error
-    if not isinstance(config, dict):
-        raise UntracedError(f"Its {_CONFIG_FILE} is no object.")
-    named = config.get("architectures")
-    first = named[0] if isinstance(named, list) and named else None
-    if not isinstance(first, str):
-        raise UntracedError(f"Its {_CONFIG_FILE} names no architecture.")
-    if (why := refusal(config)) is not None:
-        raise UntracedError(f"{why[:1].upper()}{why[1:]}.")
-    family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
-    own = OwnModels(name, first, loads(json.dumps(config), infinite=True), family, "", ())
-    (spec,) = describe([own])
-    if isinstance(spec, str):
-        raise UntracedError(f"{spec.rstrip('.')}.")
+        spec = config_model(name, folder)
+    except FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
+    path = folder / CONFIG_FILE
     marked = replace(spec, sets=(*spec.sets, FROM_FILE))
     return FileModel(marked, path, CONFIG, digest_of(path))

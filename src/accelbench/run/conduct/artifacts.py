@@ -123,7 +123,7 @@ class ArtifactExports:
             case,
             runtime.wants(case),
             settings.seed,
-            settings.weights,
+            case.model.weights_from(settings.weights),
             settings.trust_remote_code,
             tuple(applied),
         )

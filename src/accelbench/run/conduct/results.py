@@ -189,6 +189,7 @@ def _weights(source: str, case: Case) -> str:
     """Which weights: random, the folder, the id that the hub was asked for, or a file's own."""
     if case.model.file is not None:
         return "file"
+    source = case.model.weights_from(source)
     return case.model.hub_ids[0] if source == "hub" and case.model.hub_ids else source
 
 

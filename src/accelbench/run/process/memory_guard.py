@@ -73,7 +73,9 @@ class MemoryGuard:
         need = self._too_much(planned)
         if need is None or case.precision != "fp32":
             return None
-        return spill_to(case, settings.job.weights, need, self._free, files)
+        return spill_to(
+            case, case.model.weights_from(settings.job.weights), need, self._free, files
+        )
 
     def _too_much(self, planned: Planned) -> int | None:
         """What a case needs by estimate, where that is more than is free."""

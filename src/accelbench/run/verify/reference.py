@@ -122,7 +122,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     room = context.free(_CPU)
     spill = None
     if room is not None and need > room and not wide:
-        spill = spill_to(case, context.settings.job.weights, need, room)
+        spill = spill_to(case, case.model.weights_from(context.settings.job.weights), need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"

@@ -91,7 +91,7 @@ class JaxSession:
         return built(
             spec,
             job.settings.seed,
-            job.settings.weights,
+            spec.weights_from(job.settings.weights),
             job.settings.trust_remote_code,
             self._dtype,
         )

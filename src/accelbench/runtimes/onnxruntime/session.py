@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +40,11 @@ _LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 _TRACE = "trace.json"
+#: An operator that the provider has not, or that nobody has, with the version that is asked for.
+_NO_OPERATOR = re.compile(
+    r"(?:implementation for |Fatal error: )(?P<name>[\w.:]+?)\((?P<opset>-?\d+)\)"
+    r"(?= node with name| is not a registered)"
+)
 _NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate")
 
 
@@ -252,4 +258,14 @@ def understood(error: Exception, reason: str) -> CaseError:
     text = lines[0][:400]
     if any(words in text.lower() for words in _NO_MEMORY):
         return OutOfMemoryError(text)
+    if (absent := _NO_OPERATOR.search(text)) is not None:
+        known = not absent["opset"].startswith("-")
+        of = f" of opset {absent['opset']}" if known else ""
+        return UnsupportedError(
+            "operator",
+            f"ONNX Runtime has no operator {absent['name']}{of}",
+            "Convert the file to a newer opset, as onnx.version_converter does."
+            if known
+            else "Leave it out of the graph, or use an engine that has it.",
+        )
     return CaseError(reason, f"ONNX Runtime: {text}", "Run again with --debug for its log.")

@@ -171,7 +171,7 @@ class PytorchSession:
         return built(
             self._spec,
             job.settings.seed,
-            job.settings.weights,
+            self._spec.weights_from(job.settings.weights),
             job.settings.trust_remote_code,
             self._dtype,
             spill,

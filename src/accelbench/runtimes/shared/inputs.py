@@ -18,7 +18,12 @@ class Inputs:
     def __init__(self, job: Job, clock: Clock) -> None:
         self._seed = job.settings.seed
         self._feed = (
-            Feed(job.settings.data, job.settings.seed, job.settings.weights, clock.now_ns)
+            Feed(
+                job.settings.data,
+                job.settings.seed,
+                job.case.model.weights_from(job.settings.weights),
+                clock.now_ns,
+            )
             if job.settings.data
             else None
         )

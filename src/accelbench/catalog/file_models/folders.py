@@ -1,0 +1,122 @@
+"""The model of a folder with a config.json, or of one that the local cache of the hub has."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.hubcache import cached_folder
+from accelbench.catalog.own import OwnModels, describe, refusal
+from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.jsonc import read as read_json
+from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Family
+
+CONFIG = "config.json"
+_LARGEST_CONFIG = 2**24
+_WEIGHTS = ("*.safetensors",)
+_PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth")
+_HUB_ID = re.compile(r"^[\w.-]+/[\w.-]+$")
+#: What a class of transformers is for, by how its name ends.
+_FAMILIES = {
+    ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"): Family.TEXT_GENERATION,
+    ("ForImageClassification",): Family.VISION,
+    ("ForCTC", "ForAudioClassification"): Family.AUDIO,
+}
+#: What a model that reads such an input is of.
+_MODALITIES = {"pixel_values": "vision", "input_values": "audio", "input_features": "audio"}
+
+
+def is_folder_word(word: str) -> bool:
+    """Whether a word that is no model's name is that of a folder with a config, or of that."""
+    path = Path(word).expanduser()
+    return (path / CONFIG).is_file() or path.name == CONFIG or _of_the_hub(word) is not None
+
+
+def model_of_folder(word: str) -> ModelSpec:
+    """The model of a folder, with the weights in it if there are any.
+
+    Raises:
+        UsageError: it is not measured: one sentence with the reason.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    path = Path(word).expanduser()
+    folder = path.parent if path.name == CONFIG else path
+    name = f"{folder.absolute().name}/"
+    if not (folder / CONFIG).is_file() and (cached := _of_the_hub(word)) is not None:
+        folder, name = cached, word
+    try:
+        weights = _weights_of(folder)  # at once: describing the config takes seconds
+        spec = config_model(name, folder)
+    except FileRefusedError as error:
+        message = error.message[:1].lower() + error.message[1:]
+        raise UsageError(f"{in_quotes(word)} is not measured: {message}", error.advice) from error
+    return replace(spec, folder=weights, aliases=(word,))
+
+
+def config_model(name: str, folder: Path) -> ModelSpec:
+    """The model that a folder's config describes, called so; its weights are not looked at.
+
+    Raises:
+        FileRefusedError: transformers cannot build it.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    path = folder / CONFIG
+    try:
+        if path.is_file() and path.stat().st_size > _LARGEST_CONFIG:
+            raise FileRefusedError(f"Its {CONFIG} is larger than any config.")
+        config = read_json(path, infinite=True)
+    except OSError as error:
+        graphs = sorted(entry.name for entry in folder.glob("*.onnx"))[:1]
+        raise FileRefusedError(
+            f"Its {CONFIG} cannot be read: {error.strerror}.",
+            f"Name the file itself: {folder / graphs[0]}"
+            if graphs
+            else f"Name a folder with a model's {CONFIG}, or a file.",
+        ) from error
+    except (JsonError, UnicodeDecodeError) as error:
+        raise FileRefusedError(f"Its {CONFIG} is no JSON: {error}.") from error
+    if not isinstance(config, dict):
+        raise FileRefusedError(f"Its {CONFIG} is no object.")
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    if not isinstance(first, str):
+        raise FileRefusedError(f"Its {CONFIG} names no architecture.")
+    if (why := refusal(config)) is not None:
+        raise FileRefusedError(f"{why[:1].upper()}{why[1:]}.")
+    family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
+    own = OwnModels(name, first, loads(json.dumps(config), infinite=True), family, "", ())
+    (spec,) = describe([own])
+    if isinstance(spec, str):
+        raise FileRefusedError(f"{spec.rstrip('.')}.")
+    found = (_MODALITIES.get(entry.name, "text") for entry in spec.inputs)
+    return replace(spec, modalities=tuple(dict.fromkeys(found)))
+
+
+def _weights_of(folder: Path) -> str | None:
+    """The folder where it has weights; None where random ones are drawn.
+
+    Raises:
+        FileRefusedError: it has pickled ones alone: random ones would stand for them.
+    """
+    if any(True for pattern in _WEIGHTS for _ in folder.glob(pattern)):
+        return str(folder.absolute())
+    if any(True for pattern in _PICKLED for _ in folder.glob(pattern)):
+        raise FileRefusedError(
+            "Its weights are pickled, and whoever reads a pickle runs the code in it.",
+            "Save them as safetensors: model.save_pretrained(folder, safe_serialization=True).",
+        )
+    return None
+
+
+def _of_the_hub(word: str) -> Path | None:
+    """The folder of a hub id in the local cache of the hub; None where it is not there."""
+    if not _HUB_ID.match(word) or Path(word).exists():
+        return None
+    folder = cached_folder(word)
+    return folder if folder is not None and (folder / CONFIG).is_file() else None
