@@ -7,6 +7,7 @@ Each comparison interleaved, one thread:
   (`bare_engine.py`), and against OpenVINO's own `benchmark_app`.
 
     python benchmarks/native_loops.py [--models bert-tiny] [--pairs 48] [--process-pairs 24]
+    python benchmarks/native_loops.py --models /path/of/mine.onnx
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.find import find
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.plugins import RUNTIMES, load, registered
@@ -55,7 +56,7 @@ def plain(engine: str, session: Any, inputs: Any) -> Step:
 
 def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str, Any]:
     """Sampled blocks against a bare loop, on one opened session."""
-    spec, (hardware, _, unit) = find(model), PLACES[engine].partition(":")
+    (spec,), (hardware, _, unit) = choose([model]), PLACES[engine].partition(":")
     case = Case(
         spec,
         Target(engine, hardware, unit or None),
@@ -119,7 +120,7 @@ def main() -> None:
                 model, engine, other, folders[engine], asked.process_pairs
             )
             reached.append(bounded(f"{model}, {name}", figures[name]))
-        keep(f"native-loops-{model}", {**figures, "reached": all(reached)})
+        keep(f"native-loops-{Path(model).stem}", {**figures, "reached": all(reached)})
 
 
 if __name__ == "__main__":
