@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -306,6 +308,19 @@ def test_a_file_of_two_gigabytes_is_refused_unread(tmp_path: Path) -> None:
         file.write(b"\x08\x08")
         file.truncate(2**31 + 1)  # a hole: it takes no room
     assert "larger than 2 GiB" in refusal(path)
+
+
+def test_a_small_file_that_asks_for_all_memory_is_given_up(tmp_path: Path) -> None:
+    """Numbers of one byte each become four in memory: a bound keeps the machine out of it."""
+    path = tmp_path / "m.onnx"
+    ask = (
+        "from accelbench.catalog.file_models import looking; from pathlib import Path;"
+        "looking._READERS_BYTES = 2**29; looking._TIMES_READ = 1;"
+        f"looking._bound(Path({str(path)!r})); x = bytearray(2**30)"
+    )
+    path.write_bytes(b"\0" * 100)
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    assert "MemoryError" in done.stderr
 
 
 def claiming(path: Path, **fields: Any) -> Path:

@@ -96,6 +96,14 @@ def test_a_dry_run_says_what_inputs_hold(run: Command) -> None:
     assert told in " ".join(out.split())
 
 
+def test_a_name_is_shown_as_it_is_whatever_is_in_it(run: Command) -> None:
+    graph(Path("two words, one\x1b[31m.onnx"))
+    code, out, err = run("two words, one\x1b[31m.onnx", "--hardware", "cpu", "--dry-run")
+    assert code == 0, err
+    assert "\x1b" not in out + err
+    assert "two words, one" in out
+
+
 def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
     Path("models").mkdir()
     graph(Path("models/model.onnx"))

@@ -14,7 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.jsonc import read as read_json
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Family
 
 CONFIG = "config.json"
@@ -47,7 +47,7 @@ def model_of_folder(word: str) -> ModelSpec:
     """
     path = Path(word).expanduser()
     folder = path.parent if path.name == CONFIG else path
-    name = f"{folder.absolute().name}/"
+    name = visible(f"{folder.absolute().name}/")
     if not (folder / CONFIG).is_file() and (cached := _of_the_hub(word)) is not None:
         folder, name = cached, word
     try:

@@ -17,6 +17,9 @@ from typing import Any
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 
 _AT_ONCE = 1 << 24
+#: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
+#: and what is made of it. A number in one byte of a file may become eight in memory.
+_READERS_BYTES, _TIMES_READ = 6 * 2**30, 4
 
 
 def look(path: Path) -> dict[str, Any]:
@@ -42,10 +45,28 @@ def digest_of(files: Iterable[Path]) -> str:
     return whole.hexdigest()
 
 
+def _bound(path: Path) -> None:
+    """Bound this process's memory: a small file can ask its reader for a lot."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    held = path.stat().st_size + sum(
+        beside.stat().st_size for beside in (path.with_suffix(".bin"),) if beside.is_file()
+    )
+    most = _READERS_BYTES + _TIMES_READ * held
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print what a file is, or why it is not measured."""
     try:
-        answer = look(Path(arguments[0]))
+        path = Path(arguments[0])
+        if path.is_file():
+            _bound(path)
+        answer = look(path)
     except FileRefusedError as error:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:

@@ -17,7 +17,7 @@ from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
-from accelbench.core.visible import in_quotes
+from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Architecture, Family
 
 #: The set of models that are files.
@@ -113,7 +113,7 @@ def name_of(path: Path) -> str:
     stem = path.stem.lower()
     folder = path.absolute().parent.name
     says_nothing = stem in _SAYS_NOTHING or stem.rpartition("_")[0] in _SAYS_NOTHING
-    return f"{folder}/{path.name}" if says_nothing and folder else path.name
+    return visible(f"{folder}/{path.name}" if says_nothing and folder else path.name)
 
 
 def _looked_at(path: Path) -> dict[str, Any]:

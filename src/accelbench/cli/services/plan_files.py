@@ -90,6 +90,9 @@ def plan_files_among(given: Sequence[str] | None) -> tuple[list[Path], list[str]
         if _ends_as_one(word) and Path(word).expanduser().is_file():
             files.append(Path(word).expanduser())
             continue
+        if Path(word.rpartition("=")[2]).expanduser().exists():
+            others.append(word)  # a model's file or folder: its name may have spaces and commas
+            continue
         for part in words([word]):
             if _ends_as_one(part):
                 path = Path(part).expanduser()
