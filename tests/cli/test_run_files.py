@@ -104,6 +104,44 @@ def test_a_name_is_shown_as_it_is_whatever_is_in_it(run: Command) -> None:
     assert "two words, one" in out
 
 
+def test_arrays_of_a_file_are_fed_as_they_are(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    ids = np.arange(12, dtype=np.int64).reshape(3, 4)
+    np.savez("mine.npz", ids=ids)
+    words = ("mine.onnx", "--hardware", "cpu,openvino", "--input-file", "mine.npz", *FEW)
+    rows = ran(run, *words)
+    assert [(row["batch_size"], row["status"], row["verification"]) for row in rows] == [
+        (3, "ok", "ok"), (3, "ok", "ok")
+    ]  # fmt: skip
+    assert {row["data_source"] for row in rows} == {str(Path("mine.npz").absolute())}
+    assert {json.loads(row["input_shape"])["ids"][1] for row in rows} == {4}
+    digests = {row["outputs_digest"] for row in rows}
+    np.savez("mine.npz", ids=ids + 1)
+    assert digests.isdisjoint(row["outputs_digest"] for row in ran(run, *words))
+    _, out, _ = run(*words, "--dry-run")
+    assert "mine.onnx reads ids, int64 [3,4]: as mine.npz has it." in " ".join(out.split())
+
+
+def test_arrays_that_are_not_the_models_are_refused(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    np.savez("other.npz", tokens=np.zeros((1, 4), np.int64))
+    np.savez("wrong.npz", ids=np.zeros((1, 4), np.float32))
+    np.savez("pickled.npz", ids=np.array([{}], object))
+    Path("none.npz").write_bytes(b"PK")
+    for file, says in (
+        ("other.npz", "has no input 'tokens'"),
+        ("wrong.npz", "takes int64, not float32"),
+        ("pickled.npz", "holds what is no plain array"),
+        ("none.npz", "is no archive of arrays"),
+        ("absent.npz", "cannot be read"),
+    ):
+        code, _, err = run("mine.onnx", "--input-file", file, "--dry-run")
+        assert (code, says in " ".join(err.split())) == (2, True), err
+    code, _, err = run("bert-tiny", "--input-file", "other.npz", "--dry-run")
+    assert code == 2
+    assert "is said of model files, and none is named" in " ".join(err.split())
+
+
 def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
     Path("models").mkdir()
     graph(Path("models/model.onnx"))

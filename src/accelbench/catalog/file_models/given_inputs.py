@@ -30,6 +30,7 @@ class GivenInput:
         high: and the first that is not.
         constant: the value that all of it has.
         row: the values of its last axis.
+        told: in words, where it is read from a file.
     """
 
     dtype: str | None = None
@@ -38,6 +39,7 @@ class GivenInput:
     high: int | None = None
     constant: float | None = None
     row: tuple[float, ...] | None = None
+    told: str = ""
 
 
 def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:

@@ -171,7 +171,7 @@ def _spec(
             beside=tuple(found["beside"]),
             fixed_batch=None if BATCH in sizes else _items(inputs),
             drawn={
-                entry["name"]: _GIVEN if _holds(given.get(entry["name"])) else entry["drawn"]
+                entry["name"]: _told(given.get(entry["name"])) or entry["drawn"]
                 for entry in found["inputs"]
             },
         ),
@@ -206,6 +206,13 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
         )
     low, high = entry.get("low", 0), entry.get("high", 0)
     return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))
+
+
+def _told(given: GivenInput | None) -> str:
+    """What its owner says that an input holds, in words; "" where nothing is said of it."""
+    if given is None:
+        return ""
+    return given.told or (_GIVEN if _holds(given) else "")
 
 
 def _holds(given: GivenInput | None) -> bool:

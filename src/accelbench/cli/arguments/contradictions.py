@@ -33,6 +33,10 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
         )
+    if "input_file" in given and "data" in given:
+        raise UsageError(
+            "--input-file and --data contradict each other: both are what is fed.", "Leave one out."
+        )
     if "energy" in given and "verify_only" in given:
         raise UsageError(
             "--energy and --verify-only contradict each other: what does not step takes no energy.",

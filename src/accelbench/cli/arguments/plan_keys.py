@@ -24,7 +24,7 @@ from accelbench.runtimes.shared.names import runtimes_named
 COMMAND_LINE_ALONE = frozenset(
     {"db", "no_database", "output_dir", "output_ci", "compare", "create_report", "prices"}
     | {"as_json", "quiet", "dry_run", "resume", "save_plan", "plan_schema"}
-    | {"browser", "trust_remote_code", "against", "threshold", "node_rank", "inputs"}
+    | {"browser", "trust_remote_code", "against", "threshold", "node_rank", "inputs", "input_file"}
 )
 #: Which models, at the top of a plan.
 _SELECTION = frozenset({"models", "set_name", "models_file", "category", "specific", "every"})

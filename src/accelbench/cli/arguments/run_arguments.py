@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from accelbench.catalog.data.arrays import stored_arrays
 from accelbench.catalog.data.folder import look
-from accelbench.catalog.file_models.given_inputs import given_inputs
+from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
@@ -35,6 +36,7 @@ def models_for(
     models_file: Path | None = None,
     pass_over: Callable[[UsageError], None] | None = None,
     inputs: Iterable[str] | None = None,
+    input_file: Path | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models asked for; hardware alone means every model."""
     nothing = not (names or set_name or categories or specific or every or models_file)
@@ -46,8 +48,19 @@ def models_for(
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
         pass_over=pass_over,
-        inputs=given_inputs(inputs),
+        inputs={**given_inputs(inputs), **(_stored(input_file) if input_file else {})},
     )
+
+
+def _stored(path: Path) -> dict[str, GivenInput]:
+    """What a file of arrays says of inputs; of another draw, numbers between its own."""
+    path = path.expanduser()
+    return {
+        name: GivenInput(
+            array.dtype, array.shape, array.low, array.high, told=f"as {path.name} has it"
+        )
+        for name, array in stored_arrays(path).items()
+    }
 
 
 def use_browser(program: Path | None) -> None:

@@ -90,6 +90,8 @@ def settings_of(typed: Typed) -> RunSettings:
     own = {name: typed[name] for name in JobSettings.names()}
     own["weights"] = run_arguments.weights(typed["weights"])
     own["data"] = run_arguments.data_folder(typed["data"])
+    if typed["input_file"] is not None:
+        own["data"] = str(typed["input_file"].expanduser().absolute())
     return RunSettings(
         job=JobSettings(**own),
         launches=run_arguments.launches(

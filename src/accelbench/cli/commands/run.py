@@ -91,6 +91,12 @@ def run(
         help="Of a model file's input its type, shape and values, as far as they are not in the"
         " file: ids=int64[batch,128]:0..30522.",
     ),
+    input_file: Path | None = typer.Option(
+        None,
+        "--input-file",
+        metavar="FILE.npz",
+        help="Arrays that a model file is fed with, by the names of its inputs; others are drawn.",
+    ),
     data: Path | None = typer.Option(
         None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
     ),

@@ -149,6 +149,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
         models_file=typed["models_file"],
         pass_over=lambda error: passed_over.append(str(error)),
         inputs=typed["inputs"],
+        input_file=typed["input_file"],
     )
     precisions = run_arguments.precisions(words(typed["precision"])) if typed["precision"] else ()
     return AskedRun(

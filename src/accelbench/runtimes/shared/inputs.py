@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.catalog.data import Feed
+from accelbench.catalog.data.arrays import SUFFIX, ArraysFeed
 from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
+
+
+def _feed(job: Job, clock: Clock) -> Feed | ArraysFeed | None:
+    """What reads a job's real inputs; None where they are drawn."""
+    data, seed = job.settings.data, job.settings.seed
+    if data is None:
+        return None
+    if data.lower().endswith(SUFFIX):
+        return ArraysFeed(data, seed, clock.now_ns)
+    return Feed(data, seed, job.case.model.weights_from(job.settings.weights), clock.now_ns)
 
 
 class Inputs:
@@ -17,16 +28,7 @@ class Inputs:
 
     def __init__(self, job: Job, clock: Clock) -> None:
         self._seed = job.settings.seed
-        self._feed = (
-            Feed(
-                job.settings.data,
-                job.settings.seed,
-                job.case.model.weights_from(job.settings.weights),
-                clock.now_ns,
-            )
-            if job.settings.data
-            else None
-        )
+        self._feed = _feed(job, clock)
 
     def arrays(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
         """Real inputs where the job has them; those of another seed are drawn all the same.
