@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from suite import BROWSER
+from suite import BROWSER, Subject
 
 pytest.register_assert_rewrite("card_checks", "session_checks")
+
+from session_checks import Opener  # noqa: E402 - once its checks are to be rewritten
 
 _SEEDS = "test_the_same_seed_gives_the_same_outputs_and_another_others"
 #: Seeds are asked about with three openings, which take longest in a browser. Weights are the
@@ -23,3 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _at_length(item: pytest.Function) -> bool:
     return item.originalname == _SEEDS and item.callspec.params["subject"] in _SEEDED_AT_LENGTH
+
+
+@pytest.fixture(scope="class")
+def opener(subject: Subject) -> Iterator[Opener]:
+    one = Opener(subject)
+    yield one
+    one.close()

@@ -9,7 +9,7 @@ import dataclasses
 
 import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
-from session_checks import SessionChecks, opener  # noqa: F401 - a fixture
+from session_checks import Opener, SessionChecks
 from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, Subject, cards, parameters
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
@@ -36,20 +36,24 @@ class TestSession(SessionChecks):
 SMALLEST = [p for p in EVERYONE if p.values[0].too_large and p.values[0].precision == "fp32"]
 
 
-@pytest.mark.parametrize("subject", SMALLEST)
+@pytest.mark.parametrize("subject", SMALLEST, scope="class")
 class TestMemory:
     """Too much is a word of its own, and nothing is taken for it."""
 
-    def test_inputs_that_no_machine_holds_are_out_of_memory(self, subject: Subject) -> None:
+    def test_inputs_that_no_machine_holds_are_out_of_memory(
+        self, subject: Subject, opener: Opener
+    ) -> None:
         assert subject.too_large is not None
-        with subject.opened() as (session, case):
+        with opener.shared() as (session, case):
             shapes = dataclasses.replace(case.shapes, batch=subject.too_large)
             with pytest.raises(OutOfMemoryError) as caught:
                 session.prepare(dataclasses.replace(case, shapes=shapes))
         assert caught.value.status == "out_of_memory"
 
-    def test_a_step_that_the_allocator_refuses_is_out_of_memory(self, subject: Subject) -> None:
-        with subject.opened() as (session, case):
+    def test_a_step_that_the_allocator_refuses_is_out_of_memory(
+        self, subject: Subject, opener: Opener
+    ) -> None:
+        with opener.shared() as (session, case):
             # A view: a row of a few bytes that claims to be a batch of 10**12. Nothing holds it,
             # and the first operation that makes something of its size is refused at once.
             inputs = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
-from session_checks import SessionChecks, opener  # noqa: F401 - a fixture
+from session_checks import SessionChecks
 from suite import BROWSER, cards, parameters
 
 
