@@ -262,7 +262,7 @@ def test_sql_reads_this_database_and_nothing_else(tmp_path: Path, sql: str) -> N
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     before = (database.path.read_bytes(), sorted(tmp_path.iterdir()))
     with pytest.raises(UsageError) as caught:
-        database.query(sql.format(tmp_path))
+        database.query(sql.format(tmp_path), sealed=True)
     assert "\n" not in str(caught.value)
     assert (database.path.read_bytes(), sorted(tmp_path.iterdir())) == before
 
@@ -272,7 +272,7 @@ def test_sql_does_not_reach_into_the_program(tmp_path: Path) -> None:
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     with pytest.raises(UsageError, match="secret does not exist"):
-        database.query("SELECT * FROM secret")
+        database.query("SELECT * FROM secret", sealed=True)
     assert secret.num_rows == 1
 
 
@@ -300,13 +300,13 @@ def test_a_file_that_is_being_written_is_looked_at_again(
     """What a reader met on a loaded machine: the header is there before the blocks are."""
     path, looks = tmp_path / "a.duckdb", []
     Database(path).ensure()
-    whole, real = path.read_bytes(), duckdb.connect
+    whole, real = path.read_bytes(), duck.open_file
 
     def met(*args: Any, **kwargs: Any) -> Any:
         looks.append(args)
         path.write_bytes(whole[:5000] if len(looks) < 3 else whole)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(duckdb, "connect", met)
+    monkeypatch.setattr(duck, "open_file", met)
     assert Database(path).results() == []
     assert len(looks) == 3

@@ -115,12 +115,12 @@ class Database:
         )
 
     def query(
-        self, sql: str, params: Sequence[object] = ()
+        self, sql: str, params: Sequence[object] = (), *, sealed: bool = False
     ) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Run SQL that reads this database and nothing else: column names and rows."""
-        if self._open:
+        """Run SQL that reads this database: column names and rows. From people, it is sealed."""
+        if self._open and not sealed:
             return _answered(self._open[0], sql, params)
-        with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
+        with connect(self.path, retry_seconds=self.retry_seconds, sealed=sealed) as con:
             return _answered(con, sql, params)
 
     @contextmanager
@@ -132,7 +132,7 @@ class Database:
         if self._open:
             yield
             return
-        with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
+        with connect(self.path, retry_seconds=self.retry_seconds) as con:
             self._open.append(con)
             try:
                 yield
@@ -158,7 +158,7 @@ class Database:
 
     def each_result(self, *, samples: bool = False) -> Iterator[SampledRow]:
         """The same of all results, of which a few thousand are in memory at once."""
-        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+        with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
             for rows in _batches(con):
                 if samples:
                     _add_samples(con.cursor(), rows)
@@ -180,7 +180,7 @@ class Database:
             samples: whether each also gets samples and sampling.
             runs: a further column, and what stands in it by the ids of runs.
         """
-        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+        with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
             return copy(con, results_query(con, samples=samples, runs=runs), path)
 

@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from accelbench.core.errors import StoreError
+from accelbench.store.attaching import HeldError, open_file
 from accelbench.store.files import DB_OPTION, REAL_FILES, ReadOnlyPlaceError, explained, try_lock
 from accelbench.store.schema import APPLICATION, latest_version
 
@@ -28,18 +29,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 RETRY_SECONDS = 20.0
-#: A connection starts this many threads at once; a store needs few, and a benchmark may be running.
-_THREADS = 2
 _HELD = ("Could not set lock on file", "different configuration", "being used by another process")
 #: What is said of a disk without room, or of a file that may not become larger.
 NO_ROOM = ("No space left", "File too large")
 _UNWRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class HeldError(Exception):
-    """Someone else holds the file at this moment."""
 
 
 class TornError(Exception):
@@ -59,6 +54,7 @@ def connect(
     write: bool = False,
     retry_seconds: float = RETRY_SECONDS,
     sealed: bool = False,
+    apart: bool = False,
 ) -> Iterator[DuckDBPyConnection]:
     """A connection to a database of ours, for milliseconds.
 
@@ -69,6 +65,7 @@ def connect(
         retry_seconds: How long to try while another process holds the file.
         sealed: For SQL from people: no other file can be read or written by it,
             and none of this can be switched off again.
+        apart: In a DuckDB of its own: for settings, further databases and cursors.
 
     Raises:
         StoreError: The file is absent, not ours, newer, damaged, or held too long.
@@ -77,7 +74,8 @@ def connect(
     if write:
         with _opened(path, "read", retry_seconds) as con:
             refuse_foreign(con, path)
-    with _opened(path, "write" if write else "sealed" if sealed else "read", retry_seconds) as con:
+    how = "write" if write else "sealed" if sealed else "read"
+    with _opened(path, f"{how} apart" if apart else how, retry_seconds) as con:
         refuse_foreign(con, path)
         try:
             yield con
@@ -114,11 +112,11 @@ def file_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def _opened(path: Path, how: str, retry_seconds: float) -> Iterator[DuckDBPyConnection]:
-    con = retrying(lambda: open_once(path, how), path, retry_seconds)
+    con, close = retrying(lambda: open_once(path, how), path, retry_seconds)
     try:
         yield con
     finally:
-        con.close()
+        close()
 
 
 def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
@@ -142,24 +140,23 @@ def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
         pause = min(pause * 2, 0.25)
 
 
-def open_once(path: Path, how: str, known_as: Path | None = None) -> DuckDBPyConnection:
-    """Open once for "read", "sealed", "write" or "alone"; HeldError where the file is held.
+def open_once(
+    path: Path, how: str, known_as: Path | None = None
+) -> tuple[DuckDBPyConnection, Callable[[], None]]:
+    """Open once, as `attaching.OpenFiles.open` does; HeldError where the file is held.
 
     "alone" writes without taking the guard: its caller holds it whole. `known_as` is how a file
     with a temporary name is called in errors.
+
+    Returns:
+        The connection, and what closes it.
     """
     import duckdb
 
-    config: dict[str, Any] = {"threads": _THREADS}
-    if how == "sealed":
-        config |= {
-            "enable_external_access": "false",
-            "lock_configuration": "true",
-        }
-    writes = how in {"write", "alone"}
+    writes = how.startswith("write")
     with nullcontext() if how == "alone" else shared_guard(path, create=writes):
         try:
-            return duckdb.connect(str(path), read_only=not writes, config=config)
+            return open_file(path, how)
         except duckdb.Error as error:
             raise held_or_explained(error, known_as or path) from error
 

@@ -43,7 +43,7 @@ def bring_in(
         UsageError: The samples of one are not those that it says.
     """
     filled, batch = FilledRows(), Batch()
-    with connect(path, write=True, retry_seconds=retry_seconds) as con:
+    with connect(path, write=True, retry_seconds=retry_seconds, apart=True) as con:
         con.execute("BEGIN")
         ids: set[str] = set()
         for body in bodies:

@@ -160,7 +160,7 @@ class Lake(Database):
             stems = sorted({_stem(n) for f in TABLES for n in self.place.names(f)} - gone)
             if len(stems) < 2:
                 return 0, removed
-            with connect(self.path, write=True) as con, _scratch() as scratch:
+            with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
                 new = self._write(con, scratch, dict.fromkeys(TABLES, 0), "compact-")
                 manifest = scratch / "manifest.json"
                 manifest.write_text(json.dumps({"by": new, "replaces": stems}))
@@ -254,7 +254,7 @@ class Lake(Database):
 
     def _send(self) -> None:
         """Give the lake what is in the mirror and did not come from it."""
-        with connect(self.path, write=True) as con, _scratch() as scratch:
+        with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
             con.execute(_OWN)
             sent = dict(con.execute("SELECT name, max(rows) FROM lake_sent GROUP BY 1").fetchall())
             stem = self._write(con, scratch, {folder: sent.get(folder, 0) for folder in TABLES})
@@ -289,7 +289,7 @@ class Lake(Database):
     def _take(self) -> FilledRows:
         """Bring in the lake's files that this mirror has not seen."""
         manifests = self._manifests()
-        with connect(self.path, write=True) as con, _scratch() as scratch:
+        with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
             con.execute(_OWN)
             seen = {name for (name,) in con.execute("SELECT name FROM lake_file").fetchall()}
             known = {_stem(name) for name in seen}

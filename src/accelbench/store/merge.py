@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def merge(path: Path, other: Path, retry_seconds: float) -> FilledRows:
     """Insert every fact of `other` that `path` does not have. Both must be databases of ours."""
-    with connect(path, write=True, retry_seconds=retry_seconds) as con:
+    with connect(path, write=True, retry_seconds=retry_seconds, apart=True) as con:
         retrying(lambda: _attach(con, other), other, retry_seconds)
         con.execute("BEGIN")
         with compared(path, other):

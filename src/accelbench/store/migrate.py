@@ -7,7 +7,7 @@ name in one step. Until then the old file is untouched; after that it is whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,9 +92,10 @@ def make_beside(path: Path, files: Files) -> Path:
     """A finished, synced, empty database under a temporary name. The guard must be held."""
     with _under_another_name(path, files) as made:
         with _written(made, path) as con:
+            con.execute("BEGIN")  # each statement by itself would be synced by itself
             schema.build(con, utc_now())
-            if is_behind(con, made):
-                _apply(con)
+            _apply(con)
+            con.execute("COMMIT")
         _sync(made, files)
     return made
 
@@ -107,7 +108,9 @@ def migrate(path: Path, files: Files = REAL_FILES) -> None:
             copy_whole(files, path, copy)
             with _written(copy, path) as con:
                 if is_behind(con, path):
+                    con.execute("BEGIN")
                     _apply(con)
+                    con.execute("COMMIT")
             _sync(copy, files)
             files.rename(copy, path)
         files.sync_folder(path.parent)
@@ -117,13 +120,13 @@ def settle(path: Path) -> None:
     """Bring everything into the one file, so that it can be copied or linked. Guard held."""
     import duckdb
 
-    con = retrying(lambda: _open_alone(path), path, RETRY_SECONDS)
+    con, close = retrying(lambda: _open_alone(path), path, RETRY_SECONDS)
     try:
         con.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise explain_duck(error, path) from error
     finally:
-        con.close()
+        close()
     if (wal := wal_path(path)).exists():
         raise StoreError(
             f"{path} could not be settled: {wal.name} remains.",
@@ -137,8 +140,7 @@ def wal_path(path: Path) -> Path:
 
 
 def _apply(con: DuckDBPyConnection) -> None:
-    """Every step that is missing, the registry's new columns, and the views, in one transaction."""
-    con.execute("BEGIN")
+    """Every step that is missing, the registry's new columns, and the views, in a transaction."""
     row = con.execute("SELECT schema_version FROM store_meta").fetchall()[0]
     for step in schema.MIGRATIONS[row[0] - 1 :]:
         for statement in step.statements:
@@ -147,10 +149,11 @@ def _apply(con: DuckDBPyConnection) -> None:
     for statement in [*schema.add_columns(columns), *schema.make_views()]:
         con.execute(statement)
     con.execute("UPDATE store_meta SET schema_version = ?", [schema.latest_version()])
-    con.execute("COMMIT")
 
 
-def _open_alone(path: Path, known_as: Path | None = None) -> DuckDBPyConnection:
+def _open_alone(
+    path: Path, known_as: Path | None = None
+) -> tuple[DuckDBPyConnection, Callable[[], None]]:
     """Open for writing without taking the guard, which the caller holds."""
     return open_once(path, "alone", known_as)
 
@@ -160,7 +163,7 @@ def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
     """A connection to what is being made for `path`; all of it is in the one file at the end."""
     import duckdb
 
-    con = _open_alone(made, path)
+    con, close = _open_alone(made, path)
     try:
         yield con
         # Closing does this too, and keeps to itself why it could not.
@@ -169,7 +172,7 @@ def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
         raise explain_duck(error, path) from error
     finally:
         with suppress(duckdb.Error):
-            con.close()
+            close()
 
 
 @contextmanager

@@ -188,10 +188,10 @@ def make_views(columns: Sequence[Column] = COLUMNS) -> list[str]:
 
 
 def build(con: Any, created_at: str) -> None:
-    """Make everything in an empty database: version 1, which migrations then bring up."""
+    """Make the tables in an empty database: version 1, which migrations bring up, views and all."""
     columns = ", ".join(f'"{c.name}" {SQL_TYPES[c.kind]}' for c in COLUMNS)
     results = f"CREATE TABLE fact_result ({columns}, rest JSON, version INTEGER)"
-    for statement in [*filter(str.strip, _TABLES.split(";")), results, *make_views()]:
+    for statement in [*filter(str.strip, _TABLES.split(";")), results]:
         con.execute(statement)
     con.execute(
         "INSERT INTO store_meta VALUES (?, 1, try_cast(? AS TIMESTAMP), ?)",
@@ -201,10 +201,14 @@ def build(con: Any, created_at: str) -> None:
 
 def columns_of(con: Any, table: str, database: str | None = None) -> list[str]:
     """A table's or view's columns, in order; none where there is no such table."""
-    cursor = con.execute(
-        "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT internal"
-        " AND database_name = coalesce(?, current_database()) AND schema_name = 'main'"
-        " ORDER BY column_index",
-        [table, database],
-    )
-    return [name for (name,) in cursor.fetchall()]
+    import duckdb
+
+    # Of one table: `duckdb_columns()` goes through those of every view, for 30 ms.
+    name = f'"{database}".main."{table}"' if database else f'"{table}"'
+    try:
+        named = con.execute("SELECT name FROM pragma_table_info(?)", [name]).fetchall()
+    except duckdb.CatalogException as error:
+        if f"with name {table} does not exist" in str(error):
+            return []
+        raise
+    return [column for (column,) in named]

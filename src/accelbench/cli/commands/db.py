@@ -136,7 +136,7 @@ def sql(
     database = _database(db, db_path)
     _fill(database)
     try:
-        columns, rows = database.query(query)
+        columns, rows = database.query(query, sealed=True)
     except UsageError as error:
         raise advised(error, query, database) from error
     columns = apart(columns)
