@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 
 from guides_map import lines_with
@@ -118,7 +120,8 @@ def of_small_set(words: list[str], cases: int) -> list[str]:
     return words
 
 
-def spoken(command: str) -> dict[str, tuple[str, ...]]:
+@cache
+def spoken(command: str) -> Mapping[str, tuple[str, ...]]:
     """The words that follow each option of a command, lists taken apart; under "" the models."""
     found: dict[str, tuple[str, ...]] = {"": ()}
     option = ""

@@ -53,6 +53,7 @@ def kinds_in(commands: Iterable[str]) -> frozenset[str]:
     return frozenset().union(*map(kinds, commands))
 
 
+@cache
 def cost(command: str) -> int:
     """Roughly the seconds that it takes, small and short as it is made."""
     said = spoken(shlex.join(["accelbench", *quickened(command)]))
