@@ -99,8 +99,10 @@ format: $(INSTALLED_DEV)
 # wait for ever for tests that had gone with it.
 JOBS ?= 2
 REPORT := $(if $(TIMES),--junitxml=$(TIMES))
-# A file's tests stay in one process: they share what is dear to make.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 $(REPORT)
+# A file's tests stay in one process: they share what is dear to make. Files come in the order of
+# tests/conftest.py, which has the longest first, not by how many tests they have.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+  --max-worker-restart 0 $(REPORT)
 
 test: check browser
 	$(PYTEST) -m 'not full and not cuda'

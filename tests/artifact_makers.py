@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import torch
 
-from accelbench.artifacts.cache import Cache, Kept
+from accelbench.artifacts.cache import Kept
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.build import build
@@ -21,12 +19,7 @@ from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import ArtifactFormat
-
-
-@cache
-def shared_cache() -> Cache:
-    """One for all tests of a session."""
-    return Cache(Path(mkdtemp(prefix="accelbench-test-artefacts-")), cap=2**40)
+from kept_artefacts import kept_artefacts
 
 
 def case_of(
@@ -44,7 +37,7 @@ def made(
 ) -> Kept:
     """An artefact with the weights of seed 0."""
     recipe = Recipe(case_of(model), ArtifactFormat(kind, static), workarounds=workarounds)
-    return make(recipe, shared_cache())
+    return make(recipe, kept_artefacts())
 
 
 def by_torch(model: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

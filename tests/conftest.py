@@ -34,23 +34,48 @@ def _cache_of_its_own() -> None:
     (own / "accelbench").mkdir()
     (own / "accelbench" / "browser").symlink_to(real / "browser")
     os.environ["XDG_CACHE_HOME"] = str(own)
+    os.environ["TESTS_ARTEFACTS"] = str(own / "tests")  # as `kept_artefacts` has them
 
 
 # A process of pytest-xdist's has the environment of the one that started it.
 if sys.platform == "linux" and "PYTEST_XDIST_WORKER" not in os.environ:
     _cache_of_its_own()
 
+#: What takes longest, first: begun last, one of them was still going on when all else had ended.
+LONGEST = (
+    "docs/test_guides_map.py",
+    "conformance/test_conformance.py",
+    "conformance/test_conformance_browser.py",
+    "report/dashboard/test_dashboard_browser.py",
+    "runtimes/browser/test_browser_session.py",
+    "cli/test_run_distributed.py",
+    "run/test_reduced_grid.py",
+    "store/test_lake.py",
+    "cli/test_recommend_limits.py",
+    "cli/test_run_output.py",
+    "run/test_fleet_ray.py",
+    "run/test_lies.py",
+    "runtimes/test_ranks.py",
+)
+
 _LEFT_OUT = pytest.StashKey[frozenset[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remember which tests are marked `full`, before those are left out that were not asked for."""
+    """Remember which tests are marked `full`, before what was not asked for is left out; order."""
     config.stash[_LEFT_OUT] = frozenset(
         item.nodeid.removeprefix("tests/")
         for item in items
         if item.get_closest_marker("full") and not item.get_closest_marker("cuda")
     )
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """When a test's file has its turn; of those that are not named, in the order of the folders."""
+    file = item.nodeid.partition("::")[0].removeprefix("tests/")
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,12 @@
 """Worker templates without their imports: forked from a process that has them already.
 
 Of what a scripted run costs, four fifths are the start of Python and the imports of the template
-that its workers are forked from. A nursery imports them once a test process and forks every
-template from itself. All else is as it is: real templates and workers, with the environment, the
-parent, the socket and the deaths that they have otherwise.
+that its workers are forked from, and of a small run with PyTorch three quarters. A nursery imports
+them once a test process and forks every template from itself. All else is as it is: real templates
+and workers, with the environment, the parent, the socket and the deaths that they have otherwise.
+
+PyTorch's come from there on one thread alone, which is what tests have: the library's threads are
+settled where it is loaded.
 """
 
 from __future__ import annotations
@@ -26,11 +29,17 @@ from typing import IO, Any
 import psutil
 import pytest
 
-from accelbench.run.process import worker_pool
+from accelbench.run.process import template, worker_pool
 
 start_cold = worker_pool.start_process
 _PR_SET_CHILD_SUBREAPER = 36
 NURSERY = Path(__file__).with_name("warm_nursery.py")
+_SCRIPTED, _ENGINE = "scripted", "pytorch"
+_PRELOADED = (
+    "import runpy, sys; from accelbench.run.process import template;"
+    f" template.preload(template.find_runtime({_ENGINE!r}));"
+    f" runpy.run_path({str(NURSERY)!r}, run_name='__main__')"
+)
 
 
 class Adopted:
@@ -103,28 +112,59 @@ class Nursery:
 
 
 @functools.cache
-def _nursery(owner: int) -> Nursery:
-    return Nursery()
+def _nursery(owner: int, runtime: str) -> Nursery:
+    made = _engine_nursery() if runtime == _ENGINE else Nursery()
+    _nurseries.append(made)
+    return made
+
+
+#: Those of this process, and of the one that it was forked from.
+_nurseries: list[Nursery] = []
+
+
+def _engine_nursery() -> Nursery:
+    runtime = template.find_runtime(_ENGINE)
+    environment = worker_pool.worker_environment(runtime, threads=1)
+    return Nursery("-c", _PRELOADED, env=environment)
 
 
 def start_warm(
     arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes], *other: Any
 ) -> Adopted | subprocess.Popen[bytes]:
-    """A scripted template from the nursery, anything else, or of another Python, as always."""
-    if other or "scripted" not in arguments or "fork" not in arguments:
+    """A scripted template from its nursery, and all others as `start_engine_warm` has them."""
+    if other or _SCRIPTED not in arguments or "fork" not in arguments:
+        return start_engine_warm(arguments, env, out, *other)
+    return _nursery(os.getpid(), _SCRIPTED).start(arguments, env, out)
+
+
+def start_engine_warm(
+    arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes], *other: Any
+) -> Adopted | subprocess.Popen[bytes]:
+    """PyTorch's template on one thread from its nursery, others, or of another Python, as ever."""
+    warm = _ENGINE in arguments and "fork" in arguments and env.get("OMP_NUM_THREADS") == "1"
+    if other or not warm:
         return start_cold(arguments, env, out, *other)
-    return _nursery(os.getpid()).start(arguments, env, out)
+    return _nursery(os.getpid(), _ENGINE).start(arguments, env, out)
+
+
+def warm_templates() -> contextlib.AbstractContextManager[None]:
+    """Scripted templates, and those of PyTorch on one thread, come from nurseries meanwhile."""
+    return _started_by(start_warm)
+
+
+def warm_engine() -> contextlib.AbstractContextManager[None]:
+    """PyTorch's templates on one thread come from a nursery meanwhile."""
+    return _started_by(start_engine_warm)
 
 
 @contextlib.contextmanager
-def warm_templates() -> Iterator[None]:
-    """Scripted templates come from the nursery meanwhile."""
+def _started_by(start: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if sys.platform == "linux":
-            patch.setattr(worker_pool, "start_process", start_warm)
+            patch.setattr(worker_pool, "start_process", start)
         yield
 
 
 def is_nursery(process: psutil.Process) -> bool:
-    """Whether a child of this process is the nursery, which no run has started."""
-    return _nursery.cache_info().currsize > 0 and process.pid == _nursery(os.getpid()).pid
+    """Whether a child of this process is a nursery, which no run has started."""
+    return process.pid in {one.pid for one in _nurseries}

@@ -12,7 +12,8 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
-from artifact_makers import by_engine, by_torch, case_of, inputs_of, made, shared_cache
+from artifact_makers import by_engine, by_torch, case_of, inputs_of, made
+from kept_artefacts import kept_artefacts
 
 MODELS = ["bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny"]
 
@@ -80,14 +81,14 @@ def test_a_workaround_is_written_down_and_changes_no_number() -> None:
 
 def test_another_seed_is_another_model() -> None:
     recipe = Recipe(case_of("resnet-tiny"), ArtifactFormat("onnx"), seed=1)
-    other = make(recipe, shared_cache())
+    other = make(recipe, kept_artefacts())
     assert other.manifest.weights_digest != made("resnet-tiny").manifest.weights_digest
 
 
 def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = made("resnet-tiny")
     monkeypatch.setattr(exporting, "export", None)
-    again = make(Recipe(case_of("resnet-tiny", batch=7), ArtifactFormat("onnx")), shared_cache())
+    again = make(Recipe(case_of("resnet-tiny", batch=7), ArtifactFormat("onnx")), kept_artefacts())
     assert again.folder == kept.folder
 
 
@@ -98,8 +99,8 @@ def test_an_exporter_that_fails_is_an_error_of_the_case(monkeypatch: pytest.Monk
     monkeypatch.setattr("torch.onnx.export", fail)
     recipe = Recipe(case_of("resnet-tiny"), ArtifactFormat("onnx"), seed=99)
     with pytest.raises(CaseError) as raised:
-        make(recipe, shared_cache())
+        make(recipe, kept_artefacts())
     assert raised.value.reason == "export_failed"
     assert "aten::diff" in raised.value.message
     assert "more" not in raised.value.message
-    assert shared_cache().find(recipe.key) is None
+    assert kept_artefacts().find(recipe.key) is None

@@ -13,7 +13,8 @@ from accelbench.artifacts.names import once, renamed, tidy
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs
 from accelbench.core.protocols import ArtifactFormat
-from artifact_makers import by_engine, by_torch, case_of, made, shared_cache
+from artifact_makers import by_engine, by_torch, case_of, made
+from kept_artefacts import kept_artefacts
 
 
 def graph_of(nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray]) -> onnx.ModelProto:
@@ -60,7 +61,7 @@ def test_a_graph_that_was_folded_is_folded_again() -> None:
     """For one batch size ONNX Runtime writes names of its own, which it would make again."""
     # At one item products become Gemm, with the shapes that it names; at two they do not.
     case = case_of("bert-tiny", batch=1)
-    kept = make(Recipe(case, ArtifactFormat("onnx-fp16", static=True)), shared_cache())
+    kept = make(Recipe(case, ArtifactFormat("onnx-fp16", static=True)), kept_artefacts())
     arrays = make_inputs(case.model, case.shapes, 0)
     found = by_engine(kept, arrays)
     for name, right in by_torch("bert-tiny", arrays).items():

@@ -16,7 +16,8 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
-from artifact_makers import case_of, shared_cache
+from artifact_makers import case_of
+from kept_artefacts import kept_artefacts
 
 openvino = pytest.importorskip("openvino")
 nncf = pytest.importorskip("nncf")
@@ -43,7 +44,9 @@ def computed(model: Path, into: Path) -> Any:
 
 def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
     # On a seed of its own: what is in the cache prints nothing whoever draws.
-    kept = make(Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=41), shared_cache())
+    kept = make(
+        Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=41), kept_artefacts()
+    )
     assert kept.manifest.quantiser["method"].startswith("nncf")
     assert capfd.readouterr().out == ""
 
@@ -57,7 +60,7 @@ def test_what_nncf_cannot_do_is_said_with_its_cause(
 
     monkeypatch.setattr(nncf, "quantize", broken)
     with pytest.raises(CaseError, match="no such shape") as caught:
-        make(Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=42), shared_cache())
+        make(Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=42), kept_artefacts())
     assert caught.value.reason == "conversion_failed"
     assert capfd.readouterr().out == ""
 

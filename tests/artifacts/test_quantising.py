@@ -16,7 +16,8 @@ from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, se
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import ArtifactFormat
-from artifact_makers import by_engine, case_of, inputs_of, made, shared_cache
+from artifact_makers import by_engine, case_of, inputs_of, made
+from kept_artefacts import kept_artefacts
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -234,7 +235,7 @@ def test_a_tool_that_fails_is_an_error_of_the_case(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(quantising, "fold", fail)
     asked = recipe(kind="onnx-qnn-int8")
     with pytest.raises(CaseError) as raised:
-        make(asked, shared_cache())
+        make(asked, kept_artefacts())
     assert raised.value.reason == "conversion_failed"
     assert "too strange" in raised.value.message
-    assert shared_cache().find(asked.key) is None
+    assert kept_artefacts().find(asked.key) is None

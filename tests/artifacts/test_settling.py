@@ -9,14 +9,15 @@ import pytest
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.protocols import ArtifactFormat
-from artifact_makers import case_of, shared_cache
+from artifact_makers import case_of
+from kept_artefacts import kept_artefacts
 
 
 @pytest.mark.parametrize("model", ["resnet-tiny", "distilbert-tiny"])
 def test_its_sizes_are_numbers_and_every_engine_may_optimise_it_again(model: str) -> None:
     """DistilBERT's was opened by no browser: ONNX Runtime makes the names it made before."""
     recipe = Recipe(case_of(model, batch=1), ArtifactFormat("onnx-folded", static=True))
-    path = str(make(recipe, shared_cache()).folder / "model.onnx")
+    path = str(make(recipe, kept_artefacts()).folder / "model.onnx")
     graph = onnx.load(path, load_external_data=False).graph
     sizes = [d for one in (*graph.input, *graph.output) for d in one.type.tensor_type.shape.dim]
     assert not any(size.dim_param for size in sizes)

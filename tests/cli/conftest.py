@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,14 @@ from stored_rows import store
 
 from accelbench.cli.services import searching, verification_runs
 from accelbench.run import execute
+from warm_start import warm_engine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine() -> Iterator[None]:
+    """PyTorch is imported once, for all templates of a test process."""
+    with warm_engine():
+        yield
 
 
 @pytest.fixture

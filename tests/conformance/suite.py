@@ -7,14 +7,11 @@ model and precision, and how inputs are changed a little. Every check of
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
-import functools
 import gc
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -25,7 +22,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import settle
@@ -42,6 +38,7 @@ from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
+from kept_artefacts import kept_artefacts
 
 
 @dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
@@ -103,7 +100,7 @@ class Subject:
         runtime, artefact = self.runtime(), None
         if isinstance(runtime, Importing):
             recipe = Recipe(case, runtime.wants(case), seed)
-            artefact = str(make(recipe, kept_for_all()).folder)
+            artefact = str(make(recipe, kept_artefacts()).folder)
         return Job(case, self.device(), JobSettings(seed=seed, threads=1), artefact=artefact)
 
     @property
@@ -122,14 +119,6 @@ class Subject:
         finally:
             session.close()
             gc.collect()
-
-
-@functools.cache
-def kept_for_all() -> Cache:
-    """Artefacts of one run of the tests."""
-    folder = Path(tempfile.mkdtemp(prefix="accelbench-conformance-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Cache(folder, cap=2**40)
 
 
 def scripted() -> Runtime:

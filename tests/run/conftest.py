@@ -7,6 +7,8 @@ import pytest
 from hypothesis import settings
 from scripted_runs import Scripted, scripted_in
 
+from warm_start import warm_engine
+
 settings.register_profile("run", deadline=None, derandomize=True)
 settings.load_profile("run")
 
@@ -15,3 +17,10 @@ settings.load_profile("run")
 def scripted(tmp_path: Path) -> Iterator[Scripted]:
     with scripted_in(tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine() -> Iterator[None]:
+    """PyTorch is imported once, for all templates of a test process."""
+    with warm_engine():
+        yield

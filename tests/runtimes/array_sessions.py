@@ -6,13 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import torch
 
-from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.build import build
@@ -22,11 +20,7 @@ from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
-
-
-@cache
-def shared_cache() -> Cache:
-    return Cache(Path(mkdtemp(prefix="accelbench-test-sessions-")), cap=2**40)
+from kept_artefacts import kept_artefacts
 
 
 def case_of(
@@ -44,7 +38,7 @@ def case_of(
 
 def folder_of(runtime: Any, case: Case) -> Path:
     """Where the artefact lies that a runtime wants for a case."""
-    return make(Recipe(case, runtime.wants(case)), shared_cache()).folder
+    return make(Recipe(case, runtime.wants(case)), kept_artefacts()).folder
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_sessions import case_of, distance, folder_of, opened, shared_cache
+from array_sessions import case_of, distance, folder_of, opened
 
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
@@ -19,6 +19,7 @@ from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.qnn.session import distances
+from kept_artefacts import kept_artefacts
 
 pytest.importorskip("onnxruntime_qnn")
 
@@ -101,7 +102,7 @@ def test_with_layer_norms_written_out_the_second_item_is_right_too() -> None:
     """As they are, the emulation gives 0.44 of BERT's spread: wrong for all but the first."""
     asked = case("bert-tiny")
     recipe = Recipe(asked, RUNTIME.wants(asked), workarounds=("layer_norm_written_out",))
-    folder = make(recipe, shared_cache()).folder
+    folder = make(recipe, kept_artefacts()).folder
     session = RUNTIME.open(Job(asked, NPU, JobSettings(threads=1), artefact=str(folder)))
     found = session.outputs(session.prepare(asked))
     against = session.evidence().details["against_cpu"]  # raises unlike_the_cpu

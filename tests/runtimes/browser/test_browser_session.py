@@ -22,6 +22,7 @@ from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.session import BrowserSession
+from kept_artefacts import kept_artefacts
 
 pytestmark = needs_browser
 
@@ -29,8 +30,8 @@ PLATFORMS = ("wasm", "webnn", "webgpu")
 
 
 @pytest.fixture(scope="module")
-def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Cache:
-    return Cache(tmp_path_factory.mktemp("artefacts"), cap=2**40)
+def artefacts() -> Cache:
+    return kept_artefacts()
 
 
 @cache
