@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,15 @@ def _turn(item: pytest.Item) -> int:
     """When a test's file has its turn; of those that are not named, in the order of the folders."""
     file = item.nodeid.partition("::")[0].removeprefix("tests/")
     return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def machine_looked_at() -> Iterator[None]:
+    """Each look at this machine is asked once."""
+    from looked_once import looked_once  # not where accelbench is not to be imported yet
+
+    with looked_once():
+        yield
 
 
 @pytest.fixture(scope="session")
