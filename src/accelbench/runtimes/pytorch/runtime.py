@@ -14,6 +14,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import Belongs, Mode
+from accelbench.runtimes.pytorch.distributed.splittable import nothing_says_how, uneven_heads
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
@@ -151,7 +152,7 @@ def _shared_out(case: Case, device: Device) -> Support | None:
             " give",
             "Use --strategy tp without --accumulate, or one process.",
         )
-    return None
+    return _not_split(case) if strategy == "tp" else None
 
 
 def _shared_inference(case: Case, strategy: str) -> Support | None:
@@ -175,7 +176,29 @@ def _shared_inference(case: Case, strategy: str) -> Support | None:
             "products that torchao has quantised are not split over processes",
             "Use --precision fp32 or bf16.",
         )
-    return None
+    return _not_split(case)
+
+
+def _not_split(case: Case) -> Support | None:
+    """Why tensor parallelism is not possible, where class and config of the model tell."""
+    trains = case.mode is Mode.TRAINING
+    spec = case.model.trained if trains else case.model
+    instead = "--strategy ddp or fsdp2" if trains else "one process"
+    if nothing_says_how(spec):
+        return no(
+            "tensor_parallel",
+            f"nothing says how the products of {spec.id} are split over processes",
+            f"Use {instead}.",
+        )
+    uneven = uneven_heads(spec, case.world_size)
+    if uneven is None:
+        return None
+    name, count = uneven
+    return no(
+        "tensor_parallel",
+        f"{name} of {spec.id} is {count}, which {case.world_size} processes cannot share evenly",
+        f"Use another number of processes, or {instead}.",
+    )
 
 
 def _quantises(case: Case) -> Support | None:

@@ -40,26 +40,38 @@ _OURS = (
         "ffn.lin2": "rowwise",
     },
 )
+_OF_EACH_HEAD = "relative_position_bias_table"
 _STYLES = {"colwise": ColwiseParallel, "rowwise": RowwiseParallel}
 
 
 def tensor_parallel(module: torch.nn.Module, mesh: DeviceMesh, model: str) -> dict[str, int]:
     """Split a module's products in place; how many of them by columns, and by rows.
 
+    What class and config tell was refused when the run was planned (`splittable`).
+
     Raises:
         UnsupportedError: nothing says how, or its heads do not go round.
     """
-    plan = _own_plan(module) or _our_plan(module)
+    plan = _plan(module)
     if not plan:
         raise UnsupportedError(
             "tensor_parallel",
             f"nothing says how the products of {model} are split over ranks",
-            "Use --strategy ddp or fsdp2.",
+            "Train with --strategy ddp or fsdp2; infer with one process.",
         )
     _refuse_uneven(module, plan, mesh.size(), model)
     parallelize_module(module, mesh, {name: _STYLES[style]() for name, style in plan.items()})
     styles = list(plan.values())
     return {style: styles.count(style) for style in _STYLES}
+
+
+def products_split(module: torch.nn.Module) -> bool:
+    """Whether anything says how its products are split."""
+    return bool(_plan(module))
+
+
+def _plan(module: torch.nn.Module) -> dict[str, str]:
+    return _own_plan(module) or _our_plan(module)
 
 
 def _own_plan(module: torch.nn.Module) -> dict[str, str]:
@@ -85,6 +97,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _our_plan(module: torch.nn.Module) -> dict[str, str]:
+    # Swin's blocks are named as BERT's, and add to each head a weight that would stay whole.
+    if any(name.endswith(_OF_EACH_HEAD) for name, _ in module.named_parameters()):
+        return {}
     linear = {n for n, part in module.named_modules() if isinstance(part, torch.nn.Linear)}
     for layout in _OURS:
         first = next(iter(layout))
@@ -113,5 +128,5 @@ def _refuse_uneven(module: torch.nn.Module, plan: dict[str, str], ranks: int, mo
         raise UnsupportedError(
             "tensor_parallel",
             f"{name} of {model} is {number}, which {ranks} ranks cannot share evenly",
-            "Use another number of processes, or --strategy ddp or fsdp2.",
+            "Use another number of processes; train with --strategy ddp or fsdp2.",
         )
