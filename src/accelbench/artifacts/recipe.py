@@ -80,8 +80,10 @@ class Recipe:
 
     @property
     def _file(self) -> dict[str, str]:
-        """Of a model that is a file: that one, at that place, with those bytes."""
-        file = self.case.model.file
+        """Of a model that is a file or code: that one, at that place, with those bytes."""
+        file, code = self.case.model.file, self.case.model.code
+        if code is not None:
+            return {"file": code.path or code.folder, "digest": code.digest}
         return {} if file is None else {"file": file.path, "digest": file.digest}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ def built(
         CaseError: the weights cannot be had, are unsafe, incomplete, or another
             model's; `reason` says which.
     """
+    if spec.code is not None:
+        return _of_code(spec, seed, weights, dtype)
     if weights == RANDOM:
         construct = constructor(spec)
         from accelbench.catalog.initial import initialised
@@ -78,6 +81,30 @@ def built(
             module = from_folder(spec, model_class, weights, trust_remote_code)
         digest = Narrowing(module, dtype).finish()
     return Built(module.eval(), digest)
+
+
+def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None) -> Built:
+    """A model with the weights that its owner's code gives it; what it draws follows the seed.
+
+    The digest is of the weights and of the sources: the same weights in other code are others.
+    """
+    assert spec.code is not None
+    if weights != RANDOM:
+        raise CaseError(
+            "weights_unavailable",
+            f"{spec.id} is code, which brings its weights.",
+            "Leave out --weights.",
+        )
+    import torch
+
+    from accelbench.catalog.code_models.loading import seed_all
+    from accelbench.catalog.narrow import Narrowing
+
+    with torch.random.fork_rng(devices=[]):
+        seed_all(seed)
+        module = constructor(spec)()
+    digest = hashlib.sha256((spec.code.digest + Narrowing(module, dtype).finish()).encode())
+    return Built(module.eval(), digest.hexdigest()[:16])
 
 
 def skeleton(spec: ModelSpec) -> torch.nn.Module:
@@ -103,6 +130,11 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
     if spec.builder.startswith("transformers:"):
         model_class = transformers_class(spec)
         return lambda: model_class(model_class.config_class(**spec.config))
+    code = spec.code
+    if code is not None:
+        from accelbench.catalog.code_models.loading import load
+
+        return lambda: load(code).subject
     where, _, name = spec.builder.partition(":")
     try:
         function = getattr(import_module(where), name)

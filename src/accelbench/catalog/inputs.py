@@ -126,12 +126,14 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f" not {shapes.sequence}.",
             f"Use a sequence length of {least} or more.",
         )
-    batch = spec.file.fixed_batch if spec.file is not None else None
+    batch = spec.fixed_batch
     if batch is not None and shapes.batch != batch:
         raise UnsupportedError(
             "fixed_batch",
             f"{spec.id} takes a batch of {batch} and no other, not {shapes.batch}",
-            "Export it with a name for its first size, such as batch.",
+            "Export it with a name for its first size, such as batch."
+            if spec.code is None
+            else f"Leave the batch at {batch}, or make it take others.",
         )
     fixed = spec.image if _has_learned_positions(spec) else None
     if fixed is not None and shapes.image is not None and shapes.image != fixed:

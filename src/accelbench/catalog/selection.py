@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from accelbench.catalog.code_models.models import model_of_code
+from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.custom import models_in
 from accelbench.catalog.file_models.folders import is_folder_word, model_of_folder
 from accelbench.catalog.file_models.given_inputs import GivenInput
@@ -43,7 +45,7 @@ def choose(
             none is named, all of them join the others.
         pass_over: hears of each entry of that file that is wrong and whose model nobody named;
             without it, one that is wrong is an error.
-        inputs: what is said of inputs of models that are files.
+        inputs: what is said of inputs of models that are files or code.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
@@ -83,12 +85,15 @@ def choose(
 def _named(
     name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None
 ) -> ModelSpec:
-    """The model of a name, or of a file or folder where no model has that name."""
+    """The model of a name; of a folder, code or a file where no model has that name."""
     try:
         return find(name, own)
     except UsageError:
         if is_folder_word(name):
             return model_of_folder(name)
+        code = code_word(name)
+        if code is not None:
+            return model_of_code(code, inputs)
         if not is_file_word(name):
             raise
     return model_of_file(name, inputs)

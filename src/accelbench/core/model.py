@@ -76,11 +76,16 @@ class FileFormat(StrEnum):
 
     ONNX = "onnx"
     OPENVINO = "openvino"
+    CALLABLE = "callable"
 
     @property
     def graph(self) -> str:
         """What such a file is, in a sentence."""
-        return {"onnx": "ONNX graph", "openvino": "OpenVINO graph"}[self.value]
+        return {
+            "onnx": "ONNX graph",
+            "openvino": "OpenVINO graph",
+            "callable": "Python callable",
+        }[self.value]
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,52 @@ class ModelFile:
     drawn: Mapping[str, str] = field(default_factory=dict)
 
 
+class CodeKind(StrEnum):
+    """What the object is that a piece of code gives."""
+
+    MODULE = "module"  # of torch: any engine that takes torch's modules runs it
+    CALLABLE = "callable"  # anything else that can be called: it is timed as it is
+
+
+@dataclass(frozen=True)
+class ModelCode:
+    """The Python object that a model is, where its owner's code makes it.
+
+    As of a file, what is measured is told apart by a digest that is a condition: code that was
+    changed goes on with the history of its name, and comparisons say so.
+
+    Attributes:
+        kind: what the object is.
+        module: the name that it is imported by.
+        attribute: of the module; dots lead to attributes of attributes.
+        path: of the file that is run, absolute; "" of a module that is imported by its name.
+        folder: on the search path while it is imported, absolute.
+        digest: SHA-256 of the sources.
+        sources: the owner's files that were imported, absolute.
+        made_by: how the attribute gives the object: "itself", or by a call of a "class" or
+            a "factory".
+        reference: an attribute of the same module whose answers are the right ones.
+        fixed_batch: items that it takes at once, where it takes no other number of them.
+        drawn: of inputs what their values are drawn from, and how that is known.
+        notes: what was found of it that a reader should know.
+        counted: what a pass costs, as `costs.json` has it of the catalogue's models.
+    """
+
+    kind: CodeKind
+    module: str
+    attribute: str
+    path: str
+    folder: str
+    digest: str
+    sources: tuple[str, ...]
+    made_by: str
+    reference: str = ""
+    fixed_batch: int | None = None
+    drawn: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    counted: Mapping[str, Any] | None = None
+
+
 @dataclass(frozen=True)
 @with_axes(lambda axis: axis.field, None, Part.INPUT, Part.PASSES)
 class ModelSpec:
@@ -153,10 +204,29 @@ class ModelSpec:
     sets: tuple[str, ...] = field(default=())  # key, small
     file: ModelFile | None = None  # what it is, in place of builder and config
     folder: str | None = None  # of weights of its own; no part of its identity, as they are none
+    code: ModelCode | None = None  # what makes it, in place of builder and config
 
     def weights_from(self, setting: str) -> str:
         """Where its weights come from: its own folder, or what a run says of all models."""
         return self.folder or setting
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its owner brought it, as a file or as code; nothing is known of it but that."""
+        return self.file is not None or self.code is not None
+
+    @property
+    def format(self) -> FileFormat | None:
+        """What an engine must open to run it; None of what torch builds."""
+        if self.code is not None:
+            return FileFormat.CALLABLE if self.code.kind is CodeKind.CALLABLE else None
+        return None if self.file is None else self.file.format
+
+    @property
+    def fixed_batch(self) -> int | None:
+        """Items that it takes at once, where it takes no other number of them."""
+        own = self.file or self.code
+        return None if own is None else own.fixed_batch
 
     @cached_property
     def config_digest(self) -> str:

@@ -9,10 +9,12 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import (
+    CodeKind,
     FileFormat,
     FileOutput,
     Generation,
     InputSpec,
+    ModelCode,
     ModelFile,
     ModelSpec,
     Training,
@@ -63,6 +65,9 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
         )
     if fields.get("file") is not None:
         fields["file"] = _file(fields["file"])
+    if fields.get("code") is not None:
+        code = {name: _hashable(value) for name, value in fields["code"].items()}
+        fields["code"] = ModelCode(**{**code, "kind": CodeKind(code["kind"])})
     return ModelSpec(**fields)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.code_models.models import described as code_described
 from accelbench.catalog.file_models.models import described
 from accelbench.catalog.find import called
 from accelbench.cli.arguments import run_arguments
@@ -70,7 +71,11 @@ class AskedRun:
         models = {model.id: model for request in self.requests for model in request.models}
         return [
             *self.plans.notes,
-            *(note for model in models.values() for note in described(model)),
+            *(
+                note
+                for model in models.values()
+                for note in (*described(model), *code_described(model))
+            ),
         ]
 
 

@@ -186,9 +186,9 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(source: str, case: Case) -> str:
-    """Which weights: random, the folder, the id that the hub was asked for, or a file's own."""
-    if case.model.file is not None:
-        return "file"
+    """Which weights: random, the folder, the id that the hub was asked for, or an owner's own."""
+    if case.model.is_own:
+        return "file" if case.model.file is not None else "code"
     source = case.model.weights_from(source)
     return case.model.hub_ids[0] if source == "hub" and case.model.hub_ids else source
 

@@ -71,10 +71,10 @@ def plan_chosen(
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []
     for model in request.models:
-        if model.file is not None:
+        if model.is_own:
             raise UsageError(
                 f"--hardware {AUTO} chooses by what is known of the catalogue's models, and"
-                f" {model.id} is a file.",
+                f" {model.id} is {'a file' if model.file is not None else 'your own code'}.",
                 "Name its hardware, or leave the option out: all that opens it is measured.",
             )
     for model, mode, precision in product(request.models, request.modes, request.precisions):

@@ -168,7 +168,7 @@ def _asked_of(
         options |= request.training_options
         # Training in half precision is autocast anyway: one question has one name.
         precision = precision.removeprefix("amp-")
-    fixed = None if model.file is None else model.file.fixed_batch
+    fixed = model.fixed_batch
     usual = DEFAULT_BATCH_SIZES if fixed is None else (fixed,)
     batches = sorted(set(request.batch_sizes or usual))
     for shapes in shapes_of(model, request, mode):
@@ -312,6 +312,9 @@ def _untrainable(case: Case) -> Refusal | None:
     advice = "Use --mode inference."
     if case.model.file is not None:
         message = f"{case.model.id} is an exported graph, which is not trained"
+    if case.model.code is not None:
+        message = f"{case.model.id} does not say how it is trained"
+        advice = "Give it a loss and example_labels, or use --mode inference."
     if "custom" in case.model.sets:
         class_name = case.model.builder.rpartition(":")[2]
         message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
@@ -358,18 +361,17 @@ def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
 
 
 def _unopened(runtime: Runtime, case: Case) -> Refusal | None:
-    """A file that the runtime does not open, or not in that precision."""
-    file = case.model.file
-    if file is None:
-        return None
-    name = runtime.info.name
-    if file.format not in runtime.info.files:
+    """A file or a callable that the runtime does not open, or not in that precision."""
+    file, wanted, name = case.model.file, case.model.format, runtime.info.name
+    if wanted is not None and wanted not in runtime.info.files:
         return Refusal(
             Status.UNSUPPORTED,
             "format",
-            f"the {name} runtime does not open {file.format.graph}s",
+            f"the {name} runtime does not open {wanted.graph}s",
             "Leave out --framework: each platform has an engine that does, or is left out.",
         )
+    if file is None:
+        return None
     if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
         what = f"{case.model.id} is stored in {file.precision}"
         advice = f"Use --precision {file.precision}, or name the file in fp32 that it was made of."

@@ -77,9 +77,8 @@ class Request:
 
     @property
     def file_format(self) -> FileFormat | None:
-        """The format of its models' files; None where configs build them."""
-        first = self.models[0].file if self.models else None
-        return None if first is None else first.format
+        """What its models' engines must open; None where torch builds them."""
+        return self.models[0].format if self.models else None
 
 
 def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
@@ -90,7 +89,7 @@ def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
     groups: dict[tuple[str, str], list[ModelSpec]] = {}
     for model in request.models:
         file = model.file
-        key = ("", "") if file is None else (file.format.value, file.precision)
+        key = (model.format or "", "" if file is None else file.precision)
         groups.setdefault(key, []).append(model)
     return tuple(
         replace(

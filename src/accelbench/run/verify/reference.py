@@ -19,9 +19,10 @@ from typing import Any
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
+from accelbench.catalog.code_models.loading import builder_of
 from accelbench.core.case import Case, Option, Target
 from accelbench.core.errors import CaseError, SurroundingsError
-from accelbench.core.model import FileFormat
+from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device, Importing
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
@@ -71,7 +72,20 @@ def reference_of(case: Case) -> Case:
         target, as_it_is = _OF_FILES[case.model.file.format]
         options |= as_it_is
         precision = "int8" if case.model.file.precision == "int8" else "fp32"
+    if case.model.format is FileFormat.CALLABLE:
+        # Where it computes is its own affair: a reference is asked on the same platform.
+        target = Target(case.target.runtime, case.target.hardware)
+        return replace(case, model=_reference_function(case.model), target=target, options={})
     return replace(case, target=target, precision=precision, world_size=1, options=options)
+
+
+def _reference_function(model: ModelSpec) -> ModelSpec:
+    """The callable that a callable is held against: itself, where its owner names no other."""
+    code = model.code
+    if code is None or not code.reference:
+        return model
+    code = replace(code, attribute=code.reference, made_by="itself", reference="")
+    return replace(model, builder=builder_of(code), code=code)
 
 
 def is_own(case: Case) -> bool:

@@ -58,10 +58,10 @@ class References:
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
         """Have what a case is held against, which goes on to be measured at these batches.
 
-        Of a file nothing is known of whether an item's outputs are its own alone: each batch has a
-        reference of its own.
+        Of a file or an owner's code nothing is known of whether an item's outputs are its own
+        alone: each batch has a reference of its own.
         """
-        if case.model.file is not None:
+        if case.model.is_own:
             for batch in dict.fromkeys(batches):
                 self._gather(context, _of_items(case, batch), batch)
             return
@@ -158,8 +158,8 @@ def batchless(case: Case) -> str:
 
 
 def _question(case: Case) -> str:
-    """What shares a reference: a case at whatever batch, of a file at its own alone."""
-    return batchless(case) if case.model.file is None else case.case_id
+    """What shares a reference: a case at whatever batch, of an owner's model at its own alone."""
+    return case.case_id if case.model.is_own else batchless(case)
 
 
 def _of_items(case: Case, items: int) -> Case:

@@ -1,0 +1,109 @@
+"""What an example of inputs tells: the name, type, shape and values of each.
+
+Works on tensors of torch and arrays alike; imports neither.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from accelbench.catalog.code_models.loading import is_array
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.core.visible import in_quotes
+
+
+def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How something is called with an example: a tuple by place, a dict by name, else as one."""
+    if isinstance(example, tuple):
+        return example, {}
+    if isinstance(example, Mapping):
+        return (), {str(name): value for name, value in example.items()}
+    return (example,), {}
+
+
+def required(function: Callable[..., Any]) -> list[str] | None:
+    """The parameters that something must be given; None where Python does not know."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+
+
+def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
+    """An example by the names of a function's parameters.
+
+    Raises:
+        FileRefusedError: it does not fit, or a parameter has no name.
+    """
+    args, keywords = arguments(example)
+    signature = inspect.signature(forward)
+    try:
+        bound = signature.bind(*args, **keywords).arguments
+    except TypeError as error:
+        raise FileRefusedError(
+            f"Its example inputs do not fit its parameters {signature}: {error}.",
+            "Give a tuple by place, or a dict by name.",
+        ) from error
+    found: dict[str, Any] = {}
+    for name, value in bound.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            raise FileRefusedError(
+                f"Its inputs have no names: it takes *{name}.",
+                "Give its forward a parameter for each.",
+            )
+        if kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise FileRefusedError(
+                f"It takes {in_quotes(name)} by place alone.", "Let it be given by its name."
+            )
+        found |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+    for name, value in found.items():
+        if not is_array(value):
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} is a {type(value).__name__} in its example, and"
+                " tensors alone are fed.",
+                "Set the rest in the factory that makes it, by a module around it if need be.",
+            )
+    return found
+
+
+def described(name: str, value: Any) -> dict[str, Any]:
+    """An input as its example has it.
+
+    Raises:
+        FileRefusedError: of a type that is not drawn.
+    """
+    dtype = str(value.dtype).rpartition(".")[2]
+    entry: dict[str, Any] = {"name": name, "shape": [int(size) for size in value.shape]}
+    if dtype.startswith(("float", "bfloat")):
+        drawn = "normal, mean 0 and deviation 1; its example tells type and shape"
+        return {**entry, "dtype": "float", "drawn": drawn}
+    if dtype == "bool":
+        return {**entry, "dtype": dtype, "drawn": "true and false alike"}
+    if not dtype.startswith(("int", "uint")):
+        raise FileRefusedError(
+            f"Its input {in_quotes(name)} is of {dtype}, which is not drawn.",
+            "Measure the part behind it.",
+        )
+    if 0 in entry["shape"]:
+        raise FileRefusedError(
+            f"Its input {in_quotes(name)} is empty in its example.", "Give one that has values."
+        )
+    low, high = int(value.min()), int(value.max())
+    if low == high:
+        return {**entry, "dtype": dtype, "constant": low, "drawn": f"{low}, as all of its example"}
+    words = f"{low} to {high}: the least and the largest of its example"
+    return {**entry, "dtype": dtype, "low": low, "high": high + 1, "drawn": words}
+
+
+def common_batch(values: Sequence[Any]) -> int | None:
+    """The first size that all inputs with axes have; None where they differ."""
+    sizes = {int(value.shape[0]) for value in values if len(value.shape)}
+    return sizes.pop() if len(sizes) == 1 else None

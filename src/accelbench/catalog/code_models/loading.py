@@ -1,0 +1,233 @@
+"""Importing an owner's code and having its object made: where it is looked at, and in workers.
+
+A file is run as Python runs a script, its folder first on the search path, but under its own name:
+`if __name__ == "__main__"` is not entered. What is searched first while it is imported is searched
+last afterwards, so that a file called as one of the standard library's takes nobody's place.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from accelbench.catalog.file_models.looking import digest_of
+from accelbench.core.errors import CaseError
+from accelbench.core.model import ModelCode
+
+#: The object has it, or the file: what it is called with.
+EXAMPLE = "example_inputs"
+#: Lightning's modules have their example under this name.
+_LIGHTNING = "example_input_array"
+#: What a module is trained with, and what that takes beside the outputs.
+LOSS, LABELS = "loss", "example_labels"
+SETUP, TEARDOWN, REFERENCE = "setup", "teardown", "reference"
+
+
+@dataclass(frozen=True)
+class LoadedCode:
+    """An owner's object, as its code made it.
+
+    Attributes:
+        subject: the module, or what is called.
+        example: what it is called with; None where nothing says.
+        loss: of a module that is trained.
+        labels: what the loss takes beside the outputs.
+        setup: called once before the first call,
+        teardown: and after the last; None where there is none.
+    """
+
+    subject: Any
+    example: Any = None
+    loss: Callable[..., Any] | None = None
+    labels: Any = None
+    setup: Callable[[], Any] | None = None
+    teardown: Callable[[], Any] | None = None
+
+
+def builder_of(code: ModelCode) -> str:
+    """The builder of a model that is code: of its identity, wherever its file lies."""
+    return f"code:{code.attribute}"
+
+
+def load(code: ModelCode) -> LoadedCode:
+    """An object that was looked at before, made anew.
+
+    Raises:
+        CaseError: the sources were changed, or the code fails.
+    """
+    refuse_changed(code)
+    try:
+        module = imported(code)
+        return made(module, attribute_of(module, code.attribute), code.made_by)
+    except CaseError:
+        raise
+    except Exception as error:
+        raise CaseError(
+            "code_failed",
+            f"{code.module}:{code.attribute} fails: {failure(error, code.sources)}",
+            "Run it in Python alone, and mend it.",
+        ) from error
+
+
+def refuse_changed(code: ModelCode) -> None:
+    """Refuse sources that are no longer what was looked at."""
+    try:
+        digest = digest_of(map(Path, code.sources))
+    except OSError as error:
+        raise CaseError(
+            "code_changed", f"{error.filename} cannot be read: {error.strerror}", "Run it again."
+        ) from error
+    if digest != code.digest:
+        raise CaseError(
+            "code_changed",
+            f"{code.path or code.module} was changed after the run had looked at it",
+            "Run it again, and leave its files as they are meanwhile.",
+        )
+
+
+def seed_all(seed: int) -> None:
+    """Let what an owner draws be the same in every process."""
+    random.seed(seed)
+    for name, draws in (("numpy.random", "seed"), ("torch", "manual_seed")):
+        module = sys.modules.get(name)
+        if module is not None:
+            getattr(module, draws)(seed % 2**32)
+
+
+#: Modules that an object was taken from in this process: a second one is imported anew, as the
+#: first was stepped, cast or trained.
+_taken: set[str] = set()
+
+
+def imported(code: ModelCode) -> ModuleType:
+    """The module that has the object."""
+    with _searched_first(code.folder):
+        if not code.path:
+            if code.module in _taken and code.made_by == "itself":
+                sys.modules.pop(code.module, None)
+            _taken.add(code.module)
+            return import_module(code.module)
+        return _run(code.module, Path(code.path))
+
+
+def _run(name: str, path: Path) -> ModuleType:
+    """A file as a module of a name: its own, unless another module has that."""
+    there = sys.modules.get(name)
+    if there is not None and getattr(there, "__file__", None) != str(path):
+        name = f"accelbench_code_{name}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None  # as its name ends as Python's do
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # what pickles, compiles or inspects its classes looks there
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def _searched_first(folder: str) -> Iterator[None]:
+    kept = [place for place in sys.path if place != folder]
+    sys.path[:] = [folder, *kept]
+    try:
+        yield
+    finally:
+        sys.path[:] = [*(place for place in sys.path if place != folder), folder]
+
+
+def attribute_of(module: ModuleType, attribute: str) -> Any:
+    """An attribute by its name with dots. Raises AttributeError where there is none."""
+    found: Any = module
+    for name in attribute.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def made(module: ModuleType, attribute: Any, made_by: str) -> LoadedCode:
+    """The object that an attribute is or gives, with what belongs to it."""
+    given: Sequence[Any] = ()
+    subject = attribute
+    if made_by == "class":
+        subject = attribute()
+    elif made_by == "factory":
+        result = attribute()
+        given = result if isinstance(result, tuple) else (result,)
+        subject = given[0]
+
+    def own(name: str, place: int | None = None) -> Any:
+        if place is not None and len(given) > place:
+            return given[place]
+        for holder in (subject, attribute, module):
+            value = getattr(holder, name, None)
+            if value is not None:
+                return value
+        return None
+
+    example = own(EXAMPLE, 1)
+    if example is None:
+        example = own(_LIGHTNING)
+    loss = own(LOSS, 2)
+    return LoadedCode(
+        subject,
+        example() if callable(example) and not is_array(example) else example,
+        loss if callable(loss) else None,
+        own(LABELS, 3),
+        _called(own(SETUP)),
+        _called(own(TEARDOWN)),
+    )
+
+
+def _called(what: Any) -> Callable[[], Any] | None:
+    return what if callable(what) else None
+
+
+def is_array(value: Any) -> bool:
+    """Whether something is a tensor or an array, of whatever library."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def failure(error: BaseException, sources: Sequence[str]) -> str:
+    """What an owner's code failed with, and in which of its lines."""
+    words = " ".join(str(error).split())[:300]
+    text = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file in sources:
+            place = f" ({Path(file).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename in sources:
+        place = f" ({Path(str(error.filename)).name}, line {error.lineno})"
+        return f"{type(error).__name__}: {error.msg}{place}"
+    return text + place
+
+
+def own_sources(code_file: str, folder: str) -> list[str]:
+    """The owner's files among those that this process has imported, the object's own first.
+
+    Those below its folder count, but for what is installed there, as in an environment of a
+    project; of what is installed its version tells.
+    """
+    first = str(Path(code_file).resolve()) if code_file else ""
+    found = set()
+    for module in list(sys.modules.values()):
+        with suppress(Exception):  # a module's attributes may do anything
+            file = getattr(module, "__file__", None)
+            if module.__name__.partition(".")[0] == _OURS:
+                continue
+            if file and str(file).endswith(".py") and Path(file).is_absolute():
+                path = Path(file).resolve()
+                if path.is_relative_to(folder) and not _INSTALLED.intersection(path.parts):
+                    found.add(str(path))
+    return [first, *sorted(found - {first})] if first else sorted(found)
+
+
+_INSTALLED = {"site-packages", "dist-packages"}
+_OURS = __name__.partition(".")[0]

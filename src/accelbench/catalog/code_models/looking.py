@@ -1,0 +1,219 @@
+"""Looking at what an owner's code gives, in a process that ends afterwards.
+
+`python -m accelbench.catalog.code_models.looking QUESTION` runs the code and prints one line of
+JSON behind `ANSWER`: whatever else the code prints is not mistaken for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from accelbench.catalog.code_models import example, loading
+from accelbench.catalog.code_models.words import SUFFIX
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.looking import digest_of
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import CodeKind, ModelCode
+from accelbench.core.near import meant
+from accelbench.core.visible import in_quotes
+
+ANSWER = "accelbench-code: "
+_GIVE = (
+    "Give it example_inputs, as an attribute of it or of its file, or name each input:"
+    " --input NAME=float32[batch,3,224,224]"
+)
+
+
+def look(question: Mapping[str, Any]) -> dict[str, Any]:
+    """What an attribute gives.
+
+    Args:
+        question: module, attribute, path and folder, as `ModelCode` has them; `reference`,
+            and `given`, the inputs that were described.
+
+    Raises:
+        FileRefusedError: it is not measured.
+    """
+    code = ModelCode(
+        CodeKind.CALLABLE, question["module"], question["attribute"], question["path"],
+        question["folder"], digest="", sources=(), made_by="itself",
+    )  # fmt: skip
+    path = [question["path"]] if question["path"] else []
+    loading.seed_all(0)
+    try:
+        module = loading.imported(code)
+        file = getattr(module, "__file__", None) or ""
+        attribute = _attribute(module, code.attribute)
+        made_by = _made_by(attribute, module)
+        loaded = loading.made(module, attribute, made_by)
+        if made_by == "factory" and not _is_made(loaded.subject):
+            made_by, loaded = "itself", loading.made(module, attribute, "itself")
+        if question.get("reference"):
+            _attribute(module, question["reference"])
+        answer = _described(loaded, question["given"])
+    except (FileRefusedError, AccelbenchError):
+        raise
+    except Exception as error:
+        raise FileRefusedError(
+            f"Its code fails: {loading.failure(error, _sources(path, code.folder))}",
+            "Run it in Python alone, and mend it.",
+        ) from error
+    sources = loading.own_sources(file if file.endswith(SUFFIX) else "", code.folder)
+    reference = question.get("reference") or _named_reference(module)
+    return {
+        **answer,
+        "made_by": made_by,
+        "sources": sources,
+        "digest": digest_of(map(Path, sources)),
+        "reference": reference if answer["kind"] == CodeKind.CALLABLE else "",
+    }
+
+
+def _sources(path: Sequence[str], folder: str) -> list[str]:
+    return [*path, *loading.own_sources("", folder)]
+
+
+def _named_reference(module: ModuleType) -> str:
+    there = getattr(module, loading.REFERENCE, None)
+    return loading.REFERENCE if callable(there) else ""
+
+
+def _attribute(module: ModuleType, attribute: str) -> Any:
+    try:
+        return loading.attribute_of(module, attribute)
+    except AttributeError as error:
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise FileRefusedError(
+            f"There is no {in_quotes(attribute)} in it.", meant(attribute, names, "It has")
+        ) from error
+
+
+def _torch_module(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def _is_made(value: Any) -> bool:
+    """Whether what a function returned is an object to be measured, and no answer."""
+    return _torch_module(value) or (callable(value) and not loading.is_array(value))
+
+
+def _made_by(attribute: Any, module: ModuleType) -> str:
+    if inspect.isclass(attribute):
+        needs = example.required(attribute)
+        if needs:
+            raise FileRefusedError(
+                f"It is a class that takes {', '.join(needs)}.",
+                "Name an instance of it, or a function that makes one.",
+            )
+        return "class"
+    if _torch_module(attribute):
+        return "itself"
+    if not callable(attribute):
+        raise FileRefusedError(
+            f"It is of type {type(attribute).__name__}, which cannot be called.",
+            "Name a torch module, a function that makes one, or anything that can be called.",
+        )
+    if inspect.iscoroutinefunction(attribute) or inspect.isasyncgenfunction(attribute):
+        raise FileRefusedError(
+            "It is a coroutine: its work is not done when it returns.",
+            "Name a function that runs it to its end, such as by asyncio.run.",
+        )
+    if inspect.isgeneratorfunction(attribute):
+        raise FileRefusedError(
+            "It is a generator: its work is not done when it returns.",
+            "Name a function that goes through all of it, such as list(…).",
+        )
+    needs_setup = any(hasattr(holder, loading.SETUP) for holder in (attribute, module))
+    has_inputs = any(hasattr(holder, loading.EXAMPLE) for holder in (attribute,))
+    if example.required(attribute) == [] and not needs_setup and not has_inputs:
+        return "factory"
+    return "itself"
+
+
+def _described(loaded: loading.LoadedCode, given: Sequence[str]) -> dict[str, Any]:
+    if _torch_module(loaded.subject):
+        from accelbench.catalog.code_models import torch_modules
+
+        return {"kind": CodeKind.MODULE, **torch_modules.described(loaded, given, _GIVE)}
+    if not callable(loaded.subject):
+        raise FileRefusedError(
+            f"What it makes is a {type(loaded.subject).__name__}, which cannot be called.",
+            "Return a torch module, or something that can be called.",
+        )
+    needs = example.required(loaded.subject)
+    if needs is None:
+        needs = [] if loaded.example is not None or given else ["inputs"]
+    missing = [name for name in needs if name not in given]
+    if missing and (given or loaded.example is None):
+        raise FileRefusedError(
+            f"It takes {', '.join(needs)}, and nothing says what {missing[0]} is.", _GIVE
+        )
+    if given:
+        names = _parameters(loaded.subject)
+        for name in given:
+            if names is not None and name not in names:
+                raise FileRefusedError(
+                    f"It has no input {in_quotes(name)}.",
+                    f"Its inputs: {', '.join(names) or 'none'}.",
+                )
+    else:
+        # What does not fit is said here, before anything is measured.
+        args, keywords = (
+            example.arguments(loaded.example) if needs or loaded.example is not None else ((), {})
+        )
+        try:
+            inspect.signature(loaded.subject).bind(*args, **keywords)
+        except ValueError:
+            pass
+        except TypeError as error:
+            raise FileRefusedError(
+                f"Its example inputs do not fit: {error}.",
+                "Give a tuple by place, or a dict by name.",
+            ) from error
+    return {
+        "kind": CodeKind.CALLABLE,
+        "inputs": [],
+        "parameters": 0,
+        "batch": 1,
+        "free_batch": False,
+        "notes": [],
+    }
+
+
+def _parameters(function: Any) -> list[str] | None:
+    """The names that something can be given; None where any will do."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print what an attribute gives, or why it is not measured."""
+    try:
+        with redirect_stdout(sys.stderr):
+            answer = look(json.loads(arguments[0]))
+    except AccelbenchError as error:
+        answer = {"error": error.message, "advice": error.advice}
+    except (RecursionError, MemoryError) as error:
+        answer = {"error": f"It is too much for Python ({type(error).__name__}).", "advice": ""}
+    sys.stdout.write(f"\n{ANSWER}{json.dumps(answer)}\n")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # threads and exit handlers of the owner's are of no use any more
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

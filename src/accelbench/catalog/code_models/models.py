@@ -1,0 +1,264 @@
+"""The model that an owner's code makes: its sizes, its inputs and what they hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.code_models.loading import builder_of
+from accelbench.catalog.code_models.looking import ANSWER
+from accelbench.catalog.code_models.words import SUFFIX, CodeWord
+from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.core import processes
+from accelbench.core.errors import UsageError
+from accelbench.core.free_dimensions import OPEN, text_of
+from accelbench.core.jsonc import loads
+from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Architecture, Family
+
+#: The set of models that are code.
+CODE = "code"
+#: The loss of a model that brings its own.
+OWN_LOSS = "own"
+#: An owner may load weights of gigabytes before there is anything to look at.
+_PATIENCE_SECONDS = 300.0
+_BATCH, _SEQUENCE, _IMAGE = "batch", "sequence", "image"
+_DEFAULTS = {_SEQUENCE: 128, _IMAGE: 224}
+
+
+def model_of_code(word: CodeWord, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
+    """The model that an attribute gives; its owner's code runs for it, in a process that ends.
+
+    Args:
+        word: where the attribute is.
+        given: what its owner says of inputs.
+
+    Raises:
+        UsageError: it is not measured: one sentence with the reason.
+    """
+    try:
+        found = _looked_at(word, given or {})
+        spec = _spec(word, found, given or {})
+    except FileRefusedError as error:
+        message = error.message[:1].lower() + error.message[1:]
+        raise UsageError(
+            f"{in_quotes(str(word))} is not measured: {message}", error.advice
+        ) from error
+    written = f"{word.name}={word}" if word.name else str(word)
+    return replace(spec, aliases=() if written == spec.id else (written,))
+
+
+def described(spec: ModelSpec) -> list[str]:
+    """What is said of a model that is code: that it runs, and what it is fed with."""
+    code = spec.code
+    if code is None:
+        return []
+    where = Path(code.path).name if code.path else code.module
+    what = "a torch module" if code.kind is CodeKind.MODULE else "timed as it is"
+    runs = f"{where} was run to look at it, and runs in every worker"
+    lines = [
+        f"{spec.id} is your own code, {what}: {runs}.",
+        *(
+            f"{spec.id} reads {entry.name}, {entry.dtype} [{','.join(map(str, entry.shape))}]:"
+            f" {code.drawn.get(entry.name, 'as it was said')}."
+            for entry in spec.inputs
+        ),
+    ]
+    if code.kind is CodeKind.CALLABLE and not spec.inputs:
+        lines.append(f"{spec.id} is called with its own inputs; a step is one call.")
+    return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
+
+
+def name_of(word: CodeWord) -> str:
+    """What a model is called in results: as it was written, without the folders."""
+    place = word.path.name if word.is_file else word.place
+    return word.name or f"{place}:{word.attribute}"
+
+
+def _looked_at(word: CodeWord, given: Mapping[str, GivenInput]) -> dict[str, Any]:
+    question = {**_place(word), "attribute": word.attribute, "given": list(given)}
+    try:
+        done = processes.run_python(
+            "accelbench.catalog.code_models.looking",
+            [json.dumps(question)],
+            timeout=_PATIENCE_SECONDS,
+        )
+    except processes.TimeoutExpired as error:
+        raise FileRefusedError(
+            f"Running it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
+        ) from error
+    answers = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
+    if not answers:
+        raise FileRefusedError(
+            f"Its process ended before it was looked at: {done.last_line or 'no message'}",
+            "Run it in Python alone, and mend it.",
+        )
+    answer: dict[str, Any] = loads(answers[-1].removeprefix(ANSWER))
+    if "error" in answer:
+        raise FileRefusedError(answer["error"], answer["advice"])
+    return {**question, **answer}
+
+
+def _place(word: CodeWord) -> dict[str, str]:
+    """Where the code is, as `ModelCode` has it."""
+    if not word.attribute:
+        raise FileRefusedError(
+            "It does not say which object of the file is meant.",
+            f"Name it behind a colon: {word.path.name}:make, of a module, a function or a class.",
+        )
+    if not word.is_file:
+        return {"module": word.place, "path": "", "folder": str(Path.cwd())}
+    path = word.path.absolute()
+    if not path.is_file():
+        raise FileRefusedError("There is no such file.", "Check its path.")
+    name = path.name[: -len(SUFFIX)]
+    return {"module": name, "path": str(path), "folder": str(path.parent)}
+
+
+def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInput]) -> ModelSpec:
+    kind = CodeKind(found["kind"])
+    entries = {entry["name"]: entry for entry in found["inputs"]}
+    names = list(entries) or list(given)
+    inputs = tuple(_input(name, entries.get(name), given.get(name), found) for name in names)
+    own = _own_sizes(inputs, entries)
+    free = any(_BATCH in entry.shape for entry in inputs)
+    shown = {
+        name: entry["drawn"]
+        for name, entry in entries.items()
+        if "drawn" in entry and not _holds(given.get(name))
+    }
+    shown |= {
+        entry.name: "normal, mean 0 and deviation 1"
+        for entry in inputs
+        if entry.name not in shown and entry.dtype.startswith("float") and entry.constant is None
+    }
+    texts = {name: str(found[name]) for name in _TEXTS}
+    code = ModelCode(
+        kind=kind,
+        **texts,
+        sources=tuple(found["sources"]),
+        fixed_batch=None if free else _items(found, inputs),
+        drawn=shown,
+        notes=tuple(found["notes"]),
+        counted=found.get("counted"),
+    )
+    dims = {name: size for name, size in own.items() if name not in (_SEQUENCE, _IMAGE)}
+    return ModelSpec(
+        id=name_of(word),
+        family=Family.UNKNOWN,
+        architecture=Architecture.UNKNOWN,
+        modalities=(),
+        task="",
+        size="",
+        builder=builder_of(code),
+        config={},
+        inputs=inputs,
+        parameters=int(found["parameters"]),
+        item="calls" if kind is CodeKind.CALLABLE and not free else "samples",
+        sequence=_size(own, _SEQUENCE),
+        image=_size(own, _IMAGE),
+        dims=text_of(dims) or None,
+        training=_training(found),
+        sets=(CODE,),
+        code=code,
+    )
+
+
+_TEXTS = ("module", "attribute", "path", "folder", "digest", "made_by", "reference")
+
+
+def _training(found: Mapping[str, Any]) -> Training | None:
+    """How it is trained, where it brings a loss and what that takes."""
+    how = found.get("training")
+    if not how:
+        return None
+    return Training(OWN_LOSS, tuple(_input(e["name"], e, None, found) for e in how["labels"]))
+
+
+def _size(own: Mapping[str, int | str], name: str) -> int | None:
+    size = own.get(name)
+    return _DEFAULTS[name] if size == OPEN else None if size is None else int(size)
+
+
+def _own_sizes(
+    inputs: Sequence[InputSpec], entries: Mapping[str, Mapping[str, Any]]
+) -> dict[str, int | str]:
+    """Free sizes by name, each with the one that the example has; open where there is none."""
+    own: dict[str, int | str] = {}
+    for entry in inputs:
+        example: Sequence[int] = entries.get(entry.name, {}).get("shape", ())
+        for place, name in enumerate(entry.shape):
+            if isinstance(name, str) and name != _BATCH:
+                own.setdefault(name, example[place] if len(example) > place else OPEN)
+    return own
+
+
+def _items(found: Mapping[str, Any], inputs: Sequence[InputSpec]) -> int:
+    first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
+    only = first.pop() if len(first) == 1 else found["batch"]
+    return int(only) if isinstance(only, int) and only > 0 else 1
+
+
+def _holds(given: GivenInput | None) -> bool:
+    return given is not None and (given.high is not None or given.constant is not None)
+
+
+def _input(
+    name: str,
+    entry: Mapping[str, Any] | None,
+    given: GivenInput | None,
+    found: Mapping[str, Any],
+) -> InputSpec:
+    """An input as its example and its owner have it."""
+    dtype = (given.dtype if given is not None else None) or (entry or {}).get("dtype")
+    if dtype is None:
+        raise FileRefusedError(
+            f"Nothing says of which type its input {in_quotes(name)} is.",
+            f"Say it: {OPTION} {name}=float32[batch,64]",
+        )
+    if found["kind"] == CodeKind.MODULE and dtype == "float32":
+        dtype = "float"  # it follows the precision, as the weights do
+    shape = _shape(name, entry, given, found)
+    if _holds(given):
+        assert given is not None
+        low, high = given.low or 0, given.high or 0
+        return InputSpec(name, shape, dtype, low, high, constant=given.constant)
+    if entry is not None and ("high" in entry or "constant" in entry):
+        low, high = entry.get("low", 0), entry.get("high", 0)
+        return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))
+    if dtype.startswith(("int", "uint")):
+        raise FileRefusedError(
+            f"Nothing says what its input {in_quotes(name)}, whole numbers of {dtype}, may hold.",
+            f"Say it: {OPTION} {name}={dtype}[batch,64]:0..1000 draws from 0 to 999.",
+        )
+    return InputSpec(name, shape, dtype)
+
+
+def _shape(
+    name: str,
+    entry: Mapping[str, Any] | None,
+    given: GivenInput | None,
+    found: Mapping[str, Any],
+) -> tuple[int | str, ...]:
+    """Sizes of an input: those of its example, the batch free, others as they are named."""
+    own = None if entry is None else entry["shape"]
+    if given is not None and given.shape is not None:
+        if own is not None and len(own) != len(given.shape):
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} has {len(own)} axes in its example, not"
+                f" {len(given.shape)}.",
+                "Give it as many.",
+            )
+        return given.shape
+    if own is None:
+        raise FileRefusedError(
+            f"Nothing says which shape its input {in_quotes(name)} has.",
+            f"Say it: {OPTION} {name}=float32[batch,64]",
+        )
+    free = found["free_batch"] and len(own) > 0 and own[0] == found["batch"]
+    return (_BATCH, *own[1:]) if free else tuple(own)

@@ -1,0 +1,121 @@
+"""What a torch module reads: its example by name, and whether it takes other batches.
+
+Imports torch: import this module only in the process that looks at code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from accelbench.catalog.code_models import example
+from accelbench.catalog.code_models.loading import LoadedCode
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.outputs import named_tensors
+from accelbench.core.errors import CaseError
+from accelbench.core.visible import in_quotes
+
+
+def described(loaded: LoadedCode, given: Sequence[str], advice: str) -> dict[str, Any]:
+    """What a module reads, and what it was found to take.
+
+    Raises:
+        FileRefusedError: nothing says what it reads, or it does not take its own example.
+    """
+    module = loaded.subject.eval()
+    if loaded.example is None:
+        told = _as_given(module, given, advice)
+        return {**told, "parameters": _parameters(module), **_training(_labels(loaded))}
+    inputs = {
+        name: value if torch.is_tensor(value) else torch.from_numpy(np.asarray(value))
+        for name, value in example.named(module.forward, loaded.example).items()
+    }
+    for name in given:
+        if name not in inputs:
+            raise FileRefusedError(
+                f"It has no input {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
+            )
+    outputs = _outputs(module, inputs)
+    batch = example.common_batch(list(inputs.values()))
+    free, notes = False, list[str]()
+    if batch is not None:
+        why = _refuses_twice(module, inputs, outputs, batch)
+        free = not why
+        notes = [f"is measured at a batch of {batch} alone: {why}"] if why else []
+    return {
+        "inputs": [example.described(name, value) for name, value in inputs.items()],
+        "parameters": _parameters(module),
+        "batch": batch or 1,
+        "free_batch": free,
+        "notes": notes,
+        **_training(_labels(loaded)),
+    }
+
+
+def _parameters(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _as_given(module: torch.nn.Module, given: Sequence[str], advice: str) -> dict[str, Any]:
+    """Of a module without an example: each of its inputs has to be described."""
+    needs = example.required(module.forward)
+    missing = [name for name in needs or ["inputs"] if name not in given]
+    if missing:
+        raise FileRefusedError(
+            f"It takes {', '.join(needs or ['inputs'])}, and nothing says what {missing[0]} is.",
+            advice,
+        )
+    return {"inputs": [], "batch": 1, "free_batch": True, "notes": []}
+
+
+def _outputs(module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    with torch.inference_mode():
+        try:
+            return dict(named_tensors(module(**inputs)))
+        except CaseError as error:
+            raise FileRefusedError(
+                f"With its example inputs, {error.message}.", "Let its forward return tensors."
+            ) from error
+
+
+def _refuses_twice(
+    module: torch.nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    outputs: Mapping[str, torch.Tensor],
+    batch: int,
+) -> str:
+    """Why a module does not take its example twice over as a batch; "" where it does."""
+    twice = {
+        name: torch.cat([value, value]) if value.dim() else value for name, value in inputs.items()
+    }
+    try:
+        with torch.inference_mode():
+            more = named_tensors(module(**twice))
+    except Exception as error:
+        words = " ".join(str(error).split())[:120]
+        return f"with its example twice over it fails ({type(error).__name__}: {words})"
+    grown = [
+        name
+        for name, value in outputs.items()
+        if value.dim() and value.shape[0] == batch and name in more
+    ]
+    if not grown or any(more[name].shape[0] != 2 * batch for name in grown):
+        return "its outputs are not twice as many where its example is"
+    return ""
+
+
+def _labels(loaded: LoadedCode) -> dict[str, Any]:
+    """What its loss takes beside the outputs, by name."""
+    if loaded.loss is None or loaded.labels is None:
+        return {}
+    several = loaded.labels if isinstance(loaded.labels, tuple) else (loaded.labels,)
+    names = ["labels", *(f"labels_{place}" for place in range(1, len(several)))]
+    tensors = {name: torch.as_tensor(value) for name, value in zip(names, several, strict=True)}
+    return {"labels": [example.described(name, value) for name, value in tensors.items()]}
+
+
+def _training(labels: Mapping[str, Any]) -> dict[str, Any]:
+    return {"training": dict(labels) or None}

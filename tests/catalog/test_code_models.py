@@ -1,0 +1,296 @@
+"""Models that an owner's code makes: which words name some, and what an attribute gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.catalog.build import built
+from accelbench.catalog.code_models import models
+from accelbench.catalog.code_models.looking import look
+from accelbench.catalog.code_models.models import described, model_of_code
+from accelbench.catalog.code_models.words import code_word, placed_in
+from accelbench.catalog.file_models.given_inputs import given_inputs
+from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.selection import choose
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError, UsageError
+from accelbench.core.model import CodeKind, FileFormat, ModelSpec
+from accelbench.core.serial import case_from_json, case_to_json
+
+MODULES = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.table = nn.Embedding(100, width)
+        self.out = nn.Linear(width, 4)
+
+    def forward(self, ids, scale):
+        return self.out(self.table(ids).mean(1) * scale)
+
+def make():
+    return Net(), (torch.tensor([[3, 7], [5, 60]]), torch.ones(2, 1))
+
+class Flat(nn.Module):
+    example_inputs = torch.ones(3, 4)
+    def forward(self, x):
+        return x.reshape(12).sum()[None]
+
+linear = nn.Linear(4, 2)
+linear.example_inputs = {"input": torch.zeros(1, 4)}
+bare = nn.Linear(4, 2)
+sized = lambda size: nn.Linear(size, 2)
+words = "no model"
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModelSpec]:
+    """The model of an attribute of a file with such a source, looked at in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def looked_at(word: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        question = {**models._place(word), "attribute": word.attribute, "given": list(given)}
+        return {**question, **look(question)}
+
+    monkeypatch.setattr(models, "_looked_at", looked_at)
+
+    def made(attribute: str, *inputs: str, source: str = MODULES) -> ModelSpec:
+        (tmp_path / "mine.py").write_text(source)
+        word = code_word(f"mine.py:{attribute}")
+        assert word is not None
+        return model_of_code(word, given_inputs(inputs))
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("word", "place", "attribute"),
+    [
+        ("mine.py:make", "mine.py", "make"),
+        ("a/mine.py:Net.make", "a/mine.py", "Net.make"),
+        (r"C:\work\mine.py:make", r"C:\work\mine.py", "make"),
+        ("net=a/mine.py:make", "a/mine.py", "make"),
+        ("json.decoder:JSONDecoder", "json.decoder", "JSONDecoder"),
+        ("mine.py", "mine.py", ""),
+    ],
+)
+def test_a_word_with_a_colon_names_code(word: str, place: str, attribute: str) -> None:
+    found = code_word(word)
+    assert found is not None
+    assert (found.place, found.attribute) == (place, attribute)
+
+
+@pytest.mark.parametrize("word", ["bert:latest", r"C:\models", "cuda:0", "bert-tiny", "a/b", "x:"])
+def test_other_words_are_left_to_others(word: str) -> None:
+    assert code_word(word) is None
+
+
+def test_a_module_counts_where_it_is_found_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert code_word("mine_from_here:make") is None
+    Path("mine_from_here.py").touch()
+    assert code_word("mine_from_here:make") is not None
+
+
+def test_a_catalogue_name_is_never_taken_for_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("resnet.py").write_text("raise SystemExit")
+    assert choose(["resnet-tiny"])[0].code is None
+
+
+def test_a_plan_places_a_file_from_its_own_folder() -> None:
+    assert placed_in("n=a/m.py:f", Path("/plans")) == "n=/plans/a/m.py:f"
+    assert placed_in("json:loads", Path("/plans")) == "json:loads"
+
+
+def test_a_factory_says_names_types_and_values(spec: Callable[..., ModelSpec]) -> None:
+    made = spec("make")
+    assert made.id == "mine.py:make"
+    assert made.parameters == 100 * 8 + 8 * 4 + 4
+    ids, scale = made.inputs
+    assert (ids.name, ids.shape, ids.dtype, ids.low, ids.high) == (
+        "ids",
+        ("batch", 2),
+        "int64",
+        3,
+        61,
+    )
+    assert (scale.shape, scale.dtype) == (("batch", 1), "float")
+    assert made.code is not None
+    assert (made.code.kind, made.code.made_by) == (CodeKind.MODULE, "factory")
+    assert made.format is None
+    assert "runs in every worker" in described(made)[0]
+    assert "3 to 60: the least and the largest" in described(made)[1]
+
+
+def test_an_owner_says_more_of_an_input(spec: Callable[..., ModelSpec]) -> None:
+    made = spec("make", "ids=int64[batch,sequence]:0..100")
+    ids = made.inputs[0]
+    assert (ids.shape, ids.low, ids.high) == (("batch", "sequence"), 0, 100)
+    assert made.sequence == 2  # its example's own
+    named = spec("make", "ids=int64[batch,words]:0..100")
+    assert named.dims == "words=2"
+    bare = spec("bare", "input=float32[batch,4]")
+    assert bare.inputs[0].shape == ("batch", 4)
+
+
+def test_an_instance_has_its_example_beside_it(spec: Callable[..., ModelSpec]) -> None:
+    made = spec("linear")
+    assert [entry.name for entry in made.inputs] == ["input"]
+    assert made.inputs[0].shape == ("batch", 4)
+
+
+def test_a_batch_that_is_not_taken_is_fixed_and_said(spec: Callable[..., ModelSpec]) -> None:
+    made = spec("Flat")
+    assert made.fixed_batch == 3
+    assert made.inputs[0].shape == (3, 4)
+    assert "at a batch of 3 alone: with its example twice over it fails" in described(made)[-1]
+
+
+def test_a_model_of_code_is_itself_after_the_wire(spec: Callable[..., ModelSpec]) -> None:
+    made = spec("make")
+    case = Case(made, Target("pytorch", "cpu"), "fp32", Shapes(2))
+    assert case_from_json(case_to_json(case)) == case
+
+
+def test_its_weights_are_its_own_and_the_same_in_each_worker(
+    spec: Callable[..., ModelSpec],
+) -> None:
+    made = spec("make")
+    first, second = built(made, 0), built(made, 0)
+    assert first.digest == second.digest != built(made, 1).digest
+    inputs = make_inputs(made, Shapes(2), 0)
+    assert inputs["ids"].min() >= 3
+    assert inputs["ids"].max() <= 60
+    fixed = spec("linear")
+    one, other = built(fixed, 0), built(fixed, 0)
+    assert one.digest == other.digest
+    assert one.module is not other.module  # what trained the first has not trained the second
+
+
+def test_other_code_with_the_same_weights_is_another(spec: Callable[..., ModelSpec]) -> None:
+    first = built(spec("make"), 0)
+    second = spec("make", source=MODULES.replace(".mean(1)", ".sum(1)"))
+    assert built(second, 0).digest != first.digest
+    assert second.config_digest == spec("make").config_digest  # its history goes on
+
+
+def test_code_that_changed_after_it_was_looked_at_is_refused(
+    spec: Callable[..., ModelSpec],
+) -> None:
+    made = spec("make")
+    Path("mine.py").write_text(MODULES + "\n")
+    with pytest.raises(CaseError, match="was changed after the run had looked at it"):
+        built(made, 0)
+
+
+def test_a_file_beside_it_belongs_to_what_is_measured(spec: Callable[..., ModelSpec]) -> None:
+    Path("mine_part.py").write_text("WIDTH = 8")
+    source = MODULES + "\nimport mine_part\n"
+    first = spec("make", source=source)
+    assert first.code is not None
+    assert [Path(file).name for file in first.code.sources] == ["mine.py", "mine_part.py"]
+    Path("mine_part.py").write_text("WIDTH = 9")
+    with pytest.raises(CaseError, match="was changed"):
+        built(first, 0)
+
+
+def test_weights_of_elsewhere_are_refused(spec: Callable[..., ModelSpec]) -> None:
+    with pytest.raises(CaseError, match="brings its weights"):
+        built(spec("make"), 0, "hub")
+
+
+CALLABLES = """
+import numpy as np
+
+def add(x, y=1):
+    return x + y
+add.example_inputs = (np.arange(3),)
+
+def plain():
+    return 4
+
+def bare(x, y):
+    return x
+
+async def later(x):
+    return x
+
+def parts(x):
+    yield x
+
+class Counter:
+    example_inputs = {"x": 3}
+    def setup(self): self.ready = True
+    def __call__(self, x): return x if self.ready else None
+
+class Sized:
+    def __init__(self, size): ...
+
+def broken():
+    raise ValueError("no such table")
+"""
+
+
+def test_what_is_no_module_is_timed_as_it_is(spec: Callable[..., ModelSpec]) -> None:
+    for attribute, made_by in (("add", "itself"), ("plain", "itself"), ("Counter", "class")):
+        made = spec(attribute, source=CALLABLES)
+        assert made.code is not None
+        assert (made.format, made.fixed_batch) == (FileFormat.CALLABLE, 1)
+        assert (made.code.made_by, made.inputs, made.item) == (made_by, (), "calls")
+        assert "called with its own inputs" in described(made)[1]
+    drawn = spec("bare", "x=float32[batch,64]", "y=int64[2]:0..9", source=CALLABLES)
+    assert drawn.fixed_batch is None
+    assert [entry.shape for entry in drawn.inputs] == [("batch", 64), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "source", "says"),
+    [
+        ("mak", MODULES, "there is no 'mak' in it. Did you mean make?"),
+        ("bare", MODULES, "it takes input, and nothing says what input is. Give it example_inputs"),
+        ("words", MODULES, "it is of type str, which cannot be called"),
+        ("sized", MODULES, "it takes size, and nothing says what size is"),
+        ("bare", CALLABLES, "it takes x, y, and nothing says what x is"),
+        ("later", CALLABLES, "it is a coroutine: its work is not done when it returns"),
+        ("parts", CALLABLES, "it is a generator"),
+        ("Sized", CALLABLES, "it is a class that takes size"),
+        ("broken", CALLABLES, "its code fails: ValueError: no such table (mine.py, line "),
+        ("make", "import no_such_package", "its code fails: ModuleNotFoundError"),
+        ("make", "def make(:\n", "its code fails: SyntaxError: invalid syntax (mine.py, line 1)"),
+    ],
+)
+def test_what_is_not_measured_is_one_sentence_with_its_reason(
+    spec: Callable[..., ModelSpec], attribute: str, source: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        spec(attribute, source=source)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_without_an_attribute_says_how_to_name_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Name it behind a colon: mine.py:make"):
+        choose([str(tmp_path / "mine.py")])
+
+
+def test_it_is_looked_at_in_a_process_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("noisy.py").write_text("def f():\n    print('{}')\n    return 1\n")
+    assert choose(["noisy.py:f"])[0].id == "noisy.py:f"
+    Path("leaves.py").write_text("raise SystemExit(0)")
+    with pytest.raises(UsageError, match="its process ended before it was looked at"):
+        choose(["leaves.py:f"])
