@@ -281,7 +281,7 @@ def test_what_is_not_measured_is_one_sentence_with_its_reason(
 
 
 def test_a_file_without_an_attribute_says_how_to_name_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Name it behind a colon: mine.py:make"):
+    with pytest.raises(UsageError, match=r"Name it behind a colon: mine\.py:make"):
         choose([str(tmp_path / "mine.py")])
 
 

@@ -139,7 +139,7 @@ def test_arrays_that_are_not_the_models_are_refused(run: Command) -> None:
         assert (code, says in " ".join(err.split())) == (2, True), err
     code, _, err = run("bert-tiny", "--input-file", "other.npz", "--dry-run")
     assert code == 2
-    assert "is said of model files, and none is named" in " ".join(err.split())
+    assert "is said of models of your own, and none is named" in " ".join(err.split())
 
 
 def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:

@@ -56,9 +56,9 @@ def choose(
     if models_file is not None:
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
     start = [_named(name, own, inputs) for name in models]
-    if inputs and not any(spec.file is not None for spec in start):
+    if inputs and not any(spec.is_own for spec in start):
         raise UsageError(
-            "What inputs hold is said of model files, and none is named.",
+            "What inputs hold is said of models of your own, and none is named.",
             "Leave out --input and --input-file: the catalogue knows what its models read.",
         )
     if set_name == CUSTOM or not models:
