@@ -32,7 +32,8 @@ _OF: Mapping[Belongs, str] = {
         weights_unavailable worker_did_not_start
     """,
     Belongs.QUESTION: """
-        audio_length batch_split batch_statistics budget code_changed code_failed data_mismatch data_unreadable
+        audio_length batch_split batch_statistics budget code_changed code_failed
+        data_mismatch data_unreadable
         distributed dropout file_changed fixed_batch format generation_compiled
         gradient_checkpointing
         image_size no_generation no_profiler
