@@ -154,3 +154,12 @@ def test_relative_half_width():
     assert Interval(98, 102).relative_half_width(100) == 0.02
     assert Interval(0, 0).relative_half_width(0) == 0
     assert Interval(-1, 1).relative_half_width(0) == math.inf
+
+
+def test_a_mean_of_times_is_never_said_to_be_below_zero():
+    blocks = [1.0, 1.1, 0.9, 1.0, 40.0]
+    interval = mean_interval(blocks)
+    assert interval.low == 0.0
+    assert interval.relative_half_width(np.mean(blocks)) > 1.0
+    around = mean_interval([value - 8.8 for value in blocks])
+    assert around.low < -8.8

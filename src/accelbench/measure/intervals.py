@@ -99,7 +99,9 @@ def mean_interval(samples: Samples, level: float = 0.95) -> Interval | None:
         return None
     mean, time = float(row.mean()), integrated_time(row)
     wide = float(row.std(ddof=1)) * _half_width(time, time, row.size, level)
-    return Interval(mean - wide, mean + wide)
+    # A mean of what is never below zero, as no time is, is not either.
+    low = max(mean - wide, 0.0) if row.min() >= 0.0 else mean - wide
+    return Interval(low, mean + wide)
 
 
 def ranked(row: Series) -> NDArray[np.intp]:
