@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -55,6 +56,14 @@ def write_graph(path: Path) -> None:
     onnx.save(onnx.helper.make_model(graph), path)
 
 
+def write_config(folder: Path) -> None:
+    """A folder with the config of a small model."""
+    folder.mkdir()
+    config = {"architectures": ["BertModel"], "hidden_size": 16, "num_hidden_layers": 1}
+    config |= {"num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 100}
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "bert"}))
+
+
 def test_the_readme_has_commands() -> None:
     assert len(COMMANDS) > 5
 
@@ -71,8 +80,10 @@ def test_the_command_is_understood(
         shutil.copytree(request.getfixturevalue("measured"), tmp_path, dirs_exist_ok=True)
     if "--verify" in words:  # measures for minutes, which tests of the command do
         words.remove("--verify")
-    if "model.onnx" in words:
-        write_graph(tmp_path / "model.onnx")
+    for name in {"model.onnx", "mine.onnx"} & set(words):
+        write_graph(tmp_path / name)
+    if "./my-bert" in words:
+        write_config(tmp_path / "my-bert")
     if words[:2] == ["run", "nightly.yaml"]:
         shutil.copy(request.getfixturevalue("planned"), tmp_path)
     if words[0] == "db":
