@@ -33,12 +33,14 @@ from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.jax import JaxRuntime
+from accelbench.runtimes.litert import LitertRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 from kept_artefacts import kept_artefacts
+from tflite_model import kept
 
 
 @dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
@@ -236,6 +238,20 @@ ONNXRUNTIME = [
         ("unet-tiny", "fp32"),
     )
 ]
+#: It opens files alone, so one is written.
+LITERT = [
+    Subject(
+        runtime=LitertRuntime,
+        card="accelbench.runtimes.litert:LitertRuntime",
+        hardware="cpu",
+        model=str(kept()),
+        precision="fp32",
+        changed=lambda inputs: {place: array + 1 for place, array in inputs.items()},
+        freed=lambda session: session._interpreter,  # type: ignore[attr-defined]
+        options=options,
+    )
+    for options in ({}, {"kernels": "reference"})
+]
 #: A runtime of another package, as its author would have it tested.
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
 sys.path.append(str(EXAMPLE))
@@ -354,6 +370,7 @@ SUBJECTS: list[Subject] = [
     *PYTORCH_CPU,
     *JAX,
     *ONNXRUNTIME,
+    *LITERT,
     *OPENVINO,
     *QNN,
     *PLUGIN,

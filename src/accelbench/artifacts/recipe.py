@@ -31,8 +31,11 @@ _PACKAGES = {
     "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
     "ir": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino"),
     "ir-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino", "nncf"),
+    "tflite": ("ai-edge-litert",),
 }
 FORMATS = tuple(_PACKAGES)
+#: What a file is as an artefact, where it is no graph in ONNX.
+_OF_FILES = {FileFormat.OPENVINO: "ir", FileFormat.TFLITE: "tflite"}
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Recipe:
     def _first(self) -> str:
         """The format that all others are made from: of a file its own."""
         file = self.case.model.file
-        return "ir" if file is not None and file.format is FileFormat.OPENVINO else BASE
+        return BASE if file is None else _OF_FILES.get(file.format, BASE)
 
     @property
     def base(self) -> Recipe:

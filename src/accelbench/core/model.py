@@ -76,6 +76,7 @@ class FileFormat(StrEnum):
 
     ONNX = "onnx"
     OPENVINO = "openvino"
+    TFLITE = "tflite"
     CALLABLE = "callable"
 
     @property
@@ -84,6 +85,7 @@ class FileFormat(StrEnum):
         return {
             "onnx": "ONNX graph",
             "openvino": "OpenVINO graph",
+            "tflite": "TensorFlow Lite model",
             "callable": "Python callable",
         }[self.value]
 

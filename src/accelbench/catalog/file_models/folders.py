@@ -54,8 +54,9 @@ def model_of_folder(word: str) -> ModelSpec:
         weights = _weights_of(folder)  # at once: describing the config takes seconds
         spec = config_model(name, folder)
     except FileRefusedError as error:
-        message = error.message[:1].lower() + error.message[1:]
-        raise UsageError(f"{in_quotes(word)} is not measured: {message}", error.advice) from error
+        raise UsageError(
+            f"{in_quotes(word)} is not measured: {error.within}", error.advice
+        ) from error
     return replace(spec, folder=weights, aliases=(word,))
 
 

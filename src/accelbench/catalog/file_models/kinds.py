@@ -11,7 +11,7 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import FileFormat
 
 #: Files that are measured, by how their names end.
-FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO}
+FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE}
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 #: Files of models that are not measured: why, and what to do instead.
 _OTHERS: dict[str, tuple[str, str]] = {
@@ -40,7 +40,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".mlmodel", ".mlpackage"), ("models of Core ML are not read", _EXPORT)),
 }
 #: What protobuf can hold; XML has none of the weights in it.
-_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29}
+_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31}
 _LFS_POINTER = b"version https://git-lfs"
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
@@ -59,6 +59,13 @@ _OTHER_BEGINNINGS = {
 
 class FileRefusedError(AccelbenchError):
     """A file that is not measured: why, as a sentence about it, and what to do."""
+
+    @property
+    def within(self) -> str:
+        """The sentence as it goes on after a colon; a name such as OpenVINO stays as it is."""
+        first = self.message.split(" ", 1)[0]
+        plain = first[1:] == first[1:].lower()
+        return self.message[:1].lower() + self.message[1:] if plain else self.message
 
 
 def is_file_word(word: str) -> bool:

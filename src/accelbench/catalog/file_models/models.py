@@ -32,6 +32,7 @@ _GIVEN = "as given"
 _NEEDS = {
     FileFormat.ONNX: ("onnx", "onnx"),
     FileFormat.OPENVINO: ("openvino", "openvino"),
+    FileFormat.TFLITE: ("ai_edge_litert", "litert"),
 }
 
 
@@ -56,9 +57,8 @@ def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> M
         spec = _spec(name or name_of(path), path, found, given or {})
         return replace(spec, aliases=() if word == spec.id else (word,))
     except FileRefusedError as error:
-        message = error.message[:1].lower() + error.message[1:]
         raise UsageError(
-            f"{in_quotes(str(path))} is not measured: {message}", error.advice
+            f"{in_quotes(str(path))} is not measured: {error.within}", error.advice
         ) from error
 
 

@@ -85,7 +85,7 @@ def _read(path: Path, weights: Path) -> Any:
             ) from error
         lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
         raise FileRefusedError(
-            f"OpenVINO cannot read it: {lines[-1][:200] if lines else 'no message'}",
+            f"OpenVINO cannot read it: {lines[-1][:200].rstrip('.') if lines else 'no message'}.",
             "A part may be missing: copy the graph and its .bin again, or export it again.",
         ) from error
 

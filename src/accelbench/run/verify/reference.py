@@ -60,6 +60,7 @@ class NoReferenceError(Exception):
 _OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
     FileFormat.ONNX: (Target("onnxruntime", "cpu"), {"optimization": "disabled"}),
     FileFormat.OPENVINO: (Target("openvino", "openvino"), {}),
+    FileFormat.TFLITE: (Target("litert", "cpu"), {"kernels": "reference"}),
 }
 _UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
 

@@ -1,0 +1,130 @@
+"""A TensorFlow Lite model opened in LiteRT, run, and asked who computed what.
+
+What goes in is written before every step: an input's place may be used again for what is made of
+it, so that a second step would read what the first has left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.protocols import Evidence, Job
+from accelbench.runtimes.litert.kernels import KERNELS
+from accelbench.runtimes.shared.arrays import ArraySession
+
+_RESOLVERS = {
+    "xnnpack": OpResolverType.BUILTIN,
+    "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "reference": OpResolverType.BUILTIN_REF,
+}
+_DELEGATE = "DELEGATE"
+_NO_MEMORY = ("bad_alloc", "failed to allocate", "out of memory", "cannot allocate")
+_NO_OPERATOR = ("Encountered unresolved custom op", "Didn't find op for builtin opcode")
+_TOLD = 8
+
+Places = Mapping[str, int]
+
+
+class LitertSession(ArraySession):
+    """One model by one set of kernels."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self._kernels = str(job.case.options.get("kernels", KERNELS[0]))
+        self._interpreter: Any = None
+        self._sizes: tuple[tuple[int, ...], ...] = ()
+        super().__init__(job, clock)
+
+    def _open(self) -> None:
+        threads = self._job.settings.threads
+        try:
+            self._interpreter = Interpreter(
+                model_path=str(self.model_path),
+                num_threads=threads,
+                experimental_op_resolver_type=_RESOLVERS[self._kernels],
+            )
+            self._allocate()
+        except Exception as error:
+            raise understood(error, "session_failed") from error
+
+    def _allocate(self) -> None:
+        self._interpreter.allocate_tensors()
+        self._inputs_at: Places = _places(self._interpreter.get_input_details())
+        self._outputs_at: Places = _places(self._interpreter.get_output_details())
+
+    def _bind(self, arrays: Mapping[str, Any]) -> dict[int, Any]:
+        sizes = tuple(array.shape for array in arrays.values())
+        try:
+            if sizes != self._sizes:
+                for name, array in arrays.items():
+                    self._interpreter.resize_tensor_input(self._inputs_at[name], array.shape)
+                self._allocate()
+                self._sizes = sizes
+        except Exception as error:
+            raise understood(error, "session_failed") from error
+        return {self._inputs_at[name]: array for name, array in arrays.items()}
+
+    def _run(self, bound: Mapping[int, Any]) -> Any:
+        try:
+            for place, array in bound.items():
+                self._interpreter.set_tensor(place, array)
+            self._interpreter.invoke()
+        except Exception as error:
+            raise understood(error, "run_failed") from error
+        return self._interpreter
+
+    def _read(self, result: Any) -> list[Any]:
+        return [
+            np.asarray(result.get_tensor(self._outputs_at[output.file_name]))
+            for output in self.manifest.outputs
+        ]
+
+    def evidence(self) -> Evidence:
+        device = str(self._job.device)
+        operators = Counter(entry["op_name"] for entry in self._interpreter._get_ops_details())
+        delegated = operators.pop(_DELEGATE, 0)
+        left = ", ".join(f"{name} × {count}" for name, count in operators.most_common(_TOLD))
+        return Evidence(
+            devices=(device,),
+            requested=device,
+            engine=f"ai-edge-litert {version('ai-edge-litert')}",
+            details={
+                "kernels": self._kernels,
+                "xnnpack_parts": delegated,
+                # Those that XNNPACK took are listed beside the part that stands for them.
+                "operators": left,
+                "threads": self._job.settings.threads or 1,
+                "inputs": "written before each step",
+                **self.details(),
+            },
+        )
+
+    def close(self) -> None:
+        self._interpreter = None
+
+
+def _places(details: list[dict[str, Any]]) -> Places:
+    return {entry["name"]: int(entry["index"]) for entry in details}
+
+
+def understood(error: Exception, reason: str) -> CaseError:
+    """What the engine says, as a case's end."""
+    if isinstance(error, CaseError):
+        return error
+    text = " ".join(str(error).split())[:400] or type(error).__name__
+    if isinstance(error, MemoryError) or any(words in text.lower() for words in _NO_MEMORY):
+        return OutOfMemoryError(text)
+    if any(words in text for words in _NO_OPERATOR):
+        return UnsupportedError(
+            "operator",
+            f"LiteRT has no operator that the model uses: {text}",
+            "Convert the model without it, or name an engine that has it.",
+        )
+    return CaseError(reason, f"LiteRT: {text}", "Run again with --debug for its log.")
