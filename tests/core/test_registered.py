@@ -1,0 +1,51 @@
+"""What packages register is read once, and again where a package has come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.core import plugins
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The groups that were read from the packages' files."""
+    plugins._registered.cache_clear()
+    groups: list[str] = []
+    real = plugins.entry_points
+
+    def entry_points(*, group: str) -> Any:
+        groups.append(group)
+        return real(group=group)
+
+    monkeypatch.setattr(plugins, "entry_points", entry_points)
+    return groups
+
+
+def test_a_package_that_comes_later_is_found(
+    read: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "late" not in plugins.registered(plugins.HARDWARE)
+    about = tmp_path / "late-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[accelbench.hardware]\nlate = late:Late\n")
+    assert plugins.registered(plugins.HARDWARE)["late"].value == "late:Late"
+    assert len(read) == 2
+
+
+def test_files_in_the_folder_that_somebody_works_in_change_nothing(
+    read: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    first = plugins.registered(plugins.RUNTIMES)
+    (tmp_path / "results.csv").write_text("x")
+    again = plugins.registered(plugins.RUNTIMES)
+    assert first == again
+    assert first is not again  # whoever changes what it is given changes nothing here
+    assert read == [plugins.RUNTIMES]
