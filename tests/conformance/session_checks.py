@@ -139,7 +139,7 @@ class SessionChecks:
         assert all(np.array_equal(one[name], again[name]) for name in one)
         assert not all(np.array_equal(one[name], other[name]) for name in one)
 
-    @pytest.mark.parametrize("batch", [1, 2, 3])
+    @pytest.mark.parametrize("batch", [1, 3])
     def test_one_session_takes_several_batches(
         self, subject: Subject, opener: Opener, batch: int
     ) -> None:
@@ -147,10 +147,10 @@ class SessionChecks:
             own = case.shapes.batch
             shapes = dataclasses.replace(case.shapes, batch=batch)
             other = dataclasses.replace(case, shapes=shapes)
-            if subject.fixed_batch and batch != own:
+            if subject.fixed_batch:
                 with pytest.raises(CaseError, match=f"a batch of {own}"):
                     session.prepare(other)
-                return
+                other, batch = case, own  # the one that it has been opened for
             inputs = session.prepare(other)
             session.sample(inputs, 1, Timing.EACH)
             for name, array in session.outputs(inputs).items():
