@@ -90,6 +90,43 @@ def test_each_strategy_is_a_line_and_says_its_efficiency_at_its_end() -> None:
     assert sorted({*texts}) == ["ddp 80 %", "fsdp2 80 %"]
 
 
+def names_of_lines(*rows: dict[str, Any]) -> list[str]:
+    made = drawn("scaling", *rows)
+    assert made is not None
+    texts = [value["said"] for value in values(made.spec) if set(value) >= {"said", "label"}]
+    return sorted({*texts})
+
+
+def test_an_efficiency_of_another_run_is_not_said_beside_this_ones_ideal() -> None:
+    """It would be of another one process than the line begins with."""
+    rows = [alone(run_id="two"), together("ddp", run_id="two"), together("fsdp2", run_id="one")]
+    assert names_of_lines(*rows) == ["ddp 80 %", "fsdp2"]
+    made = drawn("scaling", *rows)
+    assert made is not None
+    assert any("in another run than the one drawn" in note for note in made.about)
+
+
+def test_an_efficiency_below_a_percent_is_not_none() -> None:
+    slow = together("tp", ms=6000.0)
+    slow["scaling_efficiency"] = 0.0042
+    assert names_of_lines(alone(), slow) == ["tp 0.4 %"]
+    made = drawn("scaling", alone(), slow)
+    assert made is not None
+    (label,) = {value["label"] for value in values(made.spec) if "label" in value}
+    assert label > 2 * slow["throughput"]  # above the axis, which would strike it through
+
+
+def test_a_bar_of_communication_is_named_in_full() -> None:
+    rows = [together(ranks=ranks) for ranks in (2, 4)]
+    rows.append(result(**{**WORK, "mode": "inference"}, ms=60.0, **distributed("fsdp2", 2, 0.8)))
+    rows.append(result(**{**WORK, "batch_size": 8}, ms=60.0, **distributed("ddp", 2, 0.8)))
+    made = drawn("communication", *rows)
+    assert made is not None
+    names = {value["bar"] for value in values(made.spec) if "bar" in value}
+    assert len(names) == 4
+    assert not [name for name in names if "…" in name]
+
+
 def test_names_of_lines_that_end_together_do_not_lie_on_each_other() -> None:
     made = drawn("scaling", alone(), together("ddp"), together("fsdp2"), together("tp"))
     assert made is not None

@@ -25,7 +25,7 @@ _MEANT = (
     " lasts from its call to its result, waiting for other ranks included; computation is the rest."
 )
 _MOST_BARS = 16
-_LONGEST_NAME = 48
+_LONGEST_NAME = 72
 #: Beside the longest bar there has to be room for its words.
 _ROOM = 0.2
 _BAR = 24
@@ -58,7 +58,8 @@ def _drawn(subject: Subject) -> ChartBody | None:
 def _place(point: Point) -> tuple[object, ...]:
     row = point.row
     sizes = [number(row, name) or 0 for name in ("batch_size", "world_size")]
-    return (str(row.get("model")), str(row.get("hardware")), *sizes, str(row.get("options")))
+    what = [str(row.get(name)) for name in ("model", "hardware", "mode")]
+    return (*what, *sizes, str(row.get("options")))
 
 
 def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
@@ -81,7 +82,7 @@ def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
         "type": "nominal",
         "title": None,
         "sort": list(dict.fromkeys(datum["bar"] for datum in records)),
-        "axis": {"labelLimit": 300, "ticks": False, "domain": False},
+        "axis": {"labelLimit": 480, "ticks": False, "domain": False},
     }
     parts: Spec = {
         "field": "part",

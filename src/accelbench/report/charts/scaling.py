@@ -42,6 +42,10 @@ _MEANT = (
     "Dotted: ideal, the throughput of one process times the processes. Percent: time of one"
     " process ÷ (processes × time of all), measured in one run."
 )
+_APART = (
+    "Without a percentage: its one process was measured in another run than the one drawn, under"
+    " other conditions."
+)
 _TITLE = f"throughput, {ITEMS}"
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
@@ -64,6 +68,11 @@ class ScalingLine:
     def points(self) -> Sequence[Point]:
         """All of them, the one process first."""
         return (self.alone, *self.together)
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether its last point's efficiency is held against the one process that is drawn."""
+        return self.alone.row.get("run_id") == self.together[-1].row.get("run_id")
 
 
 def processes_of(point: Point) -> int:
@@ -138,8 +147,10 @@ def _drawn(subject: Subject) -> ChartBody | None:
             Panel(title, [about], several, _layers(several, across, named, len(shown) == 1))
         )
     stand_ins = scaling_lines(point for point in subject.points if not point.timed)
+    apart = [line for panel in shown for line in panel if not line.of_one_run]
     notes = [
         _MEANT,
+        *([_APART] if apart else []),
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
         *left_out(len(ordered) - len(shown), "panel", advice="name the models to see"),
@@ -173,8 +184,11 @@ def _records(lines: Sequence[ScalingLine]) -> list[Record]:
 
 
 def _said(line: ScalingLine, efficiency: FigureInterval | None) -> str:
-    percent = "" if efficiency is None else f" {100 * efficiency.value:.0f} %"
-    return f"{safe(line.strategy, 20)}{percent}"
+    name = safe(line.strategy, 20)
+    if efficiency is None or not line.of_one_run:
+        return name
+    percent = 100 * efficiency.value
+    return f"{name} {percent:.0f} %" if percent >= 1 else f"{name} {percent:.1g} %"
 
 
 def _reach(records: Sequence[Record]) -> list[float | None]:
@@ -238,7 +252,8 @@ def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record
     above: dict[int, float] = {}
     for datum in sorted(ends, key=lambda datum: -datum["value"]):
         count = datum["processes"]
-        at = min(_on(scale, datum["value"]), above.get(count, high + least) - least)
+        on_axis = low + least / 2  # below it the axis would strike the name through
+        at = min(max(_on(scale, datum["value"]), on_axis), above.get(count, high + least) - least)
         above[count] = at
         label = 10**at if scale.log else at
         placed.append({"processes": count, "label": label, "said": datum["said"]})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.run.fleet import session
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class FleetAddress:
         from accelbench.run.fleet.ray_cluster import RayCluster, connect
 
         if self.token_file is not None and not self.token_file.is_file():
-            raise UsageError(f"There is no token file {self.token_file}.", "Name another one.")
+            name = in_quotes(str(self.token_file))
+            raise UsageError(f"There is no token file {name}.", "Name another one.")
         connect(self.address, self.token_file)
         return RayCluster()
 

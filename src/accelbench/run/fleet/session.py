@@ -133,7 +133,7 @@ def join(
     token = token_file or state_folder() / "token"
     if not token.is_file():
         raise UsageError(
-            f"There is no token file {in_quotes(token)}.",
+            f"There is no token file {in_quotes(str(token))}.",
             "Copy the one that accelbench fleet start names to this machine, for you alone to"
             " read, and name it with --token-file.",
         )
