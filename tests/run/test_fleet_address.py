@@ -23,4 +23,4 @@ def test_an_absent_token_file_is_quoted_as_text(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(UsageError) as caught:
             ask()
         messages.append(caught.value.message)
-    assert messages == [r"There is no token file 'no\x1b[31mwhere'."] * 2
+    assert messages == ["There is no token file 'no<U+001B>[31mwhere'."] * 2
