@@ -140,7 +140,7 @@ def rank_memory_bytes(
         apart = gradients if count > 1 else gradients / processes
         alive = max(
             root + 2 * block + results + (gradients if count > 1 else 0),
-            # Gradients of what is in no block. torch 2.13 copies them into one piece and frees them,
+            # Gradients of what is in no block: torch 2.13 copies them into one piece, frees them,
             # and gloo clones that piece: two at once, and the part that stays (of 64 MiB 160). The
             # third was never seen by itself: bert-tiny at 8 takes 14 MB more than two explain.
             3 * root + apart - root / processes,
