@@ -15,15 +15,17 @@ from virtual_fleets import FLEET, Heard, Kept, node, units
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
 from accelbench.core.protocols import Runtime
+from accelbench.hardware.machine import boot
 from accelbench.query.run_names import runs_meant
 from accelbench.report.dashboard.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults
-from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, resume_on
+from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.run.fleet.fleet_journal import last_unfinished, rows_of
-from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences
+from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
 from accelbench.run.fleet.fleet_record import FleetRecord
+from accelbench.run.fleet.unit_runner import described
 from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
 from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
@@ -228,6 +230,26 @@ def test_what_differs_among_nodes_is_named() -> None:
         "torch: 2.13 (a); not installed (b)"
     )
     assert not differences([like("a", torch="2.13")])
+
+
+def test_nodes_of_one_machine_are_named_once_before_anything_is_measured() -> None:
+    """Whole-node reservations of Ray do not keep two nodes of one machine apart."""
+
+    def on(name: str, boot: str | None) -> FleetNode:
+        return replace(node(name), boot=boot)
+
+    nodes = [on("a", "x"), on("b", "y"), on("c", "x"), on("d", None), on("e", None)]
+    fleet = VirtualCluster(nodes, lambda case, name: 5.0, ())
+    notes: list[str] = []
+    nodes_of(fleet, notes.append)
+    assert len(notes) == 1
+    assert notes[0].startswith("a, c are nodes of one machine")
+
+
+def test_a_node_tells_which_kernel_it_runs_on() -> None:
+    told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
+    assert told.boot == boot()
+    assert boot() is None or len(boot() or "") == 36
 
 
 def test_memory_of_a_plan_is_that_of_the_fullest_node() -> None:

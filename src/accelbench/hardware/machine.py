@@ -122,6 +122,12 @@ def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineS
     )
 
 
+def boot(files: Files | None = None) -> str | None:
+    """What containers and processes of one kernel have alike; None where nothing tells."""
+    text = (files or SystemFiles()).text("/proc/sys/kernel/random/boot_id")
+    return text.strip() if text else None
+
+
 def compare(
     before: MachineSnapshot,
     after: MachineSnapshot,

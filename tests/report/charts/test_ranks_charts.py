@@ -103,7 +103,7 @@ def test_an_efficiency_of_another_run_is_not_said_beside_this_ones_ideal() -> No
     assert names_of_lines(*rows) == ["ddp 80 %", "fsdp2"]
     made = drawn("scaling", *rows)
     assert made is not None
-    assert any("in another run than the one drawn" in note for note in made.about)
+    assert any("in another run than the one process drawn" in note for note in made.about)
 
 
 def test_an_efficiency_below_a_percent_is_not_none() -> None:

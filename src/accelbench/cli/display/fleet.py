@@ -17,7 +17,7 @@ from accelbench.cli.display.watch import (
 )
 from accelbench.cli.display.words import duration
 from accelbench.core.visible import visible
-from accelbench.run.fleet.fleet_nodes import FleetNode, differences
+from accelbench.run.fleet.fleet_nodes import FleetNode, differences, shared_machines
 
 
 def node_line(node: FleetNode) -> str:
@@ -34,6 +34,8 @@ def print_nodes(nodes: Sequence[FleetNode], at: Mapping[str, str], stream: IO[st
         print_line(node_line(node), stream)
         if at.get(node.id):
             print_line(f"  measures {at[node.id]}", stream)
+    for shared in shared_machines(nodes):
+        print_line(f"Note: {shared}.", stream)
     for difference in differences(nodes):
         print_line(f"Nodes differ in {difference}", stream)
     usable = [node for node in nodes if not node.broken]

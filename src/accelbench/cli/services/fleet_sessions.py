@@ -14,7 +14,7 @@ from accelbench.core.protocols import Device
 from accelbench.hardware.detect import Detected
 from accelbench.run.fleet import session, session_end
 from accelbench.run.fleet.fleet_address import FleetAddress
-from accelbench.run.fleet.fleet_nodes import FleetNode, differences
+from accelbench.run.fleet.fleet_nodes import FleetNode, differences, shared_machines
 from accelbench.run.fleet.ray_resources import is_loopback
 
 
@@ -64,6 +64,7 @@ def show_status(where: FleetAddress, stream: IO[str], *, as_json: bool) -> None:
                 {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
                 for each in differences(nodes)
             ],
+            "notes": shared_machines(nodes),
         }
         stream.write(json.dumps(document) + "\n")
         return

@@ -43,7 +43,7 @@ _MEANT = (
     " process ÷ (processes × time of all), measured in one run."
 )
 _APART = (
-    "Without a percentage: its one process was measured in another run than the one drawn, under"
+    "A line without a percentage was measured in another run than the one process drawn, under"
     " other conditions."
 )
 _TITLE = f"throughput, {ITEMS}"

@@ -42,6 +42,7 @@ from accelbench.run.fleet.fleet_journal import (
 from accelbench.run.fleet.fleet_nodes import (
     FleetInventory,
     FleetNode,
+    shared_machines,
 )
 from accelbench.run.fleet.fleet_record import (
     FleetRecord,
@@ -81,7 +82,7 @@ class FleetOptions:
 
 
 def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
-    """The nodes of a cluster that can measure; those that cannot are noted.
+    """The nodes of a cluster that can measure; those that cannot, or share a machine, are noted.
 
     Raises:
         SurroundingsError: there is none.
@@ -105,7 +106,10 @@ def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
             "The fleet has no node that can measure.",
             "Let one join with accelbench fleet join; accelbench fleet status shows them.",
         )
-    return sorted(usable, key=lambda node: node.name)
+    usable.sort(key=lambda node: node.name)
+    for shared in shared_machines(usable):
+        note(shared)
+    return usable
 
 
 def execute_on(

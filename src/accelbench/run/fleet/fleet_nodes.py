@@ -28,6 +28,7 @@ class FleetNode:
         inventory: of each platform its devices, or why there is none.
         memory: bytes that were free when it was asked.
         broken: why nothing can be measured there; "" where it can.
+        boot: of the kernel that it runs on, what no other has; None where nothing tells.
     """
 
     id: str
@@ -36,6 +37,7 @@ class FleetNode:
     inventory: Inventory = field(default_factory=dict)
     memory: int | None = None
     broken: str = ""
+    boot: str | None = None
 
     @property
     def version(self) -> str:
@@ -84,7 +86,8 @@ def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
         platform: [_entry(entry) for entry in entries]
         for platform, entries in body["inventory"].items()
     }
-    return FleetNode(node, name, body["environment"], inventory, body.get("memory"))
+    boot = body.get("boot")
+    return FleetNode(node, name, body["environment"], inventory, body.get("memory"), boot=boot)
 
 
 def inventory_to_json(inventory: Inventory) -> dict[str, Any]:
@@ -161,6 +164,20 @@ def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
                 by_value[value] = (*by_value.get(value, ()), node.name)
             found.append(Difference(what.replace("_", " "), by_value))
     return found
+
+
+def shared_machines(nodes: Iterable[FleetNode]) -> list[str]:
+    """What has to be said of nodes that are processes or containers of one machine."""
+    by_boot: dict[str, list[str]] = {}
+    for node in nodes:
+        if node.boot and not node.broken:
+            by_boot.setdefault(node.boot, []).append(node.name)
+    return [
+        f"{', '.join(names)} are nodes of one machine: what they measure at the same time slows"
+        " each other, and how they differ says nothing of machines"
+        for names in by_boot.values()
+        if len(names) > 1
+    ]
 
 
 def _packages(node: FleetNode) -> Mapping[str, str]:

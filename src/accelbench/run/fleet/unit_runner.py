@@ -31,7 +31,7 @@ from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
-from accelbench.hardware.machine import snapshot
+from accelbench.hardware.machine import boot, snapshot
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import RunSpec
@@ -95,6 +95,7 @@ def described() -> dict[str, Any]:
         "environment": environment(),
         "inventory": inventory_to_json(inventory),
         "memory": snapshot().memory_available,
+        "boot": boot(),
     }
 
 
