@@ -76,6 +76,31 @@ def test_launches_of_a_node_are_taken_by_their_median() -> None:
     assert not found.bad
 
 
+def test_nothing_is_judged_by_times_that_are_unusable() -> None:
+    """All of them agree, and any may be twice as slow as what was read."""
+    rows = [row(node, 10.0, quality="unusable") for node in "abc"]
+    found = validated(rows, 0.1)
+    assert not found.bad
+    (spread,) = found.open
+    assert (spread.times, spread.unusable) == ({}, {"a": 10.0, "b": 10.0, "c": 10.0})
+    assert spread.spread is None
+
+
+def test_a_node_that_is_unsteady_is_not_named_and_the_others_are_judged() -> None:
+    steady = [row(node, ms) for node, ms in zip("abcd", (10.0, 10.1, 9.9, 13.0), strict=True)]
+    launches = [row("e", 30.0, quality="unusable"), row("e", 31.0, quality="unusable")]
+    found = validated([*steady, *launches, row("e", 10.0)], 0.1)
+    assert list(found.bad) == ["d"]
+    assert [spread.unusable for spread in found.open] == [{"e": 30.0}]
+
+
+def test_one_bad_launch_of_three_does_not_count() -> None:
+    launches = [row("a", 10.0), row("a", 10.2), row("a", 90.0, quality="unusable")]
+    found = validated([*launches, row("b", 10.1)], 0.1)
+    assert not found.open
+    assert found.spreads[0].times["a"] == pytest.approx(10.1)
+
+
 def test_kinds_are_held_apart_and_a_failure_of_one_node_counts() -> None:
     rows = [row("a", 10.0), row("b", 10.1), row("c", None), row("d", 50.0, "other")]
     found = validated(rows, 0.1)

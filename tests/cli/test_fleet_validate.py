@@ -122,6 +122,28 @@ def test_a_plan_is_measured_in_place_of_the_usual(
     assert [m.id for m in asked[2][0][0].models] == ["bert-tiny", "resnet-tiny"]
 
 
+def test_nodes_that_agree_by_unusable_times_cannot_be_told(
+    fleet: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {
+        "device_fingerprint": "k", "device_name": "k", "model": "bert-tiny", "hardware": "cpu",
+        "runtime": "pytorch", "precision": "fp32", "batch_size": 2, "status": "ok",
+        "latency_p50_ms": 1.0, "latency_mean_ms": 1.0, "sample_count": 9, "quality": "unusable",
+    }  # fmt: skip
+    rows = [{**row, "run_id": f"run.{node}"} for node in "abc"]
+    ended = SimpleNamespace(interrupted=False, run_id="run", rows=rows)
+    monkeypatch.setattr(fleet_validation, "new_run", lambda *_: ended)
+    code, out, err = fleet("validate")
+    assert code == 4, err
+    assert "batch 2 on k: nothing to judge by; a 1.00 unusable; b 1.00 unusable" in out
+    assert "Can't tell for 1 of 1: times of a, b, c have an interval wider than ±25 %." in out
+    assert "Every node" not in out
+    code, out, _ = fleet("validate", "--json")
+    (case,) = json.loads(out)["cases"]
+    assert (case["median_ms"], case["nodes_ms"]) == (None, {})
+    assert case["unusable_ms"] == {"a": 1.0, "b": 1.0, "c": 1.0}
+
+
 def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None:
     code, _, err = fleet("validate", "--plan", "night.txt")
     assert (code, "'night.txt' is no plan file." in err) == (2, True)

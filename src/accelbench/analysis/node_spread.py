@@ -3,7 +3,8 @@
 A kind is a device's fingerprint. A node's time of a case is the median of its launches; of three
 nodes or more, one falls out that is slower than the median of its kind by more than a threshold
 and by more than three deviations, estimated from the median of absolute deviations, which one bad
-node does not move. Of two nodes that differ, neither is known to be right.
+node does not move. Of two nodes that differ, neither is known to be right. A node by whose launches
+nothing may be judged (`usable_launches`) is neither fine nor bad.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from accelbench.core.columns import step_ms
 from accelbench.core.facts import PART
 from accelbench.core.rows import Row, record
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.worth import counting_launches, usable_launches
 
 #: Nodes of a kind below which none can be told to be the odd one.
 FEWEST_NODES = 3
@@ -40,6 +42,7 @@ class CaseSpread:
         threshold: how much slower is too slow.
         rates: the same of a probe as people know it, by node: operations or bytes a second.
         unit: of the rates.
+        unusable: ms by node where most launches' intervals are too wide: shown, and not judged.
     """
 
     case: str
@@ -49,6 +52,7 @@ class CaseSpread:
     threshold: float
     rates: Mapping[str, float] = field(default_factory=dict)
     unit: str = ""
+    unusable: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def middle(self) -> float | None:
@@ -78,7 +82,9 @@ class CaseSpread:
 
     @property
     def undecided(self) -> bool:
-        """Whether nodes differ, or one is alone, and nothing says which is right."""
+        """Whether nodes differ, or one is alone or unsteady, and nothing says which is right."""
+        if self.unusable:
+            return True
         if len(self.times) >= FEWEST_NODES:
             return False
         return len(self.times) < 2 or (self.spread or 0.0) > self.threshold
@@ -107,7 +113,7 @@ class Validation:
         for spread in self.spreads:
             for node, over in spread.slow.items():
                 found[node].append(f"{spread.case}: {over:.0%} slower than the median of its kind")
-            if spread.times:
+            if spread.times or spread.unusable:
                 for node, reason in spread.failed.items():
                     found[node].append(f"{spread.case}: failed there alone: {reason}")
         return dict(sorted(found.items()))
@@ -125,16 +131,15 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
         rows: results of a fleet's run in which every node measured every case.
         threshold: how much slower than its kind a bad node is at least.
     """
-    times: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(dict)
+    launches: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(dict)
     failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for row in rows:
         node = str(row["run_id"]).partition(PART)[2]
         if not node or row["status"] == Status.SKIPPED:
             continue  # what was not tried, as for want of budget, says nothing of its node
         key = (str(row["device_fingerprint"]), str(row["device_name"]), _case(row))
-        time = step_ms(row)
-        if row["status"] == "ok" and time is not None:
-            times[key].setdefault(node, []).append(time)
+        if row["status"] == "ok" and step_ms(row) is not None:
+            launches[key].setdefault(node, []).append(row)
         else:
             failed[key][node] = str(row.get("message") or row.get("reason"))
     return Validation(
@@ -142,14 +147,24 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
             CaseSpread(
                 case,
                 device,
-                {node: median(found) for node, found in sorted(times[key].items())},
+                _times(launches[key], judged=True),
                 failed[key],
                 threshold,
+                unusable=_times(launches[key], judged=False),
             )
-            for key in sorted({*times, *failed})
+            for key in sorted({*launches, *failed})
             for _, device, case in (key,)
         )
     )
+
+
+def _times(launches: Mapping[str, list[Row]], *, judged: bool) -> dict[str, float]:
+    """Of each node that may be judged by its launches, or may not: their median, in ms."""
+    return {
+        node: median(step_ms(row) or 0.0 for row in counting_launches(rows))
+        for node, rows in sorted(launches.items())
+        if bool(usable_launches(rows)) is judged
+    }
 
 
 def _case(row: Row) -> str:

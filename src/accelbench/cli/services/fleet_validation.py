@@ -18,6 +18,7 @@ from accelbench.cli.display.words import figure
 from accelbench.cli.services.fleet_running import new_run
 from accelbench.cli.services.running import OutputPlaces, RunOptions
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.rows import row_of
 from accelbench.hardware.names import platforms_named
 from accelbench.run.execute import fill
@@ -90,7 +91,7 @@ def validate(
         run_id = ended.run_id
         spreads += validated([row_of(row) for row in ended.rows], threshold).spreads
     verdict = Validation(tuple(spreads))
-    if not any(spread.times for spread in verdict.spreads):
+    if not any(spread.times or spread.unusable for spread in verdict.spreads):
         why = {reason for spread in spreads for reason in spread.failed.values()}
         raise SurroundingsError(
             "No node has measured anything.",
@@ -131,11 +132,22 @@ def _print(verdict: Validation, *, quiet: bool) -> None:
         print_line(f"{node} falls out of its kind:", sys.stdout)
         for reason in reasons:
             print_line(f"  {reason}", sys.stdout)
-    if verdict.open:
-        few = "a node is alone of its kind, or two differ and either may be the odd one"
-        text = f"Can't tell for {len(verdict.open)} of {len(verdict.spreads)}: {few}."
-        print_line(f"{text} {FEWEST_NODES} nodes of a kind are the least.", sys.stdout)
-    elif not verdict.bad:
+    total = len(verdict.spreads)
+    noisy = [spread for spread in verdict.open if spread.unusable]
+    if noisy:
+        nodes = ", ".join(sorted({node for spread in noisy for node in spread.unusable}))
+        print_line(
+            f"Can't tell for {len(noisy)} of {total}: times of {nodes} have an {WHY_UNUSABLE}."
+            " Measure while nothing else runs there, or with more --launches.",
+            sys.stdout,
+        )
+    if few := len(verdict.open) - len(noisy):
+        print_line(
+            f"Can't tell for {few} of {total}: a node is alone of its kind, or two differ and"
+            f" either may be the odd one. {FEWEST_NODES} nodes of a kind are the least.",
+            sys.stdout,
+        )
+    if not verdict.open and not verdict.bad:
         print_line("Every node measures as its kind does.", sys.stdout)
 
 
@@ -145,11 +157,14 @@ def _line(spread: CaseSpread) -> str:
     if spread.rates:
         own, unit = {n: rate / 1e9 for n, rate in spread.rates.items()}, f"G{spread.unit}"
     times = ", ".join(f"{node} {figure(value)}" for node, value in own.items())
-    middle = f"median {figure(median(own.values()))} {unit}" if own else "measured nowhere"
+    nowhere = "nothing to judge by" if spread.unusable else "measured nowhere"
+    middle = f"median {figure(median(own.values()))} {unit}" if own else nowhere
     apart = "" if spread.spread is None else f", spread between machines {spread.spread:.1%}"
     fast = "".join(f"; {node} is {-over:.0%} faster" for node, over in spread.fast.items())
     failed = "".join(f"; {node} failed" for node in spread.failed)
-    return f"{spread.case} on {spread.device}: {middle}{apart} ({times}){fast}{failed}"
+    rough = "".join(f"; {node} {figure(ms)} unusable" for node, ms in spread.unusable.items())
+    of_each = f" ({times})" if times else ""
+    return f"{spread.case} on {spread.device}: {middle}{apart}{of_each}{rough}{fast}{failed}"
 
 
 def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
@@ -168,6 +183,7 @@ def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
                 "slower": spread.slow,
                 "faster": spread.fast,
                 "failed": dict(spread.failed),
+                "unusable_ms": dict(spread.unusable),
             }
             for spread in verdict.spreads
         ],
