@@ -131,6 +131,13 @@ def test_the_token_is_for_this_user_alone(fleet: Fleet) -> None:
     assert len(token.read_text()) == 64
 
 
+def test_sockets_and_logs_of_ray_are_for_this_user_alone(fleet: Fleet) -> None:
+    """Ray makes its own folder writable for everybody, and its sockets ask for no token."""
+    for node in fleet.nodes:
+        (outer,) = [f for f in Path(node.session).parents if f.name.startswith("accelbench-ray-")]
+        assert outer.stat().st_mode & 0o777 == 0o700
+
+
 def test_it_listens_on_the_loopback_address_alone(fleet: Fleet) -> None:
     listening = {
         connection.laddr.ip.removeprefix("::ffff:")

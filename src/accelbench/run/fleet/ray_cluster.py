@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ from accelbench.run.fleet.work_units import Need
 _LOOK_SECONDS = 2.0
 #: How often a unit that runs says that it does.
 TICK_SECONDS = 10.0
+#: A head that is there answers at once, but for a network's own delays.
+_CONNECT_SECONDS = 10.0
 #: By which Ray's nodes are told apart among their labels.
 _NODE_LABEL = "ray.io/node-id"
 _log = logging.getLogger(__name__)
@@ -61,6 +64,8 @@ def connect(address: str, token_file: Path | None) -> None:
         raise MissingExtraError("ray", "fleet", "A fleet") from error
     if ray.is_initialized():
         return
+    if address != "auto":
+        _refuse_silent(address)
     try:
         ray.init(
             address=address, log_to_driver=False, logging_level=logging.ERROR,
@@ -73,6 +78,19 @@ def connect(address: str, token_file: Path | None) -> None:
             f"There is no connection with a fleet at {address}: {first}",
             "Look whether it runs there, with accelbench fleet status on its head, and name the"
             " file of its token with --token-file.",
+        ) from error
+
+
+def _refuse_silent(address: str) -> None:
+    """Raise where nothing listens at an address: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise SurroundingsError(
+            f"No fleet answers at {address}: {error.strerror or error}.",
+            "Look whether it runs there, with accelbench fleet status on its head, and whether it"
+            " was started with a --host that this machine reaches.",
         ) from error
 
 

@@ -12,7 +12,6 @@ import re
 import secrets
 import socket
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Inventory
 from accelbench.core.visible import in_quotes
+from accelbench.run.fleet.ray_folder import keep_private, ray_folder
 from accelbench.run.fleet.ray_resources import gpus_of, is_loopback, resources_of
 from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
 from accelbench.run.fleet.state_folder import state_folder
@@ -107,7 +107,7 @@ def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) 
     options = [
         *("--head", f"--node-ip-address={host}", f"--port={port}"),
         *("--include-dashboard=false", "--disable-usage-stats"),
-        f"--temp-dir={_ray_folder()}",
+        f"--temp-dir={ray_folder()}",
         *_offered(resources, gpus_of(inventory) if measures else 0),
     ]
     return _started(f"{host}:{port}", token_file, options, host, head=True)
@@ -137,6 +137,7 @@ def join(
             "Copy the one that accelbench fleet start names to this machine, for you alone to"
             " read, and name it with --token-file.",
         )
+    ray_folder()  # before Ray makes it; mostly the head's user has the same number
     own = LOOPBACK if is_loopback(there[0]) else host
     options = [
         *("--address", address, "--disable-usage-stats"),
@@ -213,6 +214,7 @@ def _started(
         raise _refusal(address, (errors or output).decode(errors="replace"))
     members = tuple(sorted(_members(process.pid)))
     session = _session_of(number for number, _ in members)
+    keep_private(session)
     node = StartedNode(address, str(token_file), head, utc_now(), members, session)
     record_path().write_text(
         json.dumps([asdict(each) for each in [*_still_there(), node]]), encoding="utf-8"
@@ -266,7 +268,7 @@ def _refusal(address: str, said: str) -> SurroundingsError:
     lines = [line for line in said.splitlines() if line.strip()]
     return SurroundingsError(
         f"Ray did not start: {lines[-1] if lines else 'it said nothing'}",
-        "Its logs are in " + str(_ray_folder()) + ".",
+        "Its logs are in " + str(ray_folder()) + ".",
     )
 
 
@@ -289,11 +291,3 @@ def _refuse_without_ray() -> None:
 def record_path() -> Path:
     """The file that says what was started here."""
     return state_folder() / "started.json"
-
-
-def _ray_folder() -> Path:
-    """Ray's own folder: short, as the names of sockets may be no longer than 107 bytes."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir()) / f"accelbench-ray-{user}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder

@@ -106,3 +106,4 @@ def _forget(session: Path) -> None:
         (session.parent / "ray_current_cluster").unlink(missing_ok=True)
     with suppress(OSError):
         session.parent.rmdir()
+        session.parent.parent.rmdir()
