@@ -127,8 +127,16 @@ def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database: Database)
     assert cut.interrupted
     assert last_unfinished(database.journals) == cut.run_id
     heard = Heard()
-    ended = resume_on(cluster("b", "c"), cut.run_id, StoredResults(database), heard)
+    begun: list[tuple[str, int, int]] = []
+    ended = resume_on(
+        cluster("b", "c"),
+        cut.run_id,
+        StoredResults(database),
+        heard,
+        begin_left=lambda *said: begun.append(said),
+    )
     assert not ended.interrupted
+    assert begun == [(cut.run_id, 3, 2)]  # what progress counts to
     rows = Counter(row["case_id"] for row in ended.rows)
     assert len(rows) == 8
     assert set(rows.values()) == {1}

@@ -203,6 +203,7 @@ def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None
                 for process in fleet.nodes[1].alive:
                     process.send_signal(signal.SIGKILL)
     assert any("is lost" in line for line in said), said
+    assert not [line for line in said if "raylet" in line or "state-dump" in line]
     assert driver.returncode == 3, said  # nothing was measured on cuda
     assert len(runners) == 1, "each unit of a node had a process of its own"
     rows = fleet.rows("SELECT model, hardware, batch_size, status, reason FROM benchmark_results")

@@ -70,7 +70,7 @@ def resume_run(
         if not fleet:
             raise UsageError(f"No fleet's run in {folder} was cut off.", "Start a new one.")
     watch = FleetWatch(stream, quiet)
-    return resume_on(where.connected(), fleet, places, watch, rules)
+    return resume_on(where.connected(), fleet, places, watch, rules, watch.begin)
 
 
 def show_plan(

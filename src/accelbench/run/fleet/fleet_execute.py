@@ -169,8 +169,17 @@ def resume_on(
     places: ResultPlaces,
     watch: Observer | FleetObserver,
     rules: DispatchRules | None = None,
+    begin_left: Callable[[str, int, int], None] = lambda fleet, results, nodes: None,
 ) -> RunResult:
     """Go on with a fleet's run that was cut off: what has ended is not measured again.
+
+    Args:
+        cluster: the nodes that are there now.
+        fleet: the run's id.
+        places: where its journals are, and its results go.
+        watch: hears what happens.
+        rules: of handing over.
+        begin_left: is told the run, how many results it still has, and of how many nodes.
 
     Raises:
         SurroundingsError: there is no journal of it, or no node.
@@ -189,6 +198,8 @@ def resume_on(
         left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
         moment = utc_now()
         observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
+        results = settings.launches * sum(len(unit.keys(against)) for unit in left)
+        begin_left(fleet, results, len(nodes))
         body = {"run_id": fleet, "resumed_at": moment, "environment": environment()}
         journal.append(Fact(RUN_RESUMED, digest([fleet, moment]), body))
         about = {name: begun.get(name) for name in ("command", "label", "names")}

@@ -66,6 +66,7 @@ def connect(address: str, token_file: Path | None) -> None:
         return
     if address != "auto":
         _refuse_silent(address)
+    _quieten()
     try:
         ray.init(
             address=address, log_to_driver=False, logging_level=logging.ERROR,
@@ -79,6 +80,16 @@ def connect(address: str, token_file: Path | None) -> None:
             "Look whether it runs there, with accelbench fleet status on its head, and name the"
             " file of its token with --token-file.",
         ) from error
+
+
+def _quieten() -> None:
+    """What Ray says of nodes that are lost, pages of its own state, goes to the log of --debug.
+
+    `log_to_driver` is of workers alone. That a node is lost is told by the run itself.
+    """
+    from ray._private import worker
+
+    worker.print_to_stdstream = lambda told, **_: _log.debug("ray: %s", told.get("lines"))
 
 
 def _refuse_silent(address: str) -> None:
