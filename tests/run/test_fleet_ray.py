@@ -76,7 +76,7 @@ class Fleet:
     def running(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             self.command("run", *words), env=self.environment, cwd=self.folder, text=True,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def runners(self, node: StartedNode) -> list[psutil.Process]:

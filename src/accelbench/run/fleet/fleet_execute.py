@@ -169,7 +169,7 @@ def resume_on(
     places: ResultPlaces,
     watch: Observer | FleetObserver,
     rules: DispatchRules | None = None,
-    begin_left: Callable[[str, int, int], None] = lambda fleet, results, nodes: None,
+    begin_left: Callable[[str, int, int], None] | None = None,
 ) -> RunResult:
     """Go on with a fleet's run that was cut off: what has ended is not measured again.
 
@@ -199,7 +199,8 @@ def resume_on(
         moment = utc_now()
         observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
         results = settings.launches * sum(len(unit.keys(against)) for unit in left)
-        begin_left(fleet, results, len(nodes))
+        if begin_left is not None:
+            begin_left(fleet, results, len(nodes))
         body = {"run_id": fleet, "resumed_at": moment, "environment": environment()}
         journal.append(Fact(RUN_RESUMED, digest([fleet, moment]), body))
         about = {name: begun.get(name) for name in ("command", "label", "names")}
