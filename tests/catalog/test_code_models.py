@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from accelbench.catalog.build import built
-from accelbench.catalog.code_models import models
-from accelbench.catalog.code_models.looking import look
 from accelbench.catalog.code_models.models import described, model_of_code
-from accelbench.catalog.code_models.words import code_word, placed_in
+from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.inputs import make_inputs
 from accelbench.catalog.selection import choose
@@ -20,6 +17,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import CodeKind, FileFormat, ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
+from code_looked_at import look_here
 
 MODULES = """
 import torch
@@ -54,18 +52,13 @@ words = "no model"
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModelSpec]:
     """The model of an attribute of a file with such a source, looked at in this process."""
     monkeypatch.chdir(tmp_path)
+    look_here(monkeypatch)
 
-    def looked_at(word: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-        question = {**models._place(word), "attribute": word.attribute, "given": list(given)}
-        return {**question, **look(question)}
-
-    monkeypatch.setattr(models, "_looked_at", looked_at)
-
-    def made(attribute: str, *inputs: str, source: str = MODULES) -> ModelSpec:
+    def made(attribute: str, *inputs: str, source: str = MODULES, reference: str = "") -> ModelSpec:
         (tmp_path / "mine.py").write_text(source)
         word = code_word(f"mine.py:{attribute}")
         assert word is not None
-        return model_of_code(word, given_inputs(inputs))
+        return model_of_code(word, given_inputs(inputs), reference)
 
     return made
 
@@ -107,11 +100,6 @@ def test_a_catalogue_name_is_never_taken_for_code(
     monkeypatch.chdir(tmp_path)
     Path("resnet.py").write_text("raise SystemExit")
     assert choose(["resnet-tiny"])[0].code is None
-
-
-def test_a_plan_places_a_file_from_its_own_folder() -> None:
-    assert placed_in("n=a/m.py:f", Path("/plans")) == "n=/plans/a/m.py:f"
-    assert placed_in("json:loads", Path("/plans")) == "json:loads"
 
 
 def test_a_factory_says_names_types_and_values(spec: Callable[..., ModelSpec]) -> None:
@@ -253,6 +241,20 @@ def test_what_is_no_module_is_timed_as_it_is(spec: Callable[..., ModelSpec]) -> 
     drawn = spec("bare", "x=float32[batch,64]", "y=int64[2]:0..9", source=CALLABLES)
     assert drawn.fixed_batch is None
     assert [entry.shape for entry in drawn.inputs] == [("batch", 64), (2,)]
+
+
+def test_an_owner_names_whose_answers_are_right(spec: Callable[..., ModelSpec]) -> None:
+    source = CALLABLES + "\nadd.reference = lambda x, y=1: 1 + x\n"
+    own = spec("add", source=source)
+    assert own.code is not None
+    assert own.code.reference == "add.reference"
+    named = spec("add", source=CALLABLES, reference="bare")
+    assert named.code is not None
+    assert named.code.reference == "bare"
+    with pytest.raises(UsageError, match="there is no 'bar' in it"):
+        spec("add", source=CALLABLES, reference="bar")
+    with pytest.raises(UsageError, match="held against itself in fp32"):
+        spec("make", reference="sized")
 
 
 @pytest.mark.parametrize(

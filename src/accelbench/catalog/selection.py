@@ -29,6 +29,7 @@ def choose(
     models_file: Path | None = None,
     pass_over: Callable[[UsageError], None] | None = None,
     inputs: Mapping[str, GivenInput] | None = None,
+    reference: str = "",
 ) -> tuple[ModelSpec, ...]:
     """The models a command line asks for, each once, named ones first.
 
@@ -46,6 +47,7 @@ def choose(
         pass_over: hears of each entry of that file that is wrong and whose model nobody named;
             without it, one that is wrong is an error.
         inputs: what is said of inputs of models that are files or code.
+        reference: of callables of one's own, an attribute whose answers are the right ones.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
@@ -55,7 +57,7 @@ def choose(
     own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
-    start = [_named(name, own, inputs) for name in models]
+    start = [_named(name, own, inputs, reference) for name in models]
     if inputs and not any(spec.is_own for spec in start):
         raise UsageError(
             "What inputs hold is said of models of your own, and none is named.",
@@ -83,7 +85,10 @@ def choose(
 
 
 def _named(
-    name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None
+    name: str,
+    own: Sequence[ModelSpec],
+    inputs: Mapping[str, GivenInput] | None,
+    reference: str,
 ) -> ModelSpec:
     """The model of a name; of a folder, code or a file where no model has that name."""
     try:
@@ -93,7 +98,7 @@ def _named(
             return model_of_folder(name)
         code = code_word(name)
         if code is not None:
-            return model_of_code(code, inputs)
+            return model_of_code(code, inputs, reference)
         if not is_file_word(name):
             raise
     return model_of_file(name, inputs)

@@ -56,8 +56,7 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
         loaded = loading.made(module, attribute, made_by)
         if made_by == "factory" and not _is_made(loaded.subject):
             made_by, loaded = "itself", loading.made(module, attribute, "itself")
-        if question.get("reference"):
-            _attribute(module, question["reference"])
+        reference = _reference(module, code.attribute, question.get("reference") or "")
         answer = _described(loaded, question["given"])
     except (FileRefusedError, AccelbenchError):
         raise
@@ -67,13 +66,12 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
             "Run it in Python alone, and mend it.",
         ) from error
     sources = loading.own_sources(file if file.endswith(SUFFIX) else "", code.folder)
-    reference = question.get("reference") or _named_reference(module)
     return {
         **answer,
         "made_by": made_by,
         "sources": sources,
         "digest": digest_of(map(Path, sources)),
-        "reference": reference if answer["kind"] == CodeKind.CALLABLE else "",
+        "reference": _for_callables(reference, answer["kind"], question.get("reference")),
     }
 
 
@@ -81,9 +79,28 @@ def _sources(path: Sequence[str], folder: str) -> list[str]:
     return [*path, *loading.own_sources("", folder)]
 
 
-def _named_reference(module: ModuleType) -> str:
-    there = getattr(module, loading.REFERENCE, None)
-    return loading.REFERENCE if callable(there) else ""
+def _reference(module: ModuleType, attribute: str, named: str) -> str:
+    """The attribute whose answers are right: one that is named, or the object's own."""
+    if named:
+        if not callable(_attribute(module, named)):
+            raise FileRefusedError(
+                f"Its reference {in_quotes(named)} cannot be called.", "Name a function."
+            )
+        return named
+    own = getattr(_attribute(module, attribute), loading.REFERENCE, None)
+    return f"{attribute}.{loading.REFERENCE}" if callable(own) else ""
+
+
+def _for_callables(reference: str, kind: CodeKind, named: str | None) -> str:
+    """A reference, of what is timed as it is: a module is its own, in fp32."""
+    if kind is CodeKind.CALLABLE:
+        return reference
+    if named:
+        raise FileRefusedError(
+            "It is a torch module, which is held against itself in fp32 on the CPU.",
+            "Leave out --reference.",
+        )
+    return ""
 
 
 def _attribute(module: ModuleType, attribute: str) -> Any:

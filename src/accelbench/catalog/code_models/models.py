@@ -31,18 +31,21 @@ _BATCH, _SEQUENCE, _IMAGE = "batch", "sequence", "image"
 _DEFAULTS = {_SEQUENCE: 128, _IMAGE: 224}
 
 
-def model_of_code(word: CodeWord, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
+def model_of_code(
+    word: CodeWord, given: Mapping[str, GivenInput] | None = None, reference: str = ""
+) -> ModelSpec:
     """The model that an attribute gives; its owner's code runs for it, in a process that ends.
 
     Args:
         word: where the attribute is.
         given: what its owner says of inputs.
+        reference: an attribute of the same module whose answers are the right ones.
 
     Raises:
         UsageError: it is not measured: one sentence with the reason.
     """
     try:
-        found = _looked_at(word, given or {})
+        found = _looked_at(word, given or {}, reference)
         spec = _spec(word, found, given or {})
     except FileRefusedError as error:
         message = error.message[:1].lower() + error.message[1:]
@@ -71,6 +74,8 @@ def described(spec: ModelSpec) -> list[str]:
     ]
     if code.kind is CodeKind.CALLABLE and not spec.inputs:
         lines.append(f"{spec.id} is called with its own inputs; a step is one call.")
+    if code.reference:
+        lines.append(f"{spec.id} is held against {code.reference}.")
     return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
 
 
@@ -80,8 +85,13 @@ def name_of(word: CodeWord) -> str:
     return word.name or f"{place}:{word.attribute}"
 
 
-def _looked_at(word: CodeWord, given: Mapping[str, GivenInput]) -> dict[str, Any]:
-    question = {**_place(word), "attribute": word.attribute, "given": list(given)}
+def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) -> dict[str, Any]:
+    question = {
+        **_place(word),
+        "attribute": word.attribute,
+        "given": list(given),
+        "reference": reference,
+    }
     try:
         done = processes.run_python(
             "accelbench.catalog.code_models.looking",

@@ -72,12 +72,3 @@ def _is_module(name: str) -> bool:
         return PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is not None
     except (ImportError, ValueError):
         return False
-
-
-def placed_in(word: str, folder: Path) -> str:
-    """A word whose file is from a folder, as it is from anywhere; a module's stays as it is."""
-    found = code_word(word)
-    if found is None or not found.is_file:
-        return word
-    whole = f"{(folder / found.path).absolute()}:{found.attribute}"
-    return f"{found.name}={whole}" if found.name else whole

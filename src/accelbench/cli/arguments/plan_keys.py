@@ -25,6 +25,7 @@ COMMAND_LINE_ALONE = frozenset(
     {"db", "no_database", "output_dir", "output_ci", "compare", "create_report", "prices"}
     | {"as_json", "quiet", "dry_run", "resume", "save_plan", "plan_schema"}
     | {"browser", "trust_remote_code", "against", "threshold", "node_rank", "inputs", "input_file"}
+    | {"reference"}
 )
 #: Which models, at the top of a plan.
 _SELECTION = frozenset({"models", "set_name", "models_file", "category", "specific", "every"})

@@ -37,6 +37,7 @@ def models_for(
     pass_over: Callable[[UsageError], None] | None = None,
     inputs: Iterable[str] | None = None,
     input_file: Path | None = None,
+    reference: str = "",
 ) -> tuple[ModelSpec, ...]:
     """The models asked for; hardware alone means every model."""
     nothing = not (names or set_name or categories or specific or every or models_file)
@@ -49,6 +50,7 @@ def models_for(
         models_file=models_file,
         pass_over=pass_over,
         inputs={**given_inputs(inputs), **(_stored(input_file) if input_file else {})},
+        reference=reference,
     )
 
 

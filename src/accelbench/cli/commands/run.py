@@ -42,8 +42,8 @@ def run(
     models: list[str] | None = typer.Argument(
         None,
         metavar="MODEL",
-        help="Names, aliases or hub ids; accelbench models lists them. Or model files: ONNX. Or"
-        " plan files: YAML, TOML or JSON.",
+        help="Names, aliases or hub ids; accelbench models lists them. Or your own: model.onnx,"
+        " model.py:make. Or plan files: YAML, TOML or JSON.",
     ),
     # -- what
     set_name: str | None = typer.Option(
@@ -88,8 +88,14 @@ def run(
         None,
         "--input",
         metavar="NAME=…",
-        help="Of a model file's input its type, shape and values, as far as they are not in the"
-        " file: ids=int64[batch,128]:0..30522.",
+        help="Of an input of your own model its type, shape and values, as far as they are not in"
+        " its file or example: ids=int64[batch,128]:0..30522.",
+    ),
+    reference: str = typer.Option(
+        "",
+        "--reference",
+        metavar="NAME",
+        help="Of a callable of your own, the function of the same file whose answers are right.",
     ),
     input_file: Path | None = typer.Option(
         None,

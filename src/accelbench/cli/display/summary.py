@@ -13,6 +13,14 @@ from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
+_TORCH_CPU = "PyTorch in fp32 on the CPU"
+_OF_FILES = "each file's own graph on the CPU, nothing of it rewritten"
+_OF_CALLABLES = "each callable's own reference"
+_ORDER = (_TORCH_CPU, _OF_FILES, _OF_CALLABLES)
+_REFERENCES = {"file": _OF_FILES}
+#: The runtime of callables.
+_CALLS = "python"
+
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What was verified, and through which workarounds; nothing where nothing was to verify."""
@@ -50,13 +58,12 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _reference(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What outputs are held against: of files, the graph as it is."""
-    of_files = {row.get("weights") == "file" for row in rows}
-    names = ["PyTorch in fp32 on the CPU"] if False in of_files else []
-    names += (
-        ["each file's own graph on the CPU, nothing of it rewritten"] if True in of_files else []
-    )
-    return " and ".join(names)
+    """What outputs are held against: of files, the graph as it is; of callables, their owner's."""
+    kinds = {_REFERENCES.get(str(row.get("weights")), _TORCH_CPU) for row in rows}
+    kinds |= {_OF_CALLABLES for row in rows if row.get("runtime") == _CALLS}
+    if all(row.get("runtime") == _CALLS for row in rows):
+        kinds.discard(_TORCH_CPU)
+    return " and ".join(words for words in _ORDER if words in kinds)
 
 
 def _unasked(row: Mapping[str, Any]) -> bool:

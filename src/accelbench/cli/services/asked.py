@@ -155,6 +155,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
         pass_over=lambda error: passed_over.append(str(error)),
         inputs=typed["inputs"],
         input_file=typed["input_file"],
+        reference=typed["reference"],
     )
     precisions = run_arguments.precisions(words(typed["precision"])) if typed["precision"] else ()
     return AskedRun(

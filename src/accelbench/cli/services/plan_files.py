@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.folders import is_folder_word
 from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import placed_in
@@ -19,7 +20,7 @@ from accelbench.catalog.selection import choose
 from accelbench.cli.arguments.plan_keys import ALONE, settled, value_of
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.visible import in_quotes, visible
 from accelbench.core.word_lists import words
 from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan
 from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
@@ -282,6 +283,12 @@ class _Combining:
             find(name, tuple(self._planned.models.values()))
         except UsageError:
             there = (self._folder / name).is_dir() and is_folder_word(str(self._folder / name))
+            if code_word(name) is not None:
+                raise UsageError(
+                    f"A plan file cannot name code, which would run as soon as it is read:"
+                    f" {in_quotes(name)}.",
+                    f"Name it on the command line: accelbench run {visible(name)}",
+                ) from None
             return placed_in(name, self._folder) if there or is_file_word(name) else name
         return name
 

@@ -12,6 +12,7 @@ from accelbench.cli.arguments.command_options import CommandOption
 from accelbench.cli.arguments.plan_keys import DIMENSIONS, settled
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.asked import AskedRun
+from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.word_lists import words
@@ -109,6 +110,11 @@ def _blocks(asked: AskedRun, folder: Path) -> list[dict[str, Any]]:
 
 def _model(word: str, model: ModelSpec, folder: Path) -> str:
     """A model as a plan names it: a file from the plan's folder."""
+    if model.code is not None:
+        raise UsageError(
+            f"A plan file cannot name code, which would run as soon as it is read: {model.id}.",
+            "Leave out --save-plan.",
+        )
     if model.file is None:
         return word
     name, _ = path_of(word)

@@ -65,8 +65,17 @@ _OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
 _UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
 
 
+def _unit(case: Case) -> Device:
+    """Where a reference is asked."""
+    hardware = case.target.hardware
+    return _UNITS.get(hardware) or replace(_CPU, hardware=hardware)
+
+
 def reference_of(case: Case) -> Case:
-    """The same in fp32 on the CPU with pytorch; of a file, itself on the CPU as it is."""
+    """The same in fp32 on the CPU with pytorch; of a file, itself on the CPU as it is.
+
+    Of a callable it is itself, or what its owner says is right.
+    """
     options = {name: value for name, value in case.options.items() if name in _OPTIONS}
     target, precision = Target(_RUNTIME, "cpu"), "fp32"
     if case.model.file is not None:
@@ -128,7 +137,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     runtime = context.runtimes.get(name)
     if runtime is None:
         raise NoReferenceError(f"the runtime {name} is not installed here")
-    support = runtime.supports(case, _UNITS[case.target.hardware])
+    support = runtime.supports(case, _unit(case))
     if not support.ok:
         raise NoReferenceError(support.message)
     # Weights and, in training, gradients and the optimizer's two moments: more in any case.
@@ -178,7 +187,7 @@ def ask(
     try:
         opened = _answer(
             worker.channel,
-            open_request(settings.job, case, _UNITS[case.target.hardware], artefact, spill),
+            open_request(settings.job, case, _unit(case), artefact, spill),
             patience,
         )
         digest = {"weights_digest": opened.get("weights_digest") or ""}

@@ -190,6 +190,8 @@ def _same_bits(left: Sketches, right: Sketches) -> bool:
 
 def _matters(first: StepOutputs, again: StepOutputs, changed: StepOutputs) -> bool | None:
     """Whether a change changed the outputs; None where they are no numbers that could tell."""
+    if not any(np.size(values) for values in first.outputs.values()) and not first.digest:
+        return None  # a callable that returns nothing
     if not _differ(first, changed):
         return None if any(_is_nan(values) for values in first.outputs.values()) else False
     if not _differ(first, again):

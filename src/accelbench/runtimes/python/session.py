@@ -1,0 +1,229 @@
+"""A callable opened: its code run, set up, called, and asked what it returned."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_implementation, python_version
+from typing import Any
+
+import numpy as np
+
+from accelbench.catalog.code_models.example import arguments
+from accelbench.catalog.code_models.loading import LoadedCode, failure, load, seed_all
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
+from accelbench.core.model import ModelCode
+from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.vocabulary import Timing
+from accelbench.runtimes.python.answers import arrays, devices, refuse_unfinished, waiting
+from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.sketches import Sketch, sketch
+
+#: What a callable is called with: by place, and by name.
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_ENGINES = ("torch", "jax", "numpy")
+
+
+class LapSampler(LocalSampler):
+    """Samples that follow each other without a gap: each lasts from the end of the one before.
+
+    A callable may take less than reading the clock does. What the loop takes would be a share of
+    the time that no sample explains; here it is in the samples, 0.1 us of each.
+    """
+
+    def _each(self, inputs: Any, n: int) -> Mapping[str, list[int]]:
+        now, step = self.clock.now_ns, self.step
+        durations = [0] * n
+        last = n - 1
+        before = now()
+        for i in range(last):
+            step(inputs)
+            after = now()
+            durations[i] = after - before
+            before = after
+        self.left = step(inputs)
+        durations[last] = now() - before
+        return {"step": durations}
+
+
+class PythonSession:
+    """One callable; what it is called with is its own example, or drawn as its owner said."""
+
+    phases: tuple[str, ...] = ("step",)
+    device_timed = False
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        code = job.case.model.code
+        assert code is not None  # the runtime's card has refused it otherwise
+        self._job = job
+        self._code: ModelCode = code
+        self._clock = clock
+        self._inputs = Inputs(job, clock)
+        self._facts: dict[str, Any] = {}
+        self._devices: set[str] = set()
+        self.timings: dict[str, int] = {}
+        seed_all(job.settings.seed)
+        self._loaded: LoadedCode = self._timed("build", lambda: load(code))
+        self._limit_threads()
+        seed_all(job.settings.seed)
+        if self._loaded.setup is not None:
+            self._timed("load", self._loaded.setup)
+        self.weights_digest = code.digest[:16]
+        self._call: Callable[..., Any] = self._loaded.subject
+        self._wait: Callable[[Any], Any] | None = None
+        self._sampler = LapSampler(clock=clock, step=self._step)
+
+    def _limit_threads(self) -> None:
+        """Libraries read the number of threads from the environment; torch is told as well."""
+        torch, threads = sys.modules.get("torch"), self._job.settings.threads
+        if torch is not None and threads:
+            torch.set_num_threads(threads)
+
+    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
+        start = self._clock.now_ns()
+        made = do()
+        self.timings[name] = self._clock.now_ns() - start
+        return made
+
+    def prepare(self, case: Case, seed: int | None = None) -> Arguments:
+        """The arguments anew: what a call changes in its own is not there for the next."""
+        if case.model.inputs:
+            prepared: Arguments = ((), dict(self._inputs.arrays(case, seed)))
+        elif self._loaded.example is None:
+            prepared = ((), {})
+        else:
+            prepared = arguments(_copied(self._loaded.example))
+        self._settle(self._answer(prepared))
+        return prepared
+
+    def _settle(self, answer: Any) -> None:
+        """Find out by a first call what has to be waited for."""
+        refuse_unfinished(answer)
+        self._wait = waiting(answer)
+        self._sampler.step = self._step if self._wait is None else self._waited
+
+    def _step(self, inputs: Arguments) -> Any:
+        return self._call(*inputs[0], **inputs[1])
+
+    def _waited(self, inputs: Arguments) -> Any:
+        answer = self._call(*inputs[0], **inputs[1])
+        assert self._wait is not None
+        self._wait(answer)
+        return answer
+
+    def _answer(self, inputs: Arguments) -> Any:
+        try:
+            answer = self._step(inputs)
+            if self._wait is not None:
+                self._wait(answer)
+        except CaseError:
+            raise
+        except Exception as error:
+            raise CaseError(
+                "code_failed",
+                f"{self._job.case.model.id} fails: {failure(error, self._code.sources)}",
+                "Run it in Python alone, and mend it.",
+            ) from error
+        return answer
+
+    def compile(self, inputs: Any) -> int | None:
+        """What compiles for itself did so in the first call, which was not timed."""
+        return None
+
+    def sample(self, inputs: Arguments, n: int, timing: Timing) -> Block:
+        return self._sampler.sample(inputs, n, timing)
+
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        return sketch(arrays(self._sampler.left), most)
+
+    def inspect(self, inputs: Arguments) -> None:
+        self._sampler.left = None
+        self._look(self._answer(inputs))
+
+    def outputs(self, inputs: Arguments) -> Mapping[str, Any]:
+        self._sampler.left = None
+        answer = self._answer(inputs)
+        self._look(answer)
+        return arrays(answer)
+
+    def _look(self, answer: Any) -> None:
+        values = arrays(answer)
+        floats = [v for v in values.values() if v.dtype.kind in "fc" and v.size]
+        self._devices = devices(answer)
+        self._facts = {
+            "returns": type(answer).__name__,
+            "output_devices": sorted(self._devices),
+            "output_dtypes": sorted({str(value.dtype) for value in values.values()}),
+            "outputs_finite": all(bool(np.isfinite(value).all()) for value in floats),
+        }
+
+    def profile(self, inputs: Arguments, steps: int, traces: Path | None) -> Profile:
+        """By Python's own profiler: functions, of which what they call is left out."""
+        import cProfile
+
+        profiler = cProfile.Profile()
+        step = self._sampler.step
+        with profiler:
+            times = walls(self._clock, steps, lambda: step(inputs))
+        where = str(self._job.device)
+        spent = []
+        for entry in profiler.getstats():
+            code = entry.code
+            name = code if isinstance(code, str) else f"{code.co_name} ({code.co_filename})"
+            kind = code if isinstance(code, str) else code.co_qualname
+            spent.append(Spent(name, kind, entry.inlinetime * 1e9, entry.callcount, where))
+        return profiled("cProfile", spent, times)
+
+    def reset_memory(self) -> None:
+        return None
+
+    def device_memory(self) -> DeviceMemory | None:
+        return None
+
+    def evidence(self) -> Evidence:
+        """Where the tensors lie that it returned, and whether it began to use a GPU."""
+        return Evidence(
+            devices=tuple(sorted(self._devices or {"cpu:0"})),
+            requested=str(self._job.device),
+            engine=f"{python_implementation()} {python_version()}",
+            details={"libraries": _libraries(), **self._facts, **self._inputs.details()},
+        )
+
+    def close(self) -> None:
+        loaded, self._loaded = self._loaded, LoadedCode(_gone)
+        self._call = _gone
+        self._sampler.left = None
+        if loaded.teardown is not None:
+            loaded.teardown()
+
+
+def _gone(*_args: Any, **_keywords: Any) -> None:
+    """What was closed is called no more."""
+
+
+def _copied(example: Any) -> Any:
+    """An example of its own; itself where it cannot be copied."""
+    try:
+        return copy.deepcopy(example)
+    except Exception:
+        return example
+
+
+def _libraries() -> dict[str, str]:
+    """Of those that compute, what it imported."""
+    found = {}
+    for name in _ENGINES:
+        if name in sys.modules:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                continue
+    return found
