@@ -1,16 +1,19 @@
 """accelbench: how fast, how large, how correct and how costly is this model on this hardware.
 
-The names of the Benchmarking guide are here: `from accelbench import BenchmarkConfig`.
+`accelbench.benchmark(model)` measures a model or a callable of your own. The names of the
+Benchmarking guide are here, too: `from accelbench import BenchmarkConfig`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from accelbench.api.benchmark import benchmark
     from accelbench.api.config import BenchmarkConfig
     from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
     from accelbench.api.logger import BenchmarkLogger
     from accelbench.api.memory import reset_memory_stats
+    from accelbench.api.result import Result
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
     from accelbench.api.selector import HardwareSelector
     from accelbench.catalog.data import create_dataloader
@@ -22,7 +25,9 @@ __all__ = [
     "BenchmarkLogger",
     "EnhancedHardwareBenchmarkRunner",
     "HardwareSelector",
+    "Result",
     "__version__",
+    "benchmark",
     "create_dataloader",
     "reset_memory_stats",
     "run_benchmark_suite",
@@ -36,6 +41,8 @@ _HOMES = {
     "BenchmarkLogger": "accelbench.api.logger",
     "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
     "HardwareSelector": "accelbench.api.selector",
+    "Result": "accelbench.api.result",
+    "benchmark": "accelbench.api.benchmark",
     "create_dataloader": "accelbench.catalog.data",
     "reset_memory_stats": "accelbench.api.memory",
     "run_benchmark_suite": "accelbench.api.running",

@@ -132,13 +132,24 @@ def _run(name: str, path: Path) -> ModuleType:
     return module
 
 
+#: Whether an owner's code is being imported: what it would begin then would begin it anew.
+_importing: list[str] = []
+
+
+def is_importing() -> bool:
+    """Whether an owner's code is being run to have its object."""
+    return bool(_importing)
+
+
 @contextmanager
 def _searched_first(folder: str) -> Iterator[None]:
     kept = [place for place in sys.path if place != folder]
     sys.path[:] = [folder, *kept]
+    _importing.append(folder)
     try:
         yield
     finally:
+        _importing.pop()
         sys.path[:] = [*(place for place in sys.path if place != folder), folder]
 
 
@@ -157,7 +168,11 @@ def made(module: ModuleType, attribute: Any, made_by: str) -> LoadedCode:
     if made_by == "class":
         subject = attribute()
     elif made_by == "factory":
-        result = attribute()
+        _importing.append("")
+        try:
+            result = attribute()
+        finally:
+            _importing.pop()
         given = result if isinstance(result, tuple) else (result,)
         subject = given[0]
 

@@ -1,0 +1,189 @@
+"""`accelbench.benchmark`: a model or a callable measured from Python, by the real journey.
+
+A call is one run, as `accelbench run` makes it: planned, in fresh processes, verified, each result
+durable before the next is begun.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.api.config import check_count, check_counts
+from accelbench.api.result import Result
+from accelbench.api.starting import database_at, observer_of
+from accelbench.api.travelling import name_of, written
+from accelbench.catalog.code_models.loading import is_importing
+from accelbench.catalog.code_models.models import described
+from accelbench.catalog.file_models.given_inputs import given_inputs
+from accelbench.catalog.selection import choose
+from accelbench.core.errors import UsageError
+from accelbench.core.facts import new_run_id
+from accelbench.core.model import ModelSpec
+from accelbench.core.modes import parse_mode
+from accelbench.core.precision import parse_precision
+from accelbench.core.protocols import Inventory, Runtime
+from accelbench.core.visible import visible
+from accelbench.hardware.names import platform_named
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.plan import planning
+from accelbench.run.plan.request import Request, apart
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import Observer
+from accelbench.runtimes.shared.names import runtime_named
+from accelbench.store.database import ENVIRONMENT, Database
+from accelbench.store.scratch import Scratch
+
+
+def benchmark(
+    model: Any,
+    inputs: Any = None,
+    *,
+    hardware: str | Sequence[str] | None = None,
+    framework: str | Sequence[str] | None = None,
+    batch_sizes: Sequence[int] | None = None,
+    precision: str | Sequence[str] | None = None,
+    mode: str = "inference",
+    iterations: int | None = None,
+    warmup: int | None = None,
+    launches: int = 1,
+    threads: int | None = None,
+    seed: int = 0,
+    verify: str = "auto",
+    name: str | None = None,
+    db: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+) -> Result:
+    """Measure a model or a callable in fresh processes.
+
+    Args:
+        model: A torch module, anything that can be called, or a word as `accelbench run` takes it:
+            a name of the catalogue, 'model.onnx', 'model.py:make', 'package.module:make'.
+        inputs: What it is called with: a tuple by place, a dict by name, else one input; of a word,
+            what --input takes, in a list. None where it says so itself, by `example_inputs`.
+        hardware: Platforms, such as 'cpu'; None: everything present.
+        framework: Runtimes, such as 'onnxruntime'; None: each platform's own.
+        batch_sizes: Items in one step; None: 1, 8, 32 and 128, as memory allows.
+        precision: 'fp32' by default; of a file what it is stored in.
+        mode: 'inference' or 'training'.
+        iterations: Exactly so many samples; None samples until the figure is known.
+        warmup: Exactly so many steps before; None until they are steady.
+        launches: Fresh processes for each batch size; verdicts need five or more.
+        threads: Of each worker; None: the engine's own choice.
+        seed: Of weights and inputs.
+        verify: 'auto', 'require' or 'off'.
+        name: What it is called in results; its own name where none is given.
+        db: A database that keeps the results; None: ACCELBENCH_DB, or none.
+        verbose: Whether progress is printed.
+
+    Raises:
+        UsageError, SurroundingsError: nothing can be measured; one sentence.
+        KeyboardInterrupt: after Ctrl-C.
+    """
+    if is_importing():
+        raise UsageError(
+            "accelbench.benchmark() was called while its own file is imported to be measured.",
+            'Put the call behind: if __name__ == "__main__":',
+        )
+    if batch_sizes is not None:
+        check_counts("batch_sizes", batch_sizes, least=1)
+    for parameter, value, least in (
+        ("iterations", iterations, 1),
+        ("warmup", warmup, 0),
+        ("launches", launches, 1),
+        ("threads", threads, 1),
+        ("seed", seed, 0),
+    ):
+        if value is not None:
+            check_count(parameter, value, least)
+    with closing(Scratch()) as scratch:
+        spec = _spec(model, inputs, name, scratch.folder)
+        request = Request(
+            models=(spec,),
+            hardware=tuple(platform_named(word) for word in _several(hardware)),
+            runtimes=tuple(runtime_named(word) for word in _several(framework)),
+            batch_sizes=tuple(batch_sizes or ()),
+            precisions=tuple(parse_precision(word) for word in _several(precision)) or ("fp32",),
+            modes=(parse_mode(mode),),
+            options={} if threads is None else {"threads": threads},
+        )
+        settings = RunSettings.from_dict(
+            {
+                "run_id": new_run_id(),
+                "iterations": iterations,
+                "warmup": warmup,
+                "launches": launches,
+                "verify": verify,
+                "seed": seed,
+                "threads": threads,
+            }
+        )
+        kept = db is not None or bool(os.environ.get(ENVIRONMENT))
+        database = database_at(db if kept else scratch.folder / "results.duckdb")
+        return _run(request, bool(precision), settings, database, described(spec), verbose)
+
+
+def _several(words: str | Sequence[str] | None) -> list[str]:
+    return [words] if isinstance(words, str) else list(words or ())
+
+
+def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
+    """The model that is meant: of a word by looking it up, of an object by handing it over."""
+    if isinstance(model, str):
+        if inputs is not None and not _are_words(inputs):
+            raise UsageError(
+                "Of a model that is named, inputs takes what --input does: a list such as"
+                " ['ids=int64[batch,128]:0..30522'].",
+                "Give the object itself with its inputs, or give it example_inputs.",
+            )
+        word = f"{name}={model}" if name else model
+        (spec,) = choose([word], inputs=given_inputs(inputs))
+        return spec
+    if not callable(model):
+        raise UsageError(
+            f"What cannot be called cannot be measured: {type(model).__name__}.",
+            "Give a torch module, a function, or a word such as 'model.py:make'.",
+        )
+    word = written(model, inputs, folder)
+    (spec,) = choose([word])
+    called = name or name_of(model)
+    return replace(spec, id=called, aliases=())
+
+
+def _are_words(inputs: Any) -> bool:
+    return isinstance(inputs, (list, tuple)) and all(isinstance(word, str) for word in inputs)
+
+
+def _run(
+    request: Request,
+    precision_named: bool,
+    settings: RunSettings,
+    database: Database,
+    notes: Sequence[str],
+    verbose: bool,
+) -> Result:
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        plan = planning.plan_of(apart(request, precision_named), inventory, runtimes)
+        plan = replace(plan, notes=(*notes, *plan.notes))
+        return [RunSpec(plan, settings, runtimes, {"command": "accelbench.benchmark()"})]
+
+    def observe(spec: RunSpec, _: Inventory, here: Mapping[str, Any]) -> Observer:
+        environment.update(here)
+        names = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
+        if not verbose and request.models[0].code is not None:
+            sys.stderr.write(f"accelbench: {visible(notes[0])}\n")
+        return observer_of(spec.plan, names, verbose)
+
+    environment: dict[str, Any] = {}
+    (made,) = execute(RunRequest(planner, StoredResults(database)), observe)
+    ended = made.result
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    rows = database.results("run_id = ?", [ended.run_id], samples=True)
+    return Result(ended.run_id, [dict(row) for row in rows], environment)

@@ -1,0 +1,132 @@
+"""`accelbench.benchmark`: an object of this process measured in fresh ones, and its result."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accelbench
+from accelbench.api import travelling
+from accelbench.api.result import Result
+from accelbench.catalog.code_models import loading
+from accelbench.core.errors import UsageError
+
+
+def product(x: Any, y: Any) -> Any:
+    return x @ y
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    inputs = (np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))
+    made = accelbench.benchmark(
+        product, inputs, hardware="cpu", iterations=4, warmup=0, threads=1, name="mine",
+        db=tmp_path_factory.mktemp("db") / "kept.duckdb",
+    )  # fmt: skip
+    assert isinstance(made, Result)
+    return made
+
+
+def test_a_function_is_measured_in_a_fresh_process(result: Result) -> None:
+    assert result.ok, str(result)
+    (row,) = result.rows
+    assert (row["model"], row["runtime"], row["provenance"]) == ("mine", "python", "measured")
+    assert [len(samples) for samples in result.samples] == [4]
+    assert min(result.samples[0]) > 0
+
+
+def test_a_result_reads_in_a_terminal_and_in_a_notebook(result: Result) -> None:
+    assert "mine python/cpu" in repr(result)
+    assert "calls/s" in str(result)
+    page = result._repr_html_()
+    assert page.startswith("<table>")
+    assert "mine python/cpu" in page
+
+
+def test_a_result_is_a_table_of_pandas(result: Result) -> None:
+    frame = result.to_pandas()
+    assert list(frame["model"]) == ["mine"]
+    assert len(frame["samples_ms"][0]) == 4
+
+
+def test_two_results_are_compared_by_the_rules_of_compare(result: Result) -> None:
+    other = Result("other", [{**row, "run_id": "other", "result_id": "o"} for row in result.rows])
+    lines = result.compare(other)
+    assert [line["run_id"] for line in lines] == ["other", result.run_id]
+    assert lines[0]["speedup"] == 1.0
+
+
+def test_a_result_is_drawn(result: Result, tmp_path: Path) -> None:
+    result.plot().save(str(tmp_path / "chart.svg"))
+    assert (tmp_path / "chart.svg").read_text().lstrip().startswith("<svg")
+    with pytest.raises(UsageError, match="no chart 'pie'"):
+        result.plot("pie")
+
+
+def test_what_a_page_shows_of_a_name_is_escaped(result: Result) -> None:
+    hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
+    assert "<script>" not in hostile._repr_html_()
+
+
+def test_a_live_module_goes_over_with_its_weights(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(4, 2)
+    word = travelling.written(module, torch.zeros(1, 4), tmp_path)
+    assert word == f"{tmp_path}/live_object.py:make"
+    scope: dict[str, Any] = {"__file__": str(tmp_path / "live_object.py"), "__name__": "live"}
+    exec((tmp_path / "live_object.py").read_text(), scope)
+    again, inputs = scope["make"]()
+    assert torch.equal(again.weight, module.weight)
+    assert inputs.shape == (1, 4)
+    (tmp_path / "object.pickle").write_bytes(b"other")
+    with pytest.raises(ValueError, match=r"object\.pickle was changed"):
+        scope["make"]()
+
+
+def test_other_weights_are_told_apart(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    sources = []
+    for number, folder in enumerate((tmp_path / "a", tmp_path / "b")):
+        folder.mkdir()
+        module = torch.nn.Linear(4, 2)
+        torch.nn.init.constant_(module.weight, number)
+        travelling.written(module, None, folder)
+        sources.append((folder / "live_object.py").read_text())
+    assert sources[0] != sources[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "says"),
+    [
+        (lambda: 1, None, "it was defined within a function or as a lambda"),
+        (4, None, "What cannot be called cannot be measured: int"),
+        ("bert-tiny", (1, 2), "inputs takes what --input does"),
+        ("no-such-model", None, "There is no model named"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_sentence(model: Any, inputs: Any, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        accelbench.benchmark(model, inputs, hardware="cpu")
+    assert says in str(refused.value)
+
+
+def test_a_script_that_measures_itself_does_not_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_importing", ["here"])
+    with pytest.raises(UsageError, match="__main__"):
+        accelbench.benchmark(product, hardware="cpu")
+
+
+def test_a_class_of_a_session_says_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    monkeypatch.setattr(product, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "product", product, raising=False)
+    with pytest.raises(UsageError, match="defined in a session, not in a file"):
+        travelling.written(product, None, tmp_path)
