@@ -12,6 +12,7 @@ from accelbench.catalog.code_models.models import described, model_of_code
 from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.losses import of_module
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
@@ -296,3 +297,28 @@ def test_it_is_looked_at_in_a_process_that_ends(
     Path("leaves.py").write_text("raise SystemExit(0)")
     with pytest.raises(UsageError, match="its process ended before it was looked at"):
         choose(["leaves.py:f"])
+
+
+TRAINED = """
+import torch
+from torch import nn
+
+def make():
+    return nn.Linear(4, 3), torch.randn(2, 4), nn.CrossEntropyLoss(), torch.tensor([0, 2])
+"""
+
+
+def test_a_factory_says_how_its_module_is_trained(spec: Callable[..., ModelSpec]) -> None:
+    import torch
+
+    made = spec("make", source=TRAINED)
+    assert made.training is not None
+    (labels,) = made.training.labels
+    assert (labels.name, labels.shape, labels.low, labels.high) == ("labels", ("batch",), 0, 3)
+    module = built(made.trained, 0).module
+    assert list(module.state_dict()) == ["weight", "bias"]  # its loss is no layer of it
+    fed = {"labels": torch.tensor([1, 2])}
+    outputs = module(torch.ones(2, 4))
+    right = torch.nn.functional.cross_entropy(outputs, fed["labels"])
+    assert torch.equal(of_module(made.training.loss, module)(outputs, fed), right)
+    assert spec("linear").training is None

@@ -6,12 +6,13 @@ import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import ModelCode, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -132,9 +133,7 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
         return lambda: model_class(model_class.config_class(**spec.config))
     code = spec.code
     if code is not None:
-        from accelbench.catalog.code_models.loading import load
-
-        return lambda: load(code).subject
+        return partial(_made_by, code)
     where, _, name = spec.builder.partition(":")
     try:
         function = getattr(import_module(where), name)
@@ -145,6 +144,18 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
             "Install the package that brings it.",
         ) from error
     return lambda: function(**spec.config)
+
+
+def _made_by(code: ModelCode) -> torch.nn.Module:
+    """An owner's module, with the loss that it is trained with if it brings one."""
+    from accelbench.catalog.code_models.loading import load
+    from accelbench.catalog.losses import bring
+
+    loaded = load(code)
+    module: torch.nn.Module = loaded.subject
+    if loaded.loss is not None:
+        bring(module, loaded.loss)
+    return module
 
 
 def transformers_class(spec: ModelSpec) -> Any:

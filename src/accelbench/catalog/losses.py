@@ -36,6 +36,35 @@ _DETR = {
 }
 
 
+#: The loss that an owner's module brings, and where the module has it: no layer of its own.
+OWN, _KEPT = "own", "_accelbench_loss"
+
+
+def bring(module: Any, loss: Callable[..., Any]) -> None:
+    """Have a module bring its owner's loss, past torch's registration of what modules have."""
+    object.__setattr__(module, _KEPT, loss)
+
+
+def of_module(name: str, module: Any) -> Loss:
+    """The loss of a name, or the one that a module brings.
+
+    That is called with the outputs and the labels in their order.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name != OWN:
+        return named(name)
+    brought = getattr(module, _KEPT)
+
+    def loss(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+        labels = (value for key, value in fed.items() if key.partition("_")[0] == "labels")
+        made: Tensor = brought(outputs, *labels)
+        return made
+
+    return loss
+
+
 def named(name: str) -> Loss:
     """The loss of a name.
 

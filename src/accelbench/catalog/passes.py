@@ -18,7 +18,7 @@ import torch
 from accelbench.catalog.build import skeleton
 from accelbench.catalog.counting import Count, Counter, count_forward, count_training
 from accelbench.catalog.inputs import input_shapes, tensors
-from accelbench.catalog.losses import named
+from accelbench.catalog.losses import of_module
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
@@ -128,7 +128,7 @@ class TrainingPasses(Passes):
         def loss(outputs: Any) -> torch.Tensor:
             wanted = _NEED_VALUES.get(self._training.loss)
             if wanted is None:
-                return named(self._training.loss)(outputs, fed)
+                return of_module(self._training.loss, self.module)(outputs, fed)
             return sum(
                 (outputs[name].sum() for name in wanted), start=torch.zeros((), device="meta")
             )

@@ -13,6 +13,7 @@ from accelbench.catalog.code_models.looking import ANSWER
 from accelbench.catalog.code_models.words import SUFFIX, CodeWord
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.losses import OWN
 from accelbench.core import processes
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
@@ -23,8 +24,6 @@ from accelbench.core.vocabulary import Architecture, Family
 
 #: The set of models that are code.
 CODE = "code"
-#: The loss of a model that brings its own.
-OWN_LOSS = "own"
 #: An owner may load weights of gigabytes before there is anything to look at.
 _PATIENCE_SECONDS = 300.0
 _BATCH, _SEQUENCE, _IMAGE = "batch", "sequence", "image"
@@ -187,7 +186,7 @@ def _training(found: Mapping[str, Any]) -> Training | None:
     how = found.get("training")
     if not how:
         return None
-    return Training(OWN_LOSS, tuple(_input(e["name"], e, None, found) for e in how["labels"]))
+    return Training(OWN, tuple(_input(e["name"], e, None, found) for e in how["labels"]))
 
 
 def _size(own: Mapping[str, int | str], name: str) -> int | None:

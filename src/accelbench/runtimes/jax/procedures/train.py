@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from accelbench.catalog.losses import named
+from accelbench.catalog.losses import of_module
 from accelbench.core.case import Case
 from accelbench.runtimes.jax.lowering import Lowered, Wrapped, lower
 from accelbench.runtimes.jax.optimizers import UPDATES, start
@@ -71,7 +71,8 @@ class Train:
         )
 
     def _lowered(self) -> Lowered:
-        model, loss = self._opened.model, named(self._loss)
+        model = self._opened.model
+        loss = of_module(self._loss, model.module)
         wrapped = Wrapped(model.module, loss, self._labels)
         with _training(model.module), self._chances():
             return lower(wrapped, self._example.fed, model.names, device=model.layout.whole)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 import torch
 
-from accelbench.catalog.losses import named
+from accelbench.catalog.losses import of_module
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
@@ -60,7 +60,7 @@ class Train:
         self._opened = opened
         self._module = opened.module
         self._loss_name = how.loss
-        self._loss = named(how.loss)
+        self._loss = of_module(how.loss, opened.module)
         self._labels = frozenset(label.name for label in how.labels)
         self._losses: list[torch.Tensor] = []
         if self._module in _trained:
