@@ -214,7 +214,9 @@ def _items(found: Mapping[str, Any], inputs: Sequence[InputSpec]) -> int:
 
 
 def _holds(given: GivenInput | None) -> bool:
-    return given is not None and (given.high is not None or given.constant is not None)
+    return given is not None and (
+        given.high is not None or given.constant is not None or given.row is not None
+    )
 
 
 def _input(
@@ -235,8 +237,14 @@ def _input(
     shape = _shape(name, entry, given, found)
     if _holds(given):
         assert given is not None
+        if given.row is not None and shape[-1:] != (len(given.row),):
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} has rows of {shape[-1] if shape else 1}, not of"
+                f" {len(given.row)} values.",
+                "Give as many as its last size.",
+            )
         low, high = given.low or 0, given.high or 0
-        return InputSpec(name, shape, dtype, low, high, constant=given.constant)
+        return InputSpec(name, shape, dtype, low, high, constant=given.constant, row=given.row)
     if entry is not None and ("high" in entry or "constant" in entry):
         low, high = entry.get("low", 0), entry.get("high", 0)
         return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))
