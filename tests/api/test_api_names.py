@@ -17,8 +17,8 @@ def test_every_name_is_there_and_is_listed() -> None:
 
 
 def test_another_name_is_an_error_as_everywhere() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'benchmark'"):
-        _ = accelbench.benchmark
+    with pytest.raises(AttributeError, match="no attribute 'benchmarks'"):
+        _ = accelbench.benchmarks
 
 
 def test_the_api_imports_no_engine_and_no_pandas() -> None:

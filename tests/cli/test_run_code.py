@@ -69,15 +69,11 @@ def ran(run: Command, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_module_is_measured_on_several_engines_and_verified(run: Command) -> None:
-    rows = ran(run, "net.py:make", "--framework", "pytorch,onnxruntime", "--hardware", "cpu", *FEW)
-    assert [(row["runtime"], row["status"]) for row in rows] == [
-        ("pytorch", "ok"),
-        ("onnxruntime", "ok"),
-    ]
-    assert [row["verification"] for row in rows] == ["reference", "ok"]
-    assert {row["weights"] for row in rows} == {"code"}
-    assert len({row["weights_digest"] for row in rows}) == 1
+def test_a_module_is_measured_on_another_engine_and_verified(run: Command) -> None:
+    (row,) = ran(run, "net.py:make", "--framework", "onnxruntime", "--hardware", "cpu", *FEW)
+    assert (row["status"], row["verification"]) == ("ok", "ok")
+    assert row["weights"] == "code"
+    assert row["weights_digest"]
 
 
 def test_a_callable_is_timed_and_held_against_its_reference(run: Command) -> None:
