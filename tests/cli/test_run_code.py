@@ -103,7 +103,7 @@ def test_work_that_is_not_done_on_return_is_refused(run: Command) -> None:
     code, out, _ = run("ops.py:lazy", "--hardware", "cpu", *FEW[:-2], "--json")
     (row,) = json.loads(out)["results"]
     assert code == 1
-    assert row["reason"] == "not_done"
+    assert row["reason"] == "unfinished"
     assert "an iterator (map)" in row["message"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.api.config import check_count, check_counts
+from accelbench.api.progress import Printed
 from accelbench.api.result import Result
 from accelbench.api.starting import database_at, observer_of
 from accelbench.api.travelling import name_of, written
@@ -28,7 +29,6 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.modes import parse_mode
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Inventory, Runtime
-from accelbench.core.visible import visible
 from accelbench.hardware.names import platform_named
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
@@ -177,7 +177,7 @@ def _run(
         environment.update(here)
         names = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
         if not verbose and request.models[0].code is not None:
-            sys.stderr.write(f"accelbench: {visible(notes[0])}\n")
+            Printed(sys.stderr, {}, {}).note(notes[0])
         return observer_of(spec.plan, names, verbose)
 
     environment: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,15 +64,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        head = "".join(f"<th>{cell}</th>" for cell in _HEADINGS)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row, self._unit))
-            + "</tr>"
-            for row in self.rows
-        )
-        notes = "".join(f"<p>{html.escape(line)}</p>" for line in self._remarks())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        from accelbench.report.pages.rendering import rendered
+
+        cells = [_cells(row, self._unit) for row in self.rows]
+        return rendered("result_table.html", headings=_HEADINGS, rows=cells, notes=self._remarks())
 
     @property
     def _unit(self) -> str:

@@ -21,6 +21,7 @@ from accelbench.catalog.code_models.words import SUFFIX
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import digest_of
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, ModelCode
 from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
@@ -221,7 +222,7 @@ def main(arguments: Sequence[str]) -> None:
     """Print what an attribute gives, or why it is not measured."""
     try:
         with redirect_stdout(sys.stderr):
-            answer = look(json.loads(arguments[0]))
+            answer = look(loads(arguments[0]))
     except AccelbenchError as error:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:

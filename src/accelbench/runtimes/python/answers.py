@@ -27,7 +27,7 @@ def refuse_unfinished(answer: Any) -> None:
         what = f"an iterator ({type(answer).__name__})"
     if what:
         raise CaseError(
-            "not_done",
+            "unfinished",
             f"it returns {what}: its work is not done when it returns",
             "Let it go through all of it, such as by list(…) or asyncio.run(…).",
         )

@@ -40,7 +40,7 @@ class PythonRuntime:
         packages=("numpy", "torch", "jax", "jaxlib", "triton"),
         dashes=(1, 5),
         place=90,
-        reasons={"not_done": Belongs.QUESTION, "not_a_callable": Belongs.QUESTION},
+        reasons={"unfinished": Belongs.QUESTION, "not_a_callable": Belongs.QUESTION},
     )
 
     def probe(self) -> list[Device | Absent]:
