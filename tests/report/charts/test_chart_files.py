@@ -132,7 +132,8 @@ def test_a_hostile_name_of_everything_is_drawn_as_png(hostile: str) -> None:
     given = Subject(points(rows, {"run-1": hostile, hostile: hostile}), machine=hostile)
     drawn = [name for name, one in CHARTS.items() if picture(one, given) is not None]
     assert len(drawn) > 5
-    for name in drawn:
+    # A name is spelled alike in every chart: each is drawn in a quarter, each chart with two names.
+    for name in drawn[HOSTILE.index(hostile) % 4 :: 4]:
         assert draw.png(picture_of(name, given).spec).startswith(b"\x89PNG")
 
 
