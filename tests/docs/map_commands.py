@@ -92,7 +92,10 @@ def quickened(command: str) -> list[str]:
     if "both" in words:
         words += ["--launches", "1"]
     small = all(model in SMALL.values() for model in spoken(command)[""] or ("",))
-    for option, value in QUICK.items():
+    quick = dict(QUICK)
+    if "--gpu-count" in words:  # each process has an item
+        quick["--batch-sizes"] = words[words.index("--gpu-count") + 1]
+    for option, value in quick.items():
         if option not in words and option.removesuffix("s") not in words:
             words += [option, value]
         elif option in words and option != "--batch-sizes" and not small:
