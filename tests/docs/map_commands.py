@@ -92,10 +92,7 @@ def quickened(command: str) -> list[str]:
     if "both" in words:
         words += ["--launches", "1"]
     small = all(model in SMALL.values() for model in spoken(command)[""] or ("",))
-    quick = dict(QUICK)
-    if "--gpu-count" in words:  # each process has an item
-        quick["--batch-sizes"] = words[words.index("--gpu-count") + 1]
-    for option, value in quick.items():
+    for option, value in quick_of(words).items():
         if option not in words and option.removesuffix("s") not in words:
             words += [option, value]
         elif option in words and option != "--batch-sizes" and not small:
@@ -103,6 +100,13 @@ def quickened(command: str) -> list[str]:
     if {"fp16", "training"} <= set(words) or "webgpu" in places_in(command) or command == WHOLE:
         words += SHORT
     return of_small_set(words, max(SOME_CASES, len(places_in(command))))
+
+
+def quick_of(words: list[str]) -> dict[str, str]:
+    """What makes a run short; of several processes each has an item."""
+    if "--gpu-count" not in words:
+        return QUICK
+    return {**QUICK, "--batch-sizes": words[words.index("--gpu-count") + 1]}
 
 
 def on_the_cpu(words: list[str]) -> list[str]:
