@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.vocabulary import Family
+from accelbench.core.vocabulary import FAMILIES
 from accelbench.select.selector import HardwareSelector
 
 SMALL, MEDIUM, LARGE = "of-ours-50m", "of-ours-500m", "of-ours-7b"
@@ -43,7 +43,7 @@ def test_cpu_when_no_specialized_hardware_is_available() -> None:
     assert ask("vision", LARGE, 64, "training")["fallback_options"][-1] == "cpu"
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("model", [SMALL, MEDIUM, LARGE])
 @pytest.mark.parametrize("mode", ["inference", "training"])
 def test_cpu_for_development_and_testing_of_anything(family: str, model: str, mode: str) -> None:
@@ -60,7 +60,7 @@ def test_cuda_large_language_models(batch: int) -> None:
     assert "large language models" in ask("text_generation", LARGE)["all_scores"]["cuda"]["reasons"]
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("model", [SMALL, MEDIUM, LARGE])
 def test_cuda_high_throughput_batch_processing(family: str, model: str) -> None:
     answer = ask(family, model, 64)
@@ -68,7 +68,7 @@ def test_cuda_high_throughput_batch_processing(family: str, model: str) -> None:
     assert "high-throughput batch processing" in answer["all_scores"]["cuda"]["reasons"]
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("task", ["training", "fine_tuning"])
 def test_cuda_training_and_fine_tuning(family: str, task: str) -> None:
     for model in (SMALL, MEDIUM, LARGE):
@@ -79,7 +79,7 @@ def test_cuda_training_and_fine_tuning(family: str, task: str) -> None:
 # -- ROCm
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_rocm_alternative_to_cuda_for_batch_processing(family: str) -> None:
     without = [name for name in ALL if name != "cuda"]
     assert first(family, MEDIUM, 64, "inference", *without) == "rocm"
@@ -93,7 +93,7 @@ def test_rocm_medium_to_large_models() -> None:
     assert scores[SMALL] < scores[MEDIUM] == scores[LARGE]
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_rocm_training_with_compatible_frameworks(family: str) -> None:
     assert ask(family, MEDIUM, 8, "training")["fallback_options"][0] == "rocm"
 
@@ -107,7 +107,7 @@ def test_mps_mac_based_deployment(mode: str) -> None:
     assert [answer["primary_recommendation"], *answer["fallback_options"]] == ["mps", "cpu"]
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_mps_medium_sized_models(family: str) -> None:
     assert rating(ask(family, MEDIUM), "mps") == "high"
     assert rating(ask(family, LARGE), "mps") == "low"
@@ -123,7 +123,7 @@ def test_mps_good_balance_of_performance_and_power_efficiency() -> None:
 # -- OpenVINO
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_openvino_intel_cpu_and_gpu_optimization(family: str) -> None:
     assert first(family, MEDIUM, 4, deployment="intel") == "openvino"
 
@@ -146,7 +146,7 @@ def test_qnn_qualcomm_snapdragon_devices() -> None:
     assert first("audio", MEDIUM, 1, "inference", "qnn", "cpu") == "qnn"
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_qnn_mobile_and_edge_deployment(family: str) -> None:
     assert first(family, MEDIUM, 1, deployment="mobile") == "qnn"
     assert "qnn" in ask(family, MEDIUM, 1, deployment="edge")["all_scores"]
@@ -184,7 +184,7 @@ def test_webnn_small_to_medium_models() -> None:
 
 def test_webnn_embedding_and_vision_tasks() -> None:
     ratings = {
-        family: rating(ask(family, SMALL, 4, "inference", *ALL), "webnn") for family in Family
+        family: rating(ask(family, SMALL, 4, "inference", *ALL), "webnn") for family in FAMILIES
     }
     assert {family for family, level in ratings.items() if level == "high"} == {
         *("embedding", "vision"),
