@@ -82,6 +82,8 @@ def test_the_command_is_understood(
         words.remove("--verify")
     for name in {"model.onnx", "mine.onnx"} & set(words):
         write_graph(tmp_path / name)
+    if "ops.py:product" in words:
+        (tmp_path / "ops.py").write_text("def product(x, y):\n    return x @ y\n")
     if "./my-bert" in words:
         write_config(tmp_path / "my-bert")
     if words[:2] == ["run", "nightly.yaml"]:
