@@ -33,6 +33,8 @@ from accelbench.runtimes.openvino.session import (
     OpenvinoSession,
     in_words,
     instructions,
+    known_name,
+    place_of,
 )
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -402,3 +404,16 @@ def test_the_engine_is_imported_without_its_telemetry_and_threads() -> None:
         check=True,
     )
     assert done.stdout.strip() == "0"  # or the template could not be forked
+
+
+def test_an_input_that_a_conversion_has_made_is_named() -> None:
+    assert known_name({"b", "a"}, ["a", "b"]) == "a"
+    with pytest.raises(CaseError, match="takes an input made, which its file does not have"):
+        known_name({"made"}, ["a"])
+
+
+def test_an_output_that_a_conversion_has_lost_is_named() -> None:
+    assert place_of("y", [{"x"}, {"y", "z"}]) == 1
+    with pytest.raises(CaseError, match="OpenVINO's model has no output w") as refused:
+        place_of("w", [{"x"}])
+    assert refused.value.reason == "no_outputs"

@@ -10,7 +10,7 @@ each. How many requests would fill the device is in the evidence (`optimal_reque
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -96,6 +96,38 @@ def _names(port: Any) -> set[str]:
     return set(port.get_names()) or {str(port.get_node().get_friendly_name())}
 
 
+def place_of(name: str, given: Sequence[Collection[str]]) -> int:
+    """Which output of a model has a name.
+
+    Raises:
+        CaseError: none has it, as of a sequence of tensors, which OpenVINO takes apart.
+    """
+    for place, names in enumerate(given):
+        if name in names:
+            return place
+    raise CaseError(
+        "no_outputs",
+        f"OpenVINO's model has no output {name}",
+        "Export the model with tensors as outputs, or use another engine.",
+    )
+
+
+def known_name(names: Collection[str], known: Sequence[str]) -> str:
+    """Of the names of a model's input the one that its file has.
+
+    Raises:
+        CaseError: its file has none of them.
+    """
+    for name in known:
+        if name in names:
+            return name
+    raise CaseError(
+        "session_failed",
+        f"OpenVINO's model takes an input {', '.join(sorted(names))}, which its file does not have",
+        "Use another engine: the conversion has changed what the model reads.",
+    )
+
+
 class OpenvinoSession(ArraySession):
     """One model on one unit."""
 
@@ -139,16 +171,11 @@ class OpenvinoSession(ArraySession):
             raise in_words(error, "session_failed") from error
         # What the graph itself takes: an input that a trace did not need is not among it.
         taken = [_names(port) for port in self._model.inputs]
-        self._takes = [
-            next(input_.file_name for input_ in self.manifest.inputs if input_.file_name in names)
-            for names in taken
-        ]
+        known = [input_.file_name for input_ in self.manifest.inputs]
+        self._takes = [known_name(names, known) for names in taken]
         self._types = [port.get_element_type().to_dtype() for port in self._model.inputs]
         given = [_names(port) for port in self._model.outputs]
-        self._gives = [
-            next(i for i, names in enumerate(given) if output.file_name in names)
-            for output in self.manifest.outputs
-        ]
+        self._gives = [place_of(output.file_name, given) for output in self.manifest.outputs]
 
     def _asked_capabilities(self) -> list[str]:
         try:
