@@ -40,7 +40,6 @@ from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 from kept_artefacts import kept_artefacts
-from tflite_model import kept
 
 
 @dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
@@ -238,13 +237,21 @@ ONNXRUNTIME = [
         ("unet-tiny", "fp32"),
     )
 ]
-#: It opens files alone, so one is written.
+
+
+def written_model() -> str:
+    """A file for who opens files alone; on a bare machine with a GPU its engine is not there."""
+    if find_spec("ai_edge_litert") is None:
+        return "absent.tflite"
+    return str(import_module("tflite_model").kept())
+
+
 LITERT = [
     Subject(
         runtime=LitertRuntime,
         card="accelbench.runtimes.litert:LitertRuntime",
         hardware="cpu",
-        model=str(kept()),
+        model=written_model(),
         precision="fp32",
         changed=lambda inputs: {place: array + 1 for place, array in inputs.items()},
         freed=lambda session: session._interpreter,  # type: ignore[attr-defined]
@@ -388,13 +395,18 @@ def parameters(subjects: list[Subject], *marks: Any) -> list[Any]:
 def cards(subjects: list[Subject]) -> list[Any]:
     """One subject for each device of a runtime."""
     found = {(subject.card, subject.hardware): subject for subject in subjects}
-    return [pytest.param(subject, id=str(subject)) for subject in found.values()]
+    return [
+        pytest.param(subject, id=str(subject), marks=absent(subject) if subject in LITERT else [])
+        for subject in found.values()
+    ]
 
 
 def absent(subject: Subject) -> list[Any]:
     """Of what is not everywhere: diffusers on a machine with a PyTorch of its own, npm."""
     if subject.model.startswith("unet") and find_spec("diffusers") is None:
         return [pytest.mark.skip(reason="diffusers, which unet-tiny is built by, is not installed")]
+    if subject in LITERT and find_spec("ai_edge_litert") is None:
+        return [pytest.mark.skip(reason="ai-edge-litert, which runs .tflite, is not installed")]
     if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
         return []
     return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]
