@@ -151,7 +151,7 @@ def _made_by(attribute: Any, module: ModuleType) -> str:
             "Name a function that goes through all of it, such as list(…).",
         )
     needs_setup = any(hasattr(holder, loading.SETUP) for holder in (attribute, module))
-    has_inputs = any(hasattr(holder, loading.EXAMPLE) for holder in (attribute,))
+    has_inputs = hasattr(attribute, loading.EXAMPLE)
     if example.required(attribute) == [] and not needs_setup and not has_inputs:
         return "factory"
     return "itself"

@@ -11,6 +11,7 @@ from typing import Any
 from accelbench.catalog.code_models.loading import builder_of
 from accelbench.catalog.code_models.looking import ANSWER
 from accelbench.catalog.code_models.words import SUFFIX, CodeWord
+from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.losses import OWN
@@ -26,8 +27,7 @@ from accelbench.core.vocabulary import Architecture, Family
 CODE = "code"
 #: An owner may load weights of gigabytes before there is anything to look at.
 _PATIENCE_SECONDS = 300.0
-_BATCH, _SEQUENCE, _IMAGE = "batch", "sequence", "image"
-_DEFAULTS = {_SEQUENCE: 128, _IMAGE: 224}
+_DEFAULTS = {SEQUENCE: 128, IMAGE: 224}
 
 
 def model_of_code(
@@ -47,9 +47,8 @@ def model_of_code(
         found = _looked_at(word, given or {}, reference)
         spec = _spec(word, found, given or {})
     except FileRefusedError as error:
-        message = error.message[:1].lower() + error.message[1:]
         raise UsageError(
-            f"{in_quotes(str(word))} is not measured: {message}", error.advice
+            f"{in_quotes(str(word))} is not measured: {error.within}", error.advice
         ) from error
     written = f"{word.name}={word}" if word.name else str(word)
     return replace(spec, aliases=() if written == spec.id else (written,))
@@ -135,11 +134,11 @@ def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInp
     names = list(entries) or list(given)
     inputs = tuple(_input(name, entries.get(name), given.get(name), found) for name in names)
     own = _own_sizes(inputs, entries)
-    free = any(_BATCH in entry.shape for entry in inputs)
+    free = any(BATCH in entry.shape for entry in inputs)
     shown = {
         name: entry["drawn"]
         for name, entry in entries.items()
-        if "drawn" in entry and not _holds(given.get(name))
+        if "drawn" in entry and not given.get(name, GivenInput()).holds
     }
     shown |= {
         entry.name: "normal, mean 0 and deviation 1"
@@ -156,7 +155,7 @@ def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInp
         notes=tuple(found["notes"]),
         counted=found.get("counted"),
     )
-    dims = {name: size for name, size in own.items() if name not in (_SEQUENCE, _IMAGE)}
+    dims = {name: size for name, size in own.items() if name not in (SEQUENCE, IMAGE)}
     return ModelSpec(
         id=name_of(word),
         family=Family.UNKNOWN,
@@ -169,8 +168,8 @@ def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInp
         inputs=inputs,
         parameters=int(found["parameters"]),
         item="calls" if kind is CodeKind.CALLABLE and not free else "samples",
-        sequence=_size(own, _SEQUENCE),
-        image=_size(own, _IMAGE),
+        sequence=_size(own, SEQUENCE),
+        image=_size(own, IMAGE),
         dims=text_of(dims) or None,
         training=_training(found),
         sets=(CODE,),
@@ -202,7 +201,7 @@ def _own_sizes(
     for entry in inputs:
         example: Sequence[int] = entries.get(entry.name, {}).get("shape", ())
         for place, name in enumerate(entry.shape):
-            if isinstance(name, str) and name != _BATCH:
+            if isinstance(name, str) and name != BATCH:
                 own.setdefault(name, example[place] if len(example) > place else OPEN)
     return own
 
@@ -211,12 +210,6 @@ def _items(found: Mapping[str, Any], inputs: Sequence[InputSpec]) -> int:
     first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
     only = first.pop() if len(first) == 1 else found["batch"]
     return int(only) if isinstance(only, int) and only > 0 else 1
-
-
-def _holds(given: GivenInput | None) -> bool:
-    return given is not None and (
-        given.high is not None or given.constant is not None or given.row is not None
-    )
 
 
 def _input(
@@ -235,8 +228,7 @@ def _input(
     if found["kind"] == CodeKind.MODULE and dtype == "float32":
         dtype = "float"  # it follows the precision, as the weights do
     shape = _shape(name, entry, given, found)
-    if _holds(given):
-        assert given is not None
+    if given is not None and given.holds:
         if given.row is not None and shape[-1:] != (len(given.row),):
             raise FileRefusedError(
                 f"Its input {in_quotes(name)} has rows of {shape[-1] if shape else 1}, not of"
@@ -278,4 +270,4 @@ def _shape(
             f"Say it: {OPTION} {name}=float32[batch,64]",
         )
     free = found["free_batch"] and len(own) > 0 and own[0] == found["batch"]
-    return (_BATCH, *own[1:]) if free else tuple(own)
+    return (BATCH, *own[1:]) if free else tuple(own)

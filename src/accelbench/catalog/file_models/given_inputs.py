@@ -41,6 +41,11 @@ class GivenInput:
     row: tuple[float, ...] | None = None
     told: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether it says what the input holds."""
+        return any(part is not None for part in (self.high, self.constant, self.row))
+
 
 def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
     """What was said of inputs, by name.

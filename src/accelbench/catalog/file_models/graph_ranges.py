@@ -11,9 +11,9 @@ from typing import Any
 from accelbench.catalog.file_models.input_ranges import drawn_of_type
 
 #: Operators that look a row up: input with its number, input that is the table, its axis's default.
-_LOOKUPS = {"Gather": (1, 0), "GatherElements": (1, 0), "Embedding": (1, 0)}
+_LOOKUPS = {"Gather": (1, 0), "GatherElements": (1, 0)}
 #: Of a fused operator which inputs are numbers of rows, and where the table of each is.
-_FUSED = {"EmbedLayerNormalization": {0: 2, 1: 4}, "SkipLayerNormalization": {}}
+_FUSED = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 #: Operators whose result holds nothing but values of their first input.
 _PASSES_ON = {
     "Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose",
@@ -57,8 +57,6 @@ class Ranges:
             table = _FUSED[node.op_type].get(place)
             shape = None if table is None else self._shape_at(node, table)
             return shape[0] if shape else None
-        if node.op_type == "OneHot" and place == 0:
-            return None
         number, table = _LOOKUPS.get(node.op_type, (None, 0))
         if place != number:
             return None

@@ -186,8 +186,7 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
             f"Its input {in_quotes(name)} takes {dtype}, not {given.dtype}.", "Leave the type out."
         )
     shape = _shape(entry, given)
-    if _holds(given):
-        assert given is not None
+    if given is not None and given.holds:
         if given.row is not None and shape[-1:] != (len(given.row),):
             raise FileRefusedError(
                 f"Its input {in_quotes(name)} is {_as_text(shape)}, and has no place for"
@@ -212,14 +211,7 @@ def _told(given: GivenInput | None) -> str:
     """What its owner says that an input holds, in words; "" where nothing is said of it."""
     if given is None:
         return ""
-    return given.told or (_GIVEN if _holds(given) else "")
-
-
-def _holds(given: GivenInput | None) -> bool:
-    """Whether its owner says what an input holds."""
-    return given is not None and any(
-        part is not None for part in (given.high, given.constant, given.row)
-    )
+    return given.told or (_GIVEN if given.holds else "")
 
 
 def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | str, ...]:
