@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import onnx
 import pytest
 from fixed_machine import CPU, models
+from onnx import TensorProto, helper
 from scripted_runs import Scripted, Watcher
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
+from accelbench.catalog.file_models.models import model_of_file
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
@@ -28,6 +32,7 @@ from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -43,13 +48,13 @@ def renamed(kept: Path, key: str) -> None:
     kept.rename(kept.parent / key)
 
 
-def run_of(folder: Path, case: Case) -> Mapping[str, Any]:
+def run_of(folder: Path, case: Case, watcher: Watcher | None = None) -> Mapping[str, Any]:
     planned = RunSpec(
         Plan((Planned(case, CPU),)),
         RunSettings(new_run_id(), job=JobSettings(threads=1), verify="only"),
         {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()},
     )
-    (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows
+    (row,) = lifecycle.start(planned, folder, watcher or Watcher(), {}).rows
     return row
 
 
@@ -179,3 +184,46 @@ def test_what_no_workaround_cured_is_told_with_its_first_cause(
     (row,) = scripted.run(batches=[1])
     assert row["message"] == "no patch 4; at first: no operator Abc"
     assert row["workarounds"] == ["patch"]
+
+
+class Meddler(Watcher):
+    """Whoever writes a model's file anew once its run has come to some phase."""
+
+    def __init__(self, path: Path, phase: str) -> None:
+        super().__init__()
+        self._path, self._phase = path, phase
+
+    def progress(self, progress: Progress) -> None:
+        super().progress(progress)
+        if progress.phase == self._phase:
+            scaled(self._path, 3.0)
+
+
+def scaled(path: Path, factor: float) -> Path:
+    """A graph that multiplies what it reads, of one size whatever the factor."""
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in "xy"]
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4], [factor] * 4)
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    opset = helper.make_opsetid("", 17)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), str(path))
+    return path
+
+
+@pytest.mark.parametrize("phase", ["looked", "verifying"])
+def test_a_file_that_is_changed_after_the_look_is_not_measured_as_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
+    path = scaled(tmp_path / "mine.onnx", 2.0)
+    case = Case(model_of_file(str(path)), Target("onnxruntime", "cpu"), "fp32", Shapes(1))
+    if phase == "looked":
+        # The cache has its manifest already, so nothing of the file is read again.
+        assert run_of(tmp_path / "first", case)["status"] == "ok"
+        times = path.stat()
+        scaled(path, 3.0)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert path.stat().st_size == times.st_size
+    row = run_of(tmp_path / "second", case, Meddler(path, phase))
+    assert (row["status"], row["reason"]) == ("failed", "file_changed")
+    assert "was changed after the run had looked at it" in row["message"]

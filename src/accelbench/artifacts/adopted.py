@@ -13,10 +13,8 @@ from typing import Any
 
 from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Tensor
 from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.file_models.looking import digest_of
+from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.catalog.inputs import input_shapes
-from accelbench.core.errors import CaseError
-from accelbench.core.model import ModelFile
 
 
 def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
@@ -29,7 +27,7 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
     file = model.file
     assert file is not None
     path = Path(file.path)
-    _refuse_changed(file, path)
+    refuse_changed(file)
     inputs = [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in model.inputs]
     fields: dict[str, Any] = {
         "file": str(path),
@@ -45,21 +43,6 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
     _fix(path, sizes, folder)
     fixed = [replace(entry, shape=sizes[entry.name]) for entry in inputs]
     return {**fields, "file": GRAPH, "inputs": fixed, "batch": recipe.case.shapes.batch}
-
-
-def _refuse_changed(file: ModelFile, path: Path) -> None:
-    try:
-        digest = digest_of([path, *map(Path, file.beside)])
-    except OSError as error:
-        raise CaseError(
-            "file_changed", f"{path} cannot be read: {error.strerror}", "Run it again."
-        ) from error
-    if digest != file.digest:
-        raise CaseError(
-            "file_changed",
-            f"{path} was changed after the run had looked at it",
-            "Run it again, and leave the file as it is meanwhile.",
-        )
 
 
 def _fix(path: Path, sizes: Mapping[str, tuple[int, ...]], folder: Path) -> None:

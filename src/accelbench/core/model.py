@@ -110,6 +110,7 @@ class ModelFile:
         format: of the file.
         path: absolute; no part of any identity.
         digest: SHA-256 of the file and of what lies beside it.
+        stamp: what tells, without reading them, that one of those files was changed since.
         precision: what most of its weights are stored in.
         outputs: in the order of its graph.
         beside: files that hold weights of it, absolute.
@@ -120,6 +121,7 @@ class ModelFile:
     format: FileFormat
     path: str
     digest: str
+    stamp: str
     precision: str
     outputs: tuple[FileOutput, ...]
     beside: tuple[str, ...] = ()

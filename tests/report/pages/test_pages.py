@@ -11,6 +11,7 @@ import pytest
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.machines import Machine
+from accelbench.api.result import Result
 from accelbench.core.visible import visible
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
@@ -58,11 +59,17 @@ def nothing(name: str) -> str:
     return rendered("nothing.svg", first=name, second=name)
 
 
+def table(name: str) -> str:
+    row = {"model": "m", "status": "failed", "message": name, "verification": name}
+    return Result("run", [row])._repr_html_()
+
+
 PAGES: dict[str, Callable[[str], str]] = {
     "report.html": report,
     "matrix_page.html": matrix,
     "chart_page.html": chart,
     "nothing.svg": nothing,
+    "result_table.html": table,
 }
 #: What no text of anybody's goes into, and the frame, which is in every page.
 OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg"}

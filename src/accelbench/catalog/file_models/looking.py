@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
+from accelbench.catalog.file_models.unchanged import stamp_of
 
 _AT_ONCE = 1 << 24
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
@@ -30,9 +31,14 @@ def look(path: Path) -> dict[str, Any]:
     """
     kind = format_of(path)
     module = import_module(f"accelbench.catalog.file_models.{kind.value}_file")
+    before = stamp_of([path])
     answer = module.look(path)
-    digest = digest_of([path, *map(Path, answer["beside"])])
-    return {"format": kind.value, "digest": digest, **answer}
+    files = [path, *map(Path, answer["beside"])]
+    stamp = stamp_of(files)
+    digest = digest_of(files)
+    if (stamp_of([path]), stamp_of(files)) != (before, stamp):
+        raise FileRefusedError("It was changed while it was read.", "Wait until it is whole.")
+    return {"format": kind.value, "digest": digest, "stamp": stamp, **answer}
 
 
 def digest_of(files: Iterable[Path]) -> str:

@@ -163,6 +163,7 @@ def _spec(
             format=FileFormat(found["format"]),
             path=str(path.absolute()),
             digest=found["digest"],
+            stamp=found["stamp"],
             precision=found["precision"],
             outputs=tuple(
                 FileOutput(entry["name"], entry["dtype"], tuple(entry["shape"]))

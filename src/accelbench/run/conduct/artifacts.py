@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from accelbench.artifacts.cache import Cache, Kept
 from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
+from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device, Importing, Runtime
@@ -48,7 +50,7 @@ _WITHOUT_WEIGHTS = 4 * 2**30
 _HOPELESS = frozenset(
     {
         "budget", "timeout", "killed", "worker_did_not_start", "package_missing", "disk_full",
-        "cache_unwritable", "weights_unavailable",
+        "cache_unwritable", "weights_unavailable", "file_changed",
     }
 )  # fmt: skip
 
@@ -118,6 +120,7 @@ class ArtifactExports:
         runtime = _imports(context, case)
         if runtime is None:
             return None
+        still_as_looked_at(case)
         settings = context.settings.job
         recipe = Recipe(
             case,
@@ -170,6 +173,21 @@ class ArtifactExports:
             text = "what was exported is not in the cache: another process may have cleared it"
             raise WorkerTroubleError(Outcome(Status.FAILED, "artefact_lost", text, "Run it again."))
         return kept
+
+
+def still_as_looked_at(case: Case) -> None:
+    """Hold a model's file to what the run was planned with: before it is opened, as what the cache
+    has is not read again, and after it was measured, as its weights may be mapped from the disk.
+
+    Raises:
+        TroubleError: it was changed meanwhile.
+    """
+    file = case.model.file
+    try:
+        if file is not None:
+            refuse_changed(file)
+    except CaseError as error:
+        raise WorkerTroubleError.of(error) from error
 
 
 def _imports(context: LaunchContext, case: Case) -> Importing | None:

@@ -18,6 +18,7 @@ from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.outcome import Outcome
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
 from accelbench.run.conduct.results import LaunchFacts, compose
@@ -157,6 +158,7 @@ class GroupLaunch:
                 warnings=[*warnings, *talk.watch.warnings()],
             )
             outcome = self._held(planned, outcome)  # when nothing is watched any more
+            still_as_looked_at(planned.case)
             self._succeeded = self._succeeded or outcome.status is Status.OK
         except WorkerTroubleError as trouble:
             outcome = replace(trouble.outcome, opened=talk.opened)
@@ -215,6 +217,10 @@ class GroupLaunch:
             return Outcome(no.status, no.reason, no.message, no.advice)
         if self._context.budget.exhausted:
             return out_of_budget(self._settings.budget)
+        try:
+            still_as_looked_at(planned.case)
+        except WorkerTroubleError as trouble:
+            return trouble.outcome
         if self._open_trouble is not None:
             return self._open_trouble
         if not self._talk.begun:
@@ -271,8 +277,7 @@ class GroupLaunch:
         try:
             return proved(answer.get("evidence"), str(planned.device))
         except CaseError as error:
-            details = (error.reason, error.message, error.advice)
-            raise WorkerTroubleError(Outcome(Status.FAILED, *details)) from error
+            raise WorkerTroubleError.of(error) from error
 
     def _open(self, planned: Planned) -> None:
         """A worker with the model open, from an artefact where the runtime wants one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.errors import SurroundingsError
+from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
@@ -33,6 +33,11 @@ class WorkerTroubleError(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome
+
+    @classmethod
+    def of(cls, error: CaseError) -> WorkerTroubleError:
+        """A case that fails by what was found of it here, not by what its worker met."""
+        return cls(Outcome(Status.FAILED, error.reason, error.message, error.advice))
 
 
 class WorkerClient:

@@ -20,6 +20,7 @@ from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.code_models.loading import builder_of
+from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case, Option, Target
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import FileFormat, ModelSpec
@@ -209,6 +210,7 @@ def _artefact(context: WorkerContext, case: Case) -> str | None:
         return None
     recipe = Recipe(case, runtime.wants(case), context.settings.job.seed)
     try:
+        refuse_changed(case.model.file)
         return str(make(recipe, Cache()).folder)
     except CaseError as error:
         raise NoReferenceError(error.message) from error
