@@ -295,7 +295,7 @@ def test_it_is_looked_at_in_a_process_that_ends(
     Path("noisy.py").write_text("def f():\n    print('{}')\n    return 1\n")
     assert choose(["noisy.py:f"])[0].id == "noisy.py:f"
     Path("leaves.py").write_text("raise SystemExit(0)")
-    with pytest.raises(UsageError, match="its process ended before it was looked at"):
+    with pytest.raises(UsageError, match="running it to look at it failed"):
         choose(["leaves.py:f"])
 
 

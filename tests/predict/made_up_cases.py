@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.core.case import Shapes
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
-from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, time_terms
 
 HERE = CaseConfiguration("cpu", "a processor", "pytorch", "fp32", "inference")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.predict import residual_process
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
@@ -16,7 +17,7 @@ from accelbench.predict.measurement_plan import MeasurementCosts, plan
 from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
-from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, memory_terms
 from accelbench.run.plan.run_forecast import SecondsRange
 

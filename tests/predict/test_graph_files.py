@@ -19,6 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.catalog.build import build
 from accelbench.catalog.find import find
+from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
@@ -26,8 +28,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.predict.cases import FROM_FILE
 from accelbench.predict.graph_files.models import FileModel, file_model, names_a_file
 from accelbench.predict.graph_files.reading import read
-from accelbench.predict.graph_files.torch_export_graph import TorchExportGraph
-from accelbench.predict.signatures import PassTrace, UntracedError
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.traces import Traces
 from artifact_makers import made
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from accelbench.predict.graph_files.free_sizes import FileInput
-from accelbench.predict.graph_files.graph_contents import refuse_uncounted, stored_weights
+from accelbench.catalog.graph_files.free_sizes import FileInput
+from accelbench.catalog.graph_files.graph_contents import refuse_uncounted, stored_weights
+from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.predict.graph_files.reading import read
-from accelbench.predict.signatures import UntracedError
 
 _DIMENSIONS = "<dim>1</dim><dim>3</dim>"
 _IN = f'<input><port id="0">{_DIMENSIONS}</port></input>'

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration
@@ -15,7 +16,7 @@ from accelbench.predict.device_limits import HALF_WIDTH, within_limits
 from accelbench.predict.extrapolation import USUAL_WIDENING, doublings_beyond, widening
 from accelbench.predict.graphs import MULTIPLYING
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
-from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import NOT_CALIBRATED, Calibrated, TracedCase, time_terms
 
 LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)

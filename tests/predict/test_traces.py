@@ -9,12 +9,13 @@ import pytest
 
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import every_model, find
+from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import trace_catalogue, traces
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.graphs import CLASSES, MULTIPLYING
-from accelbench.predict.signatures import PassTrace, UntracedError, graphs_from
+from accelbench.predict.signatures import PassTrace, graphs_from
 from accelbench.predict.terms import TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced
 from accelbench.predict.traces import Traces

@@ -24,15 +24,23 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.cost import COSTS_FILE
+from accelbench.catalog.cost_fitting import (
+    DEFAULT_SIZES,
+    PEAK,
+    QUANTITIES,
+    Batches,
+    Rule,
+    exact,
+    fit,
+)
 from accelbench.catalog.find import every_model
-from accelbench.catalog.polynomials import InexactError, through, undominated, value
+from accelbench.catalog.polynomials import InexactError, undominated
 from accelbench.core import processes
-from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, SurroundingsError
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture
@@ -40,41 +48,14 @@ from accelbench.core.vocabulary import Architecture
 if TYPE_CHECKING:
     from accelbench.catalog.counting import Count
 
-#: Batches to fit through, and one to check. With a batch of one torch leaves out copies and
-#: sums that change nothing: where that shows, a batch of one has polynomials of its own.
-#: A batch whose items are compared with each other costs its square: a third batch shows it.
-_FROM_ONE, _FROM_TWO, _SQUARED, _ALONE = ((1, 2), 3), ((2, 3), 4), ((2, 3, 4), 5), ((1,), 1)
-_Batches = tuple[tuple[int, ...], int]
-_QUANTITIES = ("flops", "bytes_moved", "activation_bytes")
-_PEAK = "peak_activation_bytes"
 #: What the peak of a training step may be off by between the points that were counted.
 _SLACK = 0.05
 _KINDS = (("fp32", False), ("half", True))
-
-#: One kind of pass at a batch and a length: a list of one, or of a decode step and the next.
-_At = Callable[[int, int], "Count"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Along which size a pass is to be fitted, in which steps, at which lengths."""
-
-    along: str | None
-    step: int
-    lengths: tuple[int, ...]
-    others: tuple[int, ...]
-
-    def shapes(self, batch: int, length: int) -> Shapes:
-        """The shapes at a point."""
-        sizes: dict[str, Any] = {} if self.along is None else {self.along: length * self.step}
-        return replace(Shapes(batch), **sizes)
-
 
 #: By how much the lengths that are fitted are longer than the shortest possible: short ones,
 #: since what holds exactly holds for any, but none of one or two places, which torch and
 #: losses that compare neighbours treat apart.
 _SPREAD = (3, 5, 10)
-_DEFAULT_SIZES = Rule(None, 1, (0,), (0,))
 
 
 def rules(spec: ModelSpec, kind: str) -> Iterator[Rule]:
@@ -88,7 +69,7 @@ def rules(spec: ModelSpec, kind: str) -> Iterator[Rule]:
             yield from _along_image(spec, kind)
         elif spec.audio is not None and not spec.fixed_audio:
             yield Rule("audio", 1, (1, 2, 4), (3, spec.audio))
-    yield _DEFAULT_SIZES
+    yield DEFAULT_SIZES
 
 
 def _along_prompt(spec: ModelSpec) -> Iterator[Rule]:
@@ -166,7 +147,7 @@ def _forward(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
     for kind, half in _KINDS:
         passes = Passes(spec, half)
         at = cache(lambda b, x, p=passes: p.forward(rule.shapes(b, x)))
-        fitted = _exact(lambda batches, at=at: fit(at, rule, batches))  # type: ignore[misc]
+        fitted = exact(lambda batches, at=at: fit(at, rule, batches))  # type: ignore[misc]
         made[kind] = {"weight_bytes": passes.stored_bytes(), **fitted}
     return made
 
@@ -189,7 +170,7 @@ def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
             shapes = replace(shapes, prompt_tokens=prompt, new_tokens=steps + 1)
             return passes.request(shapes, steps)
 
-        def fitted(batches: _Batches, seen: Callable[..., list[Count]] = seen) -> dict[str, Any]:
+        def fitted(batches: Batches, seen: Callable[..., list[Count]] = seen) -> dict[str, Any]:
             prefill = fit(lambda b, x: seen(b, x)[0], rule, batches)
             first, second, third = (
                 fit(lambda b, x, which=which: seen(b, x)[which], rule, batches, apart=True)  # type: ignore[misc]
@@ -200,22 +181,8 @@ def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
                 raise InexactError("a step is not by as much more than the last as that one was")
             return {"prefill": prefill, "decode": _together(first, growth)}
 
-        made[kind] = _exact(fitted)
+        made[kind] = exact(fitted)
     return made
-
-
-def _exact(fitted: Callable[[_Batches], dict[str, Any]], *, trains: bool = False) -> dict[str, Any]:
-    """Of all batches, or of two and more with one apart, as sums over a batch always are."""
-    if not trains:
-        try:
-            return fitted(_FROM_ONE)
-        except InexactError:
-            pass
-    alone = fitted(_ALONE)
-    try:
-        return {**fitted(_FROM_TWO), "alone": alone}
-    except InexactError:
-        return {**fitted(_SQUARED), "alone": alone}
 
 
 def _training(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
@@ -229,7 +196,7 @@ def _training(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
         "largest": largest,
         "fp32": {
             "weight_bytes": passes.stored_bytes(),
-            **_exact(lambda batches: fit(at, rule, batches, peak_slack=_SLACK), trains=True),
+            **exact(lambda batches: fit(at, rule, batches, peak_slack=_SLACK), trains=True),
         },
     }
     try:
@@ -237,64 +204,11 @@ def _training(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
     except ValueError:  # it has no gradient checkpointing
         return made
     # Of this pass the default sizes tell enough: in which proportion results are not kept.
-    sizes = _DEFAULT_SIZES
+    sizes = DEFAULT_SIZES
     once = cache(lambda b: saving.step(sizes.shapes(b, 0)))
-    fitted = _exact(lambda batches: fit(lambda b, _: once(b), sizes, batches, peak_slack=_SLACK))
-    made["checkpointed"] = {name: fitted[name] for name in ("flops", _PEAK)}
+    fitted = exact(lambda batches: fit(lambda b, _: once(b), sizes, batches, peak_slack=_SLACK))
+    made["checkpointed"] = {name: fitted[name] for name in ("flops", PEAK)}
     return made
-
-
-def fit(
-    at: _At, rule: Rule, batches: _Batches, *, apart: bool = False, peak_slack: float = 0.0
-) -> dict[str, Any]:
-    """Polynomials of every quantity along a rule.
-
-    Args:
-        at: counts at a batch and a length.
-        rule: where.
-        batches: to fit through, and one to check.
-        apart: leave the peak's moments as they come, to be put together with others.
-
-    Raises:
-        InexactError: they do not reproduce other points.
-    """
-    fitted_to, other = batches
-    counts = {(b, x): at(b, x) for b in fitted_to for x in rule.lengths}
-
-    def polynomial(read: Callable[[Count], int]) -> list[list[int]]:
-        points = {point: read(c) for point, c in counts.items()}
-        return through(fitted_to, rule.lengths, points)
-
-    fitted: dict[str, Any] = {
-        name: polynomial(lambda c, name=name: int(getattr(c, name)))  # type: ignore[misc]
-        for name in _QUANTITIES
-    }
-    moments = {len(c.live_bytes) for c in counts.values()}
-    if len(moments) == 1:
-        peaks = [
-            polynomial(lambda c, moment=moment: c.live_bytes[moment])  # type: ignore[misc]
-            for moment in range(moments.pop())
-        ]
-    else:  # the pass loops along the length: as many operations as there are places
-        peaks = [polynomial(lambda c: c.peak_activation_bytes)]
-    fitted[_PEAK] = peaks if apart else undominated(peaks)
-    for length in rule.others:
-        _check(fitted, at(other, length), other, length, peak_slack)
-    return fitted
-
-
-def _check(
-    fitted: Mapping[str, Any], seen: Count, batch: int, length: int, peak_slack: float
-) -> None:
-    figures = {name: value(fitted[name], batch, length) for name in _QUANTITIES}
-    figures[_PEAK] = max(value(peak, batch, length) for peak in fitted[_PEAK])
-    for name, figure in figures.items():
-        # Gradients come in another order where sizes differ, and so the peak is not exact.
-        slack = figure * peak_slack if name == _PEAK else 0
-        if abs(figure - getattr(seen, name)) > slack:
-            raise InexactError(
-                f"{name} at batch {batch}, length {length} is {getattr(seen, name)}, not {figure}"
-            )
 
 
 def _difference(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,17 +217,17 @@ def _difference(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[st
             return [minus(p, q) for p, q in zip(a, b, strict=True)]
         return a - b
 
-    if len(later[_PEAK]) != len(earlier[_PEAK]):
+    if len(later[PEAK]) != len(earlier[PEAK]):
         raise InexactError("the operations of a step differ from the last one's")
-    return {name: minus(later[name], earlier[name]) for name in (*_QUANTITIES, _PEAK)}
+    return {name: minus(later[name], earlier[name]) for name in (*QUANTITIES, PEAK)}
 
 
 def _together(first: Mapping[str, Any], growth: Mapping[str, Any]) -> dict[str, Any]:
     """Each quantity as its polynomial at the first step and what a further step adds."""
-    made: dict[str, Any] = {name: [first[name], growth[name]] for name in _QUANTITIES}
-    moments = [[*a, *b] for a, b in zip(first[_PEAK], growth[_PEAK], strict=True)]
+    made: dict[str, Any] = {name: [first[name], growth[name]] for name in QUANTITIES}
+    moments = [[*a, *b] for a, b in zip(first[PEAK], growth[PEAK], strict=True)]
     kept = undominated(moments)
-    made[_PEAK] = [[moment[:2], moment[2:]] for moment in kept]
+    made[PEAK] = [[moment[:2], moment[2:]] for moment in kept]
     return made
 
 

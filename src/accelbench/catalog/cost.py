@@ -188,9 +188,10 @@ def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
 
 
 def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
-    """The counts of this very config; an owner's code was counted when it was looked at."""
-    if spec.code is not None:
-        return spec.code.counted
+    """The counts of this very config; what its owner brought was counted when looked at."""
+    own = spec.file or spec.code
+    if own is not None:
+        return own.counted
     entry = _costs().get(spec.id)
     return None if entry is None or entry["config"] != spec.config_digest else entry
 

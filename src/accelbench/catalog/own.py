@@ -24,7 +24,7 @@ from accelbench.catalog.parts import (
     pixel_values,
     token_ids,
 )
-from accelbench.core import processes
+from accelbench.core.child_answers import NoAnswerError, answers_of, tell
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
@@ -96,20 +96,13 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
     with closing(Scratch()) as scratch:
         path = scratch.folder / "models.json"
         path.write_text(json.dumps([plain(own_models) for own_models in models]), encoding="utf-8")
+        asked = ("accelbench.catalog.own", [str(path)])
         try:
-            done = processes.run_python(
-                "accelbench.catalog.own", [str(path)], timeout=_PATIENCE_SECONDS
-            )
-        except processes.TimeoutExpired as error:
+            (answers,) = answers_of(*asked, _PATIENCE_SECONDS, "Describing the models")
+        except NoAnswerError as error:
             raise SurroundingsError(
-                f"Describing the models took more than {_PATIENCE_SECONDS:.0f} s.", "Try again."
+                str(error), "Check that torch and transformers import."
             ) from error
-    if done.returncode != 0:
-        raise SurroundingsError(
-            f"Describing the models failed: {done.last_line or 'no message'}",
-            "Check that torch and transformers import.",
-        )
-    answers = json.loads(done.stdout.splitlines()[-1])
     return [answer if isinstance(answer, str) else model_from_json(answer) for answer in answers]
 
 
@@ -256,4 +249,4 @@ def _answer(body: Mapping[str, Any]) -> Any:
 
 if __name__ == "__main__":
     _asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    sys.stdout.write("\n" + json.dumps([_answer(body) for body in _asked]) + "\n")
+    tell([_answer(body) for body in _asked])

@@ -116,6 +116,8 @@ class ModelFile:
         beside: files that hold weights of it, absolute.
         fixed_batch: items that it takes at once, where it takes no other number of them.
         drawn: of inputs what their values are drawn from, and how that is known.
+        counted: what a pass costs, as `costs.json` has it of the catalogue's models.
+        uncounted: why that is not known.
     """
 
     format: FileFormat
@@ -127,6 +129,8 @@ class ModelFile:
     beside: tuple[str, ...] = ()
     fixed_batch: int | None = None
     drawn: Mapping[str, str] = field(default_factory=dict)
+    counted: Mapping[str, Any] | None = None
+    uncounted: str = ""
 
 
 class CodeKind(StrEnum):
@@ -158,6 +162,7 @@ class ModelCode:
         drawn: of inputs what their values are drawn from, and how that is known.
         notes: what was found of it that a reader should know.
         counted: what a pass costs, as `costs.json` has it of the catalogue's models.
+        uncounted: why that is not known.
     """
 
     kind: CodeKind
@@ -173,6 +178,7 @@ class ModelCode:
     drawn: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     counted: Mapping[str, Any] | None = None
+    uncounted: str = ""
 
 
 @dataclass(frozen=True)

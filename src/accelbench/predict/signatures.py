@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from accelbench.core.errors import AccelbenchError
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.core.model import ModelSpec
 from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.
 _OF_PAIRS = "contrastive"
 _OFTEN_NONE = ("fixed_bytes", "pair_macs", "pair_values")
-
-
-class UntracedError(AccelbenchError):
-    """The operators of a model are not known."""
-
-
-class OperatorSignature(NamedTuple):
-    """Class and sizes of an operation, for a batch of one."""
-
-    op_class: str
-    macs: int
-    input_elements: int
-    weight_elements: int
-    output_elements: int
-    m: int
-    n: int
-    k: int
-    groups: int
-    kernel: int
-    stride: int
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.catalog.cost import cost, parts
 from accelbench.catalog.find import find
+from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
@@ -24,12 +25,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
 from accelbench.predict.network_training import torch_is_here
-from accelbench.predict.signatures import (
-    OperatorSignature,
-    PassTrace,
-    UntracedError,
-    holds_pairs,
-)
+from accelbench.predict.signatures import PassTrace, holds_pairs
 from accelbench.predict.terms import TracedCase
 from accelbench.store.folders import default_folder
 

@@ -17,12 +17,13 @@ from typing import Any
 import torch
 
 from accelbench.catalog.counting import Count, Counter
+from accelbench.catalog.graph_files.operator_classes import COPIES, class_of
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.catalog.op_costs import FREE, PRODUCTS, Args
 from accelbench.catalog.passes import Passes
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
-from accelbench.predict.operator_classes import COPIES, class_of
-from accelbench.predict.signatures import OperatorSignature, PassTrace, holds_pairs
+from accelbench.predict.signatures import PassTrace, holds_pairs
 
 #: Batches that are counted beside one item, where something grows with the square of a batch.
 _SQUARED = (2, 4)

@@ -16,12 +16,13 @@ from typing import Any
 import torch
 
 from accelbench.catalog.counting import Counter
+from accelbench.catalog.graph_files.operator_classes import COPIES, class_of
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.catalog.op_costs import FREE, PRODUCTS, Args
 from accelbench.catalog.passes import TrainingPasses
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
-from accelbench.predict.operator_classes import COPIES, class_of
-from accelbench.predict.signatures import OperatorSignature, PassTrace
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.tracing import convolution_class, operands
 
 #: The batches of which one less the other is what an item takes. Of one item alone the statistics

@@ -235,7 +235,7 @@ def own_sources(code_file: str, folder: str) -> list[str]:
     for module in list(sys.modules.values()):
         with suppress(Exception):  # a module's attributes may do anything
             file = getattr(module, "__file__", None)
-            if module.__name__.partition(".")[0] == _OURS:
+            if module.__name__.partition(".")[0] in (_OURS, "__main__"):  # whoever looks
                 continue
             if file and str(file).endswith(".py") and Path(file).is_absolute():
                 path = Path(file).resolve()

@@ -1,13 +1,12 @@
 """Looking at what an owner's code gives, in a process that ends afterwards.
 
 `python -m accelbench.catalog.code_models.looking QUESTION` runs the code and prints one line of
-JSON behind `ANSWER`: whatever else the code prints is not mistaken for it.
+JSON.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,13 +19,13 @@ from accelbench.catalog.code_models import example, loading
 from accelbench.catalog.code_models.words import SUFFIX
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import digest_of
+from accelbench.core.child_answers import tell
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, ModelCode
 from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
 
-ANSWER = "accelbench-code: "
 _GIVE = (
     "Give it example_inputs, as an attribute of it or of its file, or name each input:"
     " --input NAME=float32[batch,3,224,224]"
@@ -199,6 +198,7 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str]) -> dict[str, An
             ) from error
     return {
         "kind": CodeKind.CALLABLE,
+        "uncounted": "what a call does is not seen from outside",
         "inputs": [],
         "parameters": 0,
         "batch": 1,
@@ -227,8 +227,7 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for Python ({type(error).__name__}).", "advice": ""}
-    sys.stdout.write(f"\n{ANSWER}{json.dumps(answer)}\n")
-    sys.stdout.flush()
+    tell(answer)
     sys.stderr.flush()
     os._exit(0)  # threads and exit handlers of the owner's are of no use any more
 

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.code_models.loading import builder_of
-from accelbench.catalog.code_models.looking import ANSWER
 from accelbench.catalog.code_models.words import SUFFIX, CodeWord
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.losses import OWN
-from accelbench.core import processes
+from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
-from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
@@ -90,23 +88,12 @@ def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) 
         "given": list(given),
         "reference": reference,
     }
+    asked = ("accelbench.catalog.code_models.looking", [json.dumps(question)])
     try:
-        done = processes.run_python(
-            "accelbench.catalog.code_models.looking",
-            [json.dumps(question)],
-            timeout=_PATIENCE_SECONDS,
-        )
-    except processes.TimeoutExpired as error:
-        raise FileRefusedError(
-            f"Running it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
-        ) from error
-    answers = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
-    if not answers:
-        raise FileRefusedError(
-            f"Its process ended before it was looked at: {done.last_line or 'no message'}",
-            "Run it in Python alone, and mend it.",
-        )
-    answer: dict[str, Any] = loads(answers[-1].removeprefix(ANSWER))
+        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it")
+    except NoAnswerError as error:
+        raise FileRefusedError(str(error), "Run it in Python alone, and mend it.") from error
+    answer: dict[str, Any] = answers[-1]
     if "error" in answer:
         raise FileRefusedError(answer["error"], answer["advice"])
     return {**question, **answer}
@@ -154,6 +141,7 @@ def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInp
         drawn=shown,
         notes=tuple(found["notes"]),
         counted=found.get("counted"),
+        uncounted=found.get("uncounted", ""),
     )
     dims = {name: size for name, size in own.items() if name not in (SEQUENCE, IMAGE)}
     return ModelSpec(

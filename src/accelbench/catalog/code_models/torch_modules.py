@@ -13,6 +13,7 @@ import torch
 
 from accelbench.catalog.code_models import example
 from accelbench.catalog.code_models.loading import LoadedCode
+from accelbench.catalog.code_models.torch_costs import counted
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.errors import CaseError
@@ -28,7 +29,13 @@ def described(loaded: LoadedCode, given: Sequence[str], advice: str) -> dict[str
     module = loaded.subject.eval()
     if loaded.example is None:
         told = _as_given(module, given, advice)
-        return {**told, "parameters": _parameters(module), **_training(_labels(loaded))}
+        uncounted = "it has no example inputs to be counted with"
+        return {
+            **told,
+            "parameters": _parameters(module),
+            "uncounted": uncounted,
+            **_training(_labels(loaded)),
+        }
     inputs = {
         name: value if torch.is_tensor(value) else torch.from_numpy(np.asarray(value))
         for name, value in example.named(module.forward, loaded.example).items()
@@ -52,6 +59,7 @@ def described(loaded: LoadedCode, given: Sequence[str], advice: str) -> dict[str
         "free_batch": free,
         "notes": notes,
         **_training(_labels(loaded)),
+        **counted(module, inputs, batch if free else None),
     }
 
 

@@ -1,23 +1,30 @@
 """Looking at a model's file, in a process that ends afterwards.
 
-`python -m accelbench.catalog.file_models.looking FILE` prints one line of JSON. Files come from
-anywhere: what the readers in C++ make of a hostile one ends that process, and not the command.
+`python -m accelbench.catalog.file_models.looking FILE SHAPES` tells what the file is, and then what
+a pass of it takes. Files come from anywhere: what the readers in C++ make of a hostile one ends
+that process, and not the command.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.catalog.file_models.unchanged import stamp_of
+from accelbench.core.child_answers import tell
+from accelbench.core.jsonc import loads
+from accelbench.core.model import FileFormat
 
 _AT_ONCE = 1 << 24
+#: Formats whose graphs are counted, as their readers call them.
+_GRAPHS = {FileFormat.ONNX: "onnx", FileFormat.OPENVINO: "openvino"}
+_COUNTING_SECONDS = 10
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
 #: and what is made of it. A number in one byte of a file may become eight in memory.
 _READERS_BYTES, _TIMES_READ = 6 * 2**30, 4
@@ -77,7 +84,27 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
-    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+    tell(answer)
+    if "error" not in answer:
+        tell(_counted(path, FileFormat(answer["format"]), loads(arguments[1])))
+
+
+def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a pass of it takes, or why that is not known: it is measured all the same."""
+    if kind not in _GRAPHS:
+        return {"uncounted": f"no operators are read from a {kind.graph}"}
+    from accelbench.catalog.graph_files.costs import counted
+    from accelbench.catalog.graph_files.signatures import UntracedError
+
+    if sys.platform != "win32":
+        signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told
+    try:
+        return {"counted": counted(path, _GRAPHS[kind], shapes)}
+    except UntracedError as error:
+        message = error.message.rstrip(".")
+        return {"uncounted": message[:1].lower() + message[1:]}
+    except Exception as error:  # of readers, on what engines may take all the same
+        return {"uncounted": f"counting it failed ({type(error).__name__})"}
 
 
 if __name__ == "__main__":

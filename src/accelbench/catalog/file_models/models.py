@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,10 +12,9 @@ from typing import Any
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, size_named
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
-from accelbench.core import processes
+from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
-from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.visible import in_quotes, visible
@@ -52,7 +52,7 @@ def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> M
         package, extra = _NEEDS[format_of(path)]
         if find_spec(package) is None:
             raise MissingExtraError(package, extra, f"Measuring {path.suffix} files")
-        found = _looked_at(path)
+        found = _looked_at(path, given or {})
         _refuse_unknown(given or {}, found)
         spec = _spec(name or name_of(path), path, found, given or {})
         return replace(spec, aliases=() if word == spec.id else (word,))
@@ -116,22 +116,16 @@ def name_of(path: Path) -> str:
     return visible(f"{folder}/{path.name}" if says_nothing and folder else path.name)
 
 
-def _looked_at(path: Path) -> dict[str, Any]:
+def _looked_at(path: Path, given: Mapping[str, GivenInput]) -> dict[str, Any]:
+    shapes = {name: entry.shape for name, entry in given.items() if entry.shape is not None}
+    asked = ("accelbench.catalog.file_models.looking", [str(path), json.dumps(shapes)])
     try:
-        done = processes.run_python(
-            "accelbench.catalog.file_models.looking", [str(path)], timeout=_PATIENCE_SECONDS
-        )
-    except processes.TimeoutExpired as error:
-        raise FileRefusedError(
-            f"Looking at it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
-        ) from error
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines:
-        raise FileRefusedError(f"Its reader failed: {done.last_line or 'no message'}")
-    answer: dict[str, Any] = loads(lines[-1])
+        answer, *counts = answers_of(*asked, _PATIENCE_SECONDS, "Looking at it")
+    except NoAnswerError as error:
+        raise FileRefusedError(str(error)) from error
     if "error" in answer:
         raise FileRefusedError(answer["error"], answer["advice"])
-    return answer
+    return {**answer, **(counts[0] if counts else {"uncounted": "counting it failed"})}
 
 
 def _spec(
@@ -175,6 +169,8 @@ def _spec(
                 entry["name"]: _told(given.get(entry["name"])) or entry["drawn"]
                 for entry in found["inputs"]
             },
+            counted=found.get("counted"),
+            uncounted=found.get("uncounted", ""),
         ),
     )
 

@@ -12,10 +12,10 @@ from accelbench.catalog.file_models.dimensions import IMAGE, SEQUENCE
 from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.catalog.file_models.folders import config_model
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.core import processes
+from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.core.case import Shapes
+from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import UsageError
-from accelbench.core.jsonc import loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
@@ -27,7 +27,7 @@ from accelbench.predict.graph_files.reading import (
     format_of,
     refuse_missing,
 )
-from accelbench.predict.signatures import PassTrace, UntracedError
+from accelbench.predict.signatures import PassTrace
 
 CONFIG = "config"
 #: A graph of four thousand operators takes ten seconds on a busy machine.
@@ -148,18 +148,12 @@ def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
 
 def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[str, Any]:
     grid = json.dumps([{SEQUENCE: sequence, IMAGE: image} for sequence, image in keys])
+    asked = ("accelbench.predict.graph_files.reading", [str(path), grid])
     try:
-        done = processes.run_python(
-            "accelbench.predict.graph_files.reading", [str(path), grid], timeout=_PATIENCE_SECONDS
-        )
-    except processes.TimeoutExpired as error:
-        raise UntracedError(
-            f"Reading it took more than {_PATIENCE_SECONDS:.0f} s, and was given up."
-        ) from error
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines:
-        raise UntracedError(f"Its reader failed: {done.last_line or 'no message'}", EXPORT_IT)
-    answer: dict[str, Any] = loads(lines[-1])
+        answers = answers_of(*asked, _PATIENCE_SECONDS, "Reading it")
+    except NoAnswerError as error:
+        raise UntracedError(str(error), EXPORT_IT) from error
+    answer: dict[str, Any] = answers[-1]
     if "error" in answer:
         raise UntracedError(answer["error"], answer["advice"])
     return answer

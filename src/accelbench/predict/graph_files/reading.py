@@ -8,22 +8,23 @@ command.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
+from accelbench.catalog.graph_files.free_sizes import axes_of, bound
+from accelbench.catalog.graph_files.fusing import fused
+from accelbench.catalog.graph_files.opening import ONNX, OPENVINO, TORCH_EXPORT, FileGraph, opened
+from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.core.child_answers import tell
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
-from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes, axes_of, bound
-from accelbench.predict.graph_files.fusing import fused
-from accelbench.predict.graph_files.steps import GraphStep, pass_of
-from accelbench.predict.signatures import PassTrace, UntracedError
+from accelbench.predict.graph_files.passes import pass_of
+from accelbench.predict.signatures import PassTrace
 
-ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
 FORMATS = {".onnx": ONNX, ".xml": OPENVINO, ".pt2": TORCH_EXPORT}
 #: Files of models that no operators are read from, and why.
 _OTHERS = {
@@ -55,17 +56,6 @@ _MOST_GROWTH = 2.05
 _POINTER = b"version https://git-lfs"
 
 Sizes = Mapping[str, int | None]
-
-
-class FileGraph(Protocol):
-    """A graph of any format."""
-
-    inputs: tuple[FileInput, ...]
-    weights: int
-    precision: str
-
-    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives."""
 
 
 def format_of(path: Path) -> str:
@@ -135,7 +125,7 @@ def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.
     """
-    graph = _opened(path)
+    graph = opened(path, format_of(path))
     if graph.weights > _MOST_ELEMENTS:
         raise UntracedError(f"It claims {graph.weights:,} weights, which no machine holds.")
     axes = axes_of(graph.inputs)
@@ -196,21 +186,6 @@ def _work(taken: PassTrace) -> tuple[float, float]:
     return float(taken.sums.macs.sum()), float(taken.sums.values.sum())
 
 
-def _opened(path: Path) -> FileGraph:
-    kind = format_of(path)
-    if kind == ONNX:
-        from accelbench.predict.graph_files.onnx_graph import OnnxGraph
-
-        return OnnxGraph(path)
-    if kind == OPENVINO:
-        from accelbench.predict.graph_files.openvino_graph import OpenvinoGraph
-
-        return OpenvinoGraph(path)
-    from accelbench.predict.graph_files.torch_export_graph import TorchExportGraph
-
-    return TorchExportGraph(path)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Print what a file says, or why nothing is known of it."""
     path, grid = Path(arguments[0]), loads(arguments[1])
@@ -220,7 +195,7 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
-    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+    tell(answer)
 
 
 if __name__ == "__main__":

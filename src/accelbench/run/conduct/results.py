@@ -101,8 +101,15 @@ def compose(
     if "samples" in measured:
         body["samples"] = measured["samples"]
         body["sampling"] = measured["sampling"]
-    body["nulls"] = why_null(body, outcome.null_reasons)
+    body["nulls"] = why_null(body, {**_uncounted(case), **outcome.null_reasons})
     return body
+
+
+def _uncounted(case: Case) -> dict[str, str]:
+    """Why the work of what its owner brought is not known."""
+    own = case.model.file or case.model.code
+    why = "" if own is None else own.uncounted
+    return dict.fromkeys(("flops", "bytes_moved"), why) if why else {}
 
 
 def _quality(outcome: Outcome, measured: Mapping[str, Any]) -> str | None:

@@ -20,16 +20,16 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
-from accelbench.core.visible import in_quotes
-from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.predict.graph_files.graph_contents import (
+from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.catalog.graph_files.graph_contents import (
     refuse_uncounted,
     refuse_unmade,
     stored_weights,
 )
-from accelbench.predict.graph_files.onnx_operators import is_countable, onnx_step
-from accelbench.predict.graph_files.steps import GraphStep, GraphValue
-from accelbench.predict.signatures import UntracedError
+from accelbench.catalog.graph_files.onnx_operators import is_countable, onnx_step
+from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import GraphStep, GraphValue
+from accelbench.core.visible import in_quotes
 
 #: Operators of sizes, which are calculated where their operands are known.
 _OF_SIZES = {

@@ -12,10 +12,10 @@ from typing import Any
 
 import openvino
 
-from accelbench.core.visible import in_quotes
-from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.predict.graph_files.graph_contents import refuse_uncounted, stored_weights
-from accelbench.predict.graph_files.steps import (
+from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.catalog.graph_files.graph_contents import refuse_uncounted, stored_weights
+from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
+from accelbench.catalog.graph_files.steps import (
     GraphStep,
     GraphValue,
     attention,
@@ -24,7 +24,7 @@ from accelbench.predict.graph_files.steps import (
     product,
     step,
 )
-from accelbench.predict.signatures import OperatorSignature, UntracedError
+from accelbench.core.visible import in_quotes
 
 _VIEWS = {
     "Parameter", "Result", "Constant", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Broadcast",

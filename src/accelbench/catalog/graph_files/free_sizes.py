@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, meaning
+from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.core.visible import in_quotes
-from accelbench.predict.signatures import UntracedError
 
 #: The options that bind each.
 OPTIONS = {BATCH: "--batch-sizes", SEQUENCE: "--sequence-lengths", IMAGE: "--image-sizes"}

@@ -13,15 +13,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.jsonc import JsonError, loads
-from accelbench.core.visible import in_quotes
-from accelbench.predict.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.predict.graph_files.graph_contents import (
+from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.catalog.graph_files.graph_contents import (
     refuse_uncounted,
     refuse_unmade,
     stored_weights,
 )
-from accelbench.predict.graph_files.steps import (
+from accelbench.catalog.graph_files.operator_classes import (
+    ACTIVATIONS,
+    COPIES,
+    REDUCTIONS,
+    class_of,
+)
+from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
+from accelbench.catalog.graph_files.steps import (
     GraphStep,
     GraphValue,
     attention,
@@ -30,8 +35,8 @@ from accelbench.predict.graph_files.steps import (
     product,
     step,
 )
-from accelbench.predict.operator_classes import ACTIVATIONS, COPIES, REDUCTIONS, class_of
-from accelbench.predict.signatures import OperatorSignature, UntracedError
+from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.visible import in_quotes
 
 #: Where the program lies in the archive: of torch since 2.8, and before.
 _PROGRAMS = ("models/model.json", "serialized_exported_program.json")

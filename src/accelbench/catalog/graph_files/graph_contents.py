@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.core.nouns import listed
 from accelbench.core.visible import in_quotes
-from accelbench.predict.signatures import UntracedError
 
 _FP32 = "float"
 _MOST_NAMED = 5

@@ -1,20 +1,16 @@
-"""Steps of a file's graph, in whatever format: each with its signature, and what one pass takes.
+"""Steps of a file's graph, in whatever format: each with its signature.
 
-A reader of a format makes `GraphStep`s in the order in which they run; here they become the pass
-that the tracer would have seen. Products and sizes are those of `predict.tracing`: one rule says
-what an operation is, in a traced model and in a file.
+A reader of a format makes `GraphStep`s in the order in which they run. Products and sizes are those
+of `predict.tracing`: one rule says what an operation is, in a traced model and in a file.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accelbench.predict.signatures import OperatorSignature, PassTrace
-
-_FP32_BYTES = 4
+from accelbench.catalog.graph_files.signatures import OperatorSignature
 
 Shape = tuple[int, ...]
 
@@ -165,42 +161,14 @@ def attention(
     )  # fmt: skip
 
 
-# -- passes
-
-
-def pass_of(
-    steps: Sequence[GraphStep], results: Iterable[str], weights: int, batch: int = 1
-) -> PassTrace:
-    """What one pass of a batch of one takes.
+def alive_elements(steps: Sequence[GraphStep], names: Iterable[str]) -> list[int]:
+    """Elements alive, step by step: a view keeps alive what it looks at.
 
     Args:
-        steps: of the graph, in their order.
-        results: names of what the graph gives.
-        weights: elements of its weights.
-        batch: items that the graph takes at once, where that is fixed.
+        steps: of a graph, in their order.
+        names: of what the graph gives.
     """
-    found = [entry.signature for entry in steps if entry.signature is not None]
-    single = Counter(_of_one(signature, batch) for signature in found)
-    peak = _peak_elements(steps, set(results)) * _FP32_BYTES // batch
-    return PassTrace(sorted(single.items()), weights, peak)
-
-
-def _of_one(signature: OperatorSignature, batch: int) -> OperatorSignature:
-    if batch == 1:
-        return signature
-    groups = signature.groups
-    if signature.op_class in {"sdpa", "bmm"}:
-        groups = max(groups // batch, 1)
-    return signature._replace(
-        macs=signature.macs // batch,
-        input_elements=signature.input_elements // batch,
-        output_elements=signature.output_elements // batch,
-        groups=groups,
-    )
-
-
-def _peak_elements(steps: Sequence[GraphStep], results: set[str]) -> int:
-    """The most elements alive at once: a view keeps alive what it looks at."""
+    results = set(names)
     owner: dict[str, str] = {}
     last: dict[str, int] = {}
     for number, entry in enumerate(steps):
@@ -218,15 +186,16 @@ def _peak_elements(steps: Sequence[GraphStep], results: set[str]) -> int:
     for name, number in last.items():
         dying.setdefault(len(steps) if name in results else number, []).append(name)
     sizes: dict[str, int] = {}
-    alive = most = 0
+    alive = 0
+    each: list[int] = []
     for number, entry in enumerate(steps):
         for value in entry.makes:
             if owner[value.name] == value.name and entry.signature is not None:
                 sizes[value.name] = value.elements
                 alive += value.elements
-        most = max(most, alive)
+        each.append(alive)
         alive -= sum(sizes.pop(name, 0) for name in dying.get(number, ()))
-    return most
+    return each
 
 
 def consumers_of(steps: Sequence[GraphStep]) -> Mapping[str, list[int]]:

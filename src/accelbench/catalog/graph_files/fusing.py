@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from accelbench.predict.graph_files.steps import (
+from accelbench.catalog.graph_files.steps import (
     GraphStep,
     GraphValue,
     attention,

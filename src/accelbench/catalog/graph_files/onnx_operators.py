@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.core.visible import in_quotes
-from accelbench.predict.graph_files.steps import (
+from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
+from accelbench.catalog.graph_files.steps import (
     GraphStep,
     GraphValue,
     attention,
@@ -16,7 +16,7 @@ from accelbench.predict.graph_files.steps import (
     product,
     step,
 )
-from accelbench.predict.signatures import OperatorSignature, UntracedError
+from accelbench.core.visible import in_quotes
 
 #: Values are looked at in another way, or what is made follows from sizes; casts are looked at.
 _VIEWS = {

@@ -1,0 +1,41 @@
+"""The graph in a file, by its format: each reader is imported where such a file is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
+from accelbench.catalog.graph_files.steps import GraphStep
+
+ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
+
+
+class FileGraph(Protocol):
+    """A graph of any format."""
+
+    inputs: tuple[FileInput, ...]
+    weights: int
+    precision: str
+
+    def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
+        """Its steps at some sizes, and the names of what it gives."""
+
+
+def opened(path: Path, kind: str) -> FileGraph:
+    """The graph of a file.
+
+    Raises:
+        UntracedError: its operators are not known.
+    """
+    if kind == ONNX:
+        from accelbench.catalog.graph_files.onnx_graph import OnnxGraph
+
+        return OnnxGraph(path)
+    if kind == OPENVINO:
+        from accelbench.catalog.graph_files.openvino_graph import OpenvinoGraph
+
+        return OpenvinoGraph(path)
+    from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
+
+    return TorchExportGraph(path)

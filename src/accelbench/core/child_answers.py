@@ -1,0 +1,51 @@
+"""Asking a module of ours in a process of its own: what it looks at may end it, not the command.
+
+The module tells each answer as soon as it has it. What came before it ended stands.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.core import processes
+from accelbench.core.jsonc import loads
+
+#: Before each answer: whatever else is printed there is not mistaken for one.
+_MARK = "accelbench-answer: "
+
+
+class NoAnswerError(Exception):
+    """A process ended, or was ended, without an answer; says how in a sentence."""
+
+
+def tell(answer: Any) -> None:
+    """Say something to whoever asked, in the process that was asked."""
+    sys.stdout.write(f"\n{_MARK}{json.dumps(answer)}\n")
+    sys.stdout.flush()
+
+
+def answers_of(module: str, arguments: Sequence[str], patience: float, doing: str) -> list[Any]:
+    """What a module tells, in its order: one answer or more.
+
+    Args:
+        module: is run to its end.
+        arguments: of its command line.
+        patience: seconds that it may take.
+        doing: what it does, as a sentence about it begins: "Looking at it".
+
+    Raises:
+        NoAnswerError: there is none.
+    """
+    try:
+        done = processes.run_python(module, arguments, timeout=patience)
+    except processes.TimeoutExpired as error:
+        raise NoAnswerError(
+            f"{doing} took more than {patience:.0f} s, and was given up."
+        ) from error
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if not lines:
+        raise NoAnswerError(f"{doing} failed: {done.last_line or 'no message'}")
+    return [loads(line.removeprefix(_MARK)) for line in lines]

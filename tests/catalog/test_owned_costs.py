@@ -1,0 +1,171 @@
+"""What a pass of a user's own model costs: graphs of files and torch modules, by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import openvino
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from accelbench.catalog.code_models.models import model_of_code
+from accelbench.catalog.code_models.words import code_word
+from accelbench.catalog.cost import cost
+from accelbench.catalog.file_models.given_inputs import given_inputs
+from accelbench.catalog.file_models.models import model_of_file
+from accelbench.core.case import Shapes
+from accelbench.core.model import ModelSpec
+
+#: A convolution of 3 channels to 16 with a kernel of 3, ReLU, a mean and a product: by hand.
+CONV = 2 * 16 * 27 * 32 * 32
+IMAGE = CONV + 16 * 32 * 32 + 16 * 32 * 32 + 2 * 16 * 10
+
+MODULE = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 16, 3, padding=1)
+        self.out = torch.nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.out(self.conv(x).relu().mean((2, 3)))
+
+
+class Looks(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
+def net():
+    return Net(), (torch.randn(2, 3, 32, 32),)
+
+
+def looks():
+    return Looks(), (torch.randn(2, 3),)
+
+
+def call():
+    sum(range(10))
+"""
+
+
+def weight(name: str, *shape: int) -> onnx.TensorProto:
+    values = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    return numpy_helper.from_array(values, name)
+
+
+def saved(
+    path: Path,
+    nodes: Sequence[onnx.NodeProto],
+    shape: Sequence[int | str],
+    weights: Sequence[onnx.TensorProto],
+    kind: int = TensorProto.FLOAT,
+) -> Path:
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        list(weights),
+    )
+    opset = helper.make_opsetid("", 18)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), str(path))
+    return path
+
+
+def pictures(path: Path, shape: Sequence[int | str] = ("batch", 3, 32, 32)) -> Path:
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["m"]),
+        helper.make_node("Flatten", ["m"], ["f"]),
+        helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
+    return saved(path, nodes, shape, [weight("k", 16, 3, 3, 3), weight("w", 16, 10)])
+
+
+def flops(spec: ModelSpec, batch: int, **sizes: int) -> float | None:
+    counted = cost(spec, Shapes(batch, **sizes), "fp32")
+    return None if counted is None else counted.flops
+
+
+def test_a_graph_costs_what_its_operators_take(tmp_path: Path) -> None:
+    spec = model_of_file(str(pictures(tmp_path / "net.onnx")))
+    counted = cost(spec, Shapes(4), "fp32")
+    assert counted is not None
+    assert counted.flops == 4 * IMAGE
+    assert counted.weight_bytes == 4 * spec.parameters == 4 * (16 * 27 + 160)
+    assert flops(spec, 1) == IMAGE
+    half = cost(spec, Shapes(4), "fp16")
+    assert half is not None
+    assert (half.flops, half.bytes_moved) == (counted.flops, counted.bytes_moved / 2)
+
+
+def test_a_torch_module_costs_what_its_graph_costs(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(MODULE)
+    word = code_word(f"{tmp_path}/own.py:net")
+    assert word is not None
+    spec = model_of_code(word)
+    assert flops(spec, 1) == IMAGE
+    assert flops(spec, 7) == 7 * IMAGE
+
+
+def test_an_openvino_graph_costs_what_the_onnx_graph_does(tmp_path: Path) -> None:
+    model = openvino.convert_model(str(pictures(tmp_path / "net.onnx")))
+    openvino.save_model(model, str(tmp_path / "net.xml"), compress_to_fp16=False)
+    assert flops(model_of_file(str(tmp_path / "net.xml")), 3) == 3 * IMAGE
+
+
+def test_a_free_length_costs_what_it_costs_at_each(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["e"]),
+        helper.make_node("Transpose", ["e"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["e", "t"], ["y"]),
+    ]
+    table = [weight("table", 100, 8)]
+    path = saved(tmp_path / "pairs.onnx", nodes, ["batch", "seq_len"], table, TensorProto.INT64)
+    spec = model_of_file(str(path))
+    for length in (5, 128, 1000):
+        assert flops(spec, 2, sequence=length) == 2 * 2 * length * length * 8
+    bound = model_of_file(str(path), given_inputs(["x=int64[batch,32]"]))
+    assert flops(bound, 2) == 2 * 2 * 32 * 32 * 8
+
+
+@pytest.mark.parametrize(
+    ("shape", "nodes", "why"),
+    [
+        (["batch", "rooms"], [helper.make_node("Relu", ["x"], ["y"])], "a free size of its own"),
+        (
+            ["batch", 4],
+            [helper.make_node("Blur", ["x"], ["y"], domain="ai.mine")],
+            "no rule counts its operators ai.mine.Blur",
+        ),
+    ],
+)
+def test_a_graph_that_is_not_counted_says_why(
+    tmp_path: Path, shape: Sequence[int | str], nodes: Sequence[onnx.NodeProto], why: str
+) -> None:
+    spec = model_of_file(str(saved(tmp_path / "net.onnx", nodes, shape, [])))
+    assert spec.file is not None
+    assert spec.file.counted is None
+    assert why in spec.file.uncounted
+
+
+@pytest.mark.parametrize(
+    ("attribute", "why"),
+    [("looks", "its way depends on values"), ("call", "not seen from outside")],
+)
+def test_code_that_is_not_counted_says_why(tmp_path: Path, attribute: str, why: str) -> None:
+    (tmp_path / "own.py").write_text(MODULE)
+    word = code_word(f"{tmp_path}/own.py:{attribute}")
+    assert word is not None
+    spec = model_of_code(word)
+    assert spec.code is not None
+    assert spec.code.counted is None
+    assert why in spec.code.uncounted
