@@ -21,15 +21,19 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.file_models.models import model_of_file
+from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
+from accelbench.core.model import ModelFile
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.vocabulary import Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.run_record import planned_to_json, settled
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.observer import Progress
@@ -227,3 +231,28 @@ def test_a_file_that_is_changed_after_the_look_is_not_measured_as_what_it_was(
     row = run_of(tmp_path / "second", case, Meddler(path, phase))
     assert (row["status"], row["reason"]) == ("failed", "file_changed")
     assert "was changed after the run had looked at it" in row["message"]
+
+
+def test_a_copy_of_a_file_is_that_file_where_a_plan_is_read(tmp_path: Path) -> None:
+    path = scaled(tmp_path / "mine.onnx", 2.0)
+    case = Case(model_of_file(str(path)), Target("onnxruntime", "cpu"), "fp32", Shapes(1))
+    file = case.model.file
+    assert file is not None
+
+    def read() -> ModelFile:
+        begun = {
+            "plan": [planned_to_json(Planned(case, CPU))],
+            "settings": RunSettings("r").to_dict(),
+        }
+        _, plan = settled("r", begun)
+        again = plan.cases[0].case.model.file
+        assert again is not None
+        return again
+
+    os.utime(path, ns=(0, 0))  # as of a copy on another machine
+    assert read() != file
+    refuse_changed(read())
+    scaled(path, 3.0)
+    assert read() == file
+    with pytest.raises(CaseError, match="was changed"):
+        refuse_changed(read())

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench.catalog.file_models.looking import digest_of
+from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelCode
 

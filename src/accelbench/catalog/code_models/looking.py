@@ -18,7 +18,7 @@ from typing import Any
 from accelbench.catalog.code_models import example, loading
 from accelbench.catalog.code_models.words import SUFFIX
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.file_models.looking import digest_of
+from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.child_answers import tell
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import loads

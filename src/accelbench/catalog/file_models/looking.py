@@ -7,21 +7,19 @@ that process, and not the command.
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
-from accelbench.catalog.file_models.unchanged import stamp_of
+from accelbench.catalog.file_models.unchanged import digest_of, stamp_of
 from accelbench.core.child_answers import tell
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 
-_AT_ONCE = 1 << 24
 #: Formats whose graphs are counted, as their readers call them.
 _GRAPHS = {FileFormat.ONNX: "onnx", FileFormat.OPENVINO: "openvino"}
 _COUNTING_SECONDS = 10
@@ -46,16 +44,6 @@ def look(path: Path) -> dict[str, Any]:
     if (stamp_of([path]), stamp_of(files)) != (before, stamp):
         raise FileRefusedError("It was changed while it was read.", "Wait until it is whole.")
     return {"format": kind.value, "digest": digest, "stamp": stamp, **answer}
-
-
-def digest_of(files: Iterable[Path]) -> str:
-    """The SHA-256 of some files, one after the other."""
-    whole = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            while part := file.read(_AT_ONCE):
-                whole.update(part)
-    return whole.hexdigest()
 
 
 def _bound(path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from accelbench import __version__
+from accelbench.catalog.file_models.unchanged import as_here
+from accelbench.core.case import Case
 from accelbench.core.errors import StoreError
 from accelbench.core.identity import plain
 from accelbench.core.serial import (
@@ -69,10 +71,16 @@ def planned_to_json(planned: Planned) -> dict[str, Any]:
     }
 
 
+def _here(case: Case) -> Case:
+    """A case of another process, or another machine: a model's file may be a copy here."""
+    file = case.model.file
+    return case if file is None else replace(case, model=replace(case.model, file=as_here(file)))
+
+
 def _planned_from_json(body: Mapping[str, Any]) -> Planned:
     refusal, roofline = body["refusal"], body.get("roofline")
     return Planned(
-        case=case_from_json(body["case"]),
+        case=_here(case_from_json(body["case"])),
         device=device_from_json(body["device"]) if body["device"] else None,
         refusal=Refusal(**{**refusal, "status": Status(refusal["status"])}) if refusal else None,
         roofline=Roofline(**{**roofline, "platforms": tuple(roofline["platforms"])})
