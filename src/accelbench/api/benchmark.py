@@ -59,6 +59,7 @@ def benchmark(
     name: str | None = None,
     db: str | os.PathLike[str] | None = None,
     verbose: bool = False,
+    isolate: bool = True,
 ) -> Result:
     """Measure a model or a callable in fresh processes.
 
@@ -81,6 +82,8 @@ def benchmark(
         name: What it is called in results; its own name where none is given.
         db: A database that keeps the results; None: ACCELBENCH_DB, or none.
         verbose: Whether progress is printed.
+        isolate: Whether it is measured in fresh processes. False measures an object that cannot
+            travel in this one, on the CPU in fp32; each result says what is lost by that.
 
     Raises:
         UsageError, SurroundingsError: nothing can be measured; one sentence.
@@ -102,27 +105,42 @@ def benchmark(
     ):
         if value is not None:
             check_count(parameter, value, least)
+    settings = RunSettings.from_dict(
+        {
+            "run_id": new_run_id(),
+            "iterations": iterations,
+            "warmup": warmup,
+            "launches": launches,
+            "verify": verify,
+            "seed": seed,
+            "threads": threads,
+        }
+    )
+    named: dict[str, Any] = {
+        "hardware": tuple(platform_named(word) for word in _several(hardware)),
+        "runtimes": tuple(runtime_named(word) for word in _several(framework)),
+        "batch_sizes": tuple(batch_sizes or ()),
+        "precisions": tuple(parse_precision(word) for word in _several(precision)),
+    }
     with closing(Scratch()) as scratch:
+        if not isolate:
+            if db is not None:
+                raise UsageError(
+                    "isolate=False keeps no results: they would stand beside isolated ones.",
+                    "Leave out db, or isolate=False.",
+                )
+            from accelbench.api.in_process import measured_here
+
+            return measured_here(
+                model, inputs, settings, **named, mode=str(parse_mode(mode)), name=name,
+                folder=scratch.folder,
+            )  # fmt: skip
         spec = _spec(model, inputs, name, scratch.folder)
         request = Request(
             models=(spec,),
-            hardware=tuple(platform_named(word) for word in _several(hardware)),
-            runtimes=tuple(runtime_named(word) for word in _several(framework)),
-            batch_sizes=tuple(batch_sizes or ()),
-            precisions=tuple(parse_precision(word) for word in _several(precision)) or ("fp32",),
+            **{**named, "precisions": named["precisions"] or ("fp32",)},
             modes=(parse_mode(mode),),
             options={} if threads is None else {"threads": threads},
-        )
-        settings = RunSettings.from_dict(
-            {
-                "run_id": new_run_id(),
-                "iterations": iterations,
-                "warmup": warmup,
-                "launches": launches,
-                "verify": verify,
-                "seed": seed,
-                "threads": threads,
-            }
         )
         kept = db is not None or bool(os.environ.get(ENVIRONMENT))
         database = database_at(db if kept else scratch.folder / "results.duckdb")

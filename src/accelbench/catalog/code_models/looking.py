@@ -37,7 +37,8 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         question: module, attribute, path and folder, as `ModelCode` has them; `reference`,
-            and `given`, the inputs that were described.
+            `given`, the inputs that were described, and `live`, whether the object is in use
+            elsewhere in this process.
 
     Raises:
         FileRefusedError: it is not measured.
@@ -57,7 +58,7 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
         if made_by == "factory" and not _is_made(loaded.subject):
             made_by, loaded = "itself", loading.made(module, attribute, "itself")
         reference = _reference(module, code.attribute, question.get("reference") or "")
-        answer = _described(loaded, question["given"])
+        answer = _described(loaded, question["given"], live=question.get("live", False))
     except (FileRefusedError, AccelbenchError):
         raise
     except Exception as error:
@@ -156,11 +157,11 @@ def _made_by(attribute: Any, module: ModuleType) -> str:
     return "itself"
 
 
-def _described(loaded: loading.LoadedCode, given: Sequence[str]) -> dict[str, Any]:
+def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) -> dict[str, Any]:
     if _torch_module(loaded.subject):
         from accelbench.catalog.code_models import torch_modules
 
-        return {"kind": CodeKind.MODULE, **torch_modules.described(loaded, given, _GIVE)}
+        return {"kind": CodeKind.MODULE, **torch_modules.described(loaded, given, _GIVE, live)}
     if not callable(loaded.subject):
         raise FileRefusedError(
             f"What it makes is a {type(loaded.subject).__name__}, which cannot be called.",

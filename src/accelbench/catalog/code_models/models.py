@@ -43,7 +43,7 @@ def model_of_code(
     """
     try:
         found = _looked_at(word, given or {}, reference)
-        spec = _spec(word, found, given or {})
+        spec = model_found(word, found, given or {})
     except FileRefusedError as error:
         raise UsageError(
             f"{in_quotes(str(word))} is not measured: {error.within}", error.advice
@@ -115,7 +115,14 @@ def _place(word: CodeWord) -> dict[str, str]:
     return {"module": name, "path": str(path), "folder": str(path.parent)}
 
 
-def _spec(word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInput]) -> ModelSpec:
+def model_found(
+    word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInput]
+) -> ModelSpec:
+    """The model of what a look has found.
+
+    Raises:
+        FileRefusedError: what it reads is not known.
+    """
     kind = CodeKind(found["kind"])
     entries = {entry["name"]: entry for entry in found["inputs"]}
     names = list(entries) or list(given)

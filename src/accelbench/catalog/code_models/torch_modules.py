@@ -20,7 +20,9 @@ from accelbench.core.errors import CaseError
 from accelbench.core.visible import in_quotes
 
 
-def described(loaded: LoadedCode, given: Sequence[str], advice: str) -> dict[str, Any]:
+def described(
+    loaded: LoadedCode, given: Sequence[str], advice: str, live: bool = False
+) -> dict[str, Any]:
     """What a module reads, and what it was found to take.
 
     Raises:
@@ -59,8 +61,12 @@ def described(loaded: LoadedCode, given: Sequence[str], advice: str) -> dict[str
         "free_batch": free,
         "notes": notes,
         **_training(_labels(loaded)),
-        **counted(module, inputs, batch if free else None),
+        **(_UNCOUNTED if live else counted(module, inputs, batch if free else None)),
     }
+
+
+#: Counting takes a module's weights from it.
+_UNCOUNTED = {"uncounted": "it is in use in the process that measured it"}
 
 
 def _parameters(module: torch.nn.Module) -> int:

@@ -1,0 +1,97 @@
+"""`accelbench.benchmark(…, isolate=False)`: measured where the object is, and said to be."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import accelbench
+from accelbench.core.errors import UsageError
+
+
+def measured(model: Any, inputs: Any = None, **more: Any) -> Any:
+    return accelbench.benchmark(
+        model, inputs, isolate=False, iterations=5, warmup=1, threads=1, **more
+    )
+
+
+def test_a_closure_is_measured_in_this_process() -> None:
+    calls = []
+    result = measured(lambda x: calls.append(1) or x + 1, 41, name="closure")
+    (row,) = result.rows
+    assert result.ok, str(result)
+    assert (row["model"], row["runtime"], row["verification"]) == ("closure", "python", "not_done")
+    assert len(calls) > 5
+    assert [len(samples) for samples in result.samples] == [5]
+
+
+def test_what_is_lost_is_said() -> None:
+    (row,) = measured(lambda: sum(range(99))).rows
+    assert any("isolate=False" in text for text in row["warnings"])
+    assert row["memory_peak_mb"] is None
+    assert "isolate=False" in row["nulls"]["memory_peak_mb"]
+
+
+def test_a_module_is_as_it_was_afterwards() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Local(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = torch.nn.Linear(8, 4)
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x: Any) -> Any:
+            return self.drop(self.out(x))
+
+    module = Local().train()
+    before, threads = module.out.weight.clone(), torch.get_num_threads()
+    torch.manual_seed(5)
+    random.seed(5)
+    drawn = torch.rand(1), random.random()
+    torch.manual_seed(5)
+    random.seed(5)
+    result = measured(module, torch.zeros(2, 8), batch_sizes=[1, 4])
+    assert [row["batch_size"] for row in result.rows] == [1, 4]
+    assert {row["runtime"] for row in result.rows} == {"pytorch"}
+    assert result.ok, str(result)
+    assert module.training
+    assert module.drop.training
+    assert torch.equal(module.out.weight, before)
+    assert str(module.out.weight.device) == "cpu"
+    assert torch.get_num_threads() == threads
+    assert (torch.rand(1), random.random()) == drawn
+
+
+def test_code_that_fails_is_a_result_with_the_reason() -> None:
+    def broken(x: Any) -> Any:
+        raise KeyError("no such key")
+
+    result = measured(broken, 1)
+    assert not result.ok
+    assert "no such key" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"hardware": "cuda"}, "on the CPU alone, not 'cuda'"),
+        ({"precision": "fp16"}, "in fp32 alone, not 'fp16'"),
+        ({"mode": "training"}, "inference alone, not 'training'"),
+        ({"launches": 5}, "has no launches"),
+        ({"framework": "onnxruntime"}, "by python alone, not by 'onnxruntime'"),
+        ({"verify": "require"}, "has no reference"),
+        ({"db": "kept.duckdb"}, "keeps no results"),
+    ],
+)
+def test_what_needs_a_process_of_its_own_is_refused(more: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        measured(len, "abc", **more)
+    assert says in str(refused.value)
+
+
+def test_a_name_is_no_object_of_this_process() -> None:
+    with pytest.raises(UsageError, match="not a name"):
+        measured("bert-tiny")
