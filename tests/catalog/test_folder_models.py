@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accelbench.catalog.file_models import folders
-from accelbench.catalog.file_models.folders import is_folder_word, model_of_folder
+from accelbench.catalog.file_models.folders import described, is_folder_word, model_of_folder
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes
 from accelbench.catalog.selection import choose
@@ -90,3 +90,47 @@ def test_a_hub_id_is_a_model_where_the_local_cache_has_it(
     assert not is_folder_word("somebody/other")
     assert not is_folder_word("bert-tiny")
     assert choose(["somebody/my-vit"])[0].id == "somebody/my-vit"
+
+
+LAYERS = [
+    {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    {"idx": 2, "name": "2", "path": "2_N", "type": "sentence_transformers.models.Normalize"},
+]
+
+
+@pytest.mark.parametrize("inside", ["", "0_Transformer"])
+def test_of_sentence_transformers_the_transformer_is_measured_and_the_rest_is_said(
+    folder: Path, inside: str
+) -> None:
+    layers = [{**LAYERS[0], "path": inside}, *LAYERS[1:]]
+    (folder / "modules.json").write_text(json.dumps(layers), encoding="utf-8")
+    if inside:
+        (folder / inside).mkdir()
+        (folder / "config.json").rename(folder / inside / "config.json")
+    assert is_folder_word(str(folder))
+    spec = model_of_folder(str(folder))
+    assert spec.id == "my-vit/"
+    assert described(spec) == [
+        "my-vit/ is its transformer alone: Pooling and Normalize are left out."
+    ]
+
+
+@pytest.mark.parametrize("path", ["../../etc", "/etc"])
+def test_a_layer_outside_its_folder_is_not_looked_at(folder: Path, path: str) -> None:
+    layers = [{**LAYERS[0], "path": path}]
+    (folder / "modules.json").write_text(json.dumps(layers), encoding="utf-8")
+    with pytest.raises(UsageError, match="does not begin with a transformer"):
+        model_of_folder(str(folder))
+
+
+def test_models_of_diffusers_say_the_way_out(folder: Path) -> None:
+    (folder / "config.json").write_text('{"_class_name": "UNet2DModel"}', encoding="utf-8")
+    with pytest.raises(UsageError, match="a UNet2DModel of diffusers") as refused:
+        model_of_folder(str(folder))
+    assert "a function in a file" in refused.value.advice
+    (folder.parent / "model_index.json").write_text("{}", encoding="utf-8")
+    assert is_folder_word(str(folder.parent))
+    with pytest.raises(UsageError, match="a pipeline of diffusers") as refused:
+        model_of_folder(str(folder.parent))
+    assert str(folder) in refused.value.advice

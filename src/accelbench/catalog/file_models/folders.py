@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Family
 
 CONFIG = "config.json"
+#: What a folder of sentence-transformers has, and one of a pipeline of diffusers.
+_MODULES, _PIPELINE = "modules.json", "model_index.json"
+_TRANSFORMER = ".Transformer"
 _LARGEST_CONFIG = 2**24
 _WEIGHTS = ("*.safetensors",)
 _PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth")
@@ -35,7 +39,8 @@ _MODALITIES = {"pixel_values": "vision", "input_values": "audio", "input_feature
 def is_folder_word(word: str) -> bool:
     """Whether a word that is no model's name is that of a folder with a config, or of that."""
     path = Path(word).expanduser()
-    return (path / CONFIG).is_file() or path.name == CONFIG or _of_the_hub(word) is not None
+    here = any((path / name).is_file() for name in (CONFIG, _MODULES, _PIPELINE))
+    return here or path.name == CONFIG or _of_the_hub(word) is not None
 
 
 def model_of_folder(word: str) -> ModelSpec:
@@ -51,6 +56,7 @@ def model_of_folder(word: str) -> ModelSpec:
     if not (folder / CONFIG).is_file() and (cached := _of_the_hub(word)) is not None:
         folder, name = cached, word
     try:
+        folder = _transformer_of(folder)
         weights = _weights_of(folder)  # at once: describing the config takes seconds
         spec = config_model(name, folder)
     except FileRefusedError as error:
@@ -58,6 +64,55 @@ def model_of_folder(word: str) -> ModelSpec:
             f"{in_quotes(word)} is not measured: {error.within}", error.advice
         ) from error
     return replace(spec, folder=weights, aliases=(word,))
+
+
+def described(spec: ModelSpec) -> list[str]:
+    """What is said of a model of a folder: the layers in it that are not measured."""
+    for word in spec.aliases:
+        left = [entry["type"].rpartition(".")[2] for entry in _layers(Path(word).expanduser())]
+        if left[1:]:
+            return [f"{spec.id} is its transformer alone: {' and '.join(left[1:])} are left out."]
+    return []
+
+
+def _layers(folder: Path) -> list[Mapping[str, str]]:
+    """The layers of a folder of sentence-transformers; none of any other."""
+    try:
+        layers = read_json(folder / _MODULES)
+        return [{"type": str(entry["type"]), "path": str(entry["path"])} for entry in layers]
+    except (OSError, JsonError, UnicodeDecodeError, TypeError, KeyError):
+        return []
+
+
+def _transformer_of(folder: Path) -> Path:
+    """The folder of the model itself: sentence-transformers may keep it in one below.
+
+    Raises:
+        FileRefusedError: the folder has several models, or layers and none of them first.
+    """
+    if (folder / _PIPELINE).is_file():
+        parts = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+        raise FileRefusedError(
+            "It is a pipeline of diffusers, which is made of several models.",
+            _AS_CODE.format(folder / parts[0] if parts else folder),
+        )
+    if not (folder / _MODULES).is_file():
+        return folder
+    layers = _layers(folder)
+    first = layers[0] if layers else {"type": "", "path": ""}
+    inside = (folder / first["path"]).resolve()
+    if not first["type"].endswith(_TRANSFORMER) or not inside.is_relative_to(folder.resolve()):
+        raise FileRefusedError(
+            f"Its {_MODULES} does not begin with a transformer.", _AS_CODE.format(folder)
+        )
+    return inside
+
+
+#: The way out for classes whose inputs no config states.
+_AS_CODE = (
+    "Measure it as code: a function in a file that returns (model, example_inputs), the model by"
+    " from_pretrained({!s})."
+)
 
 
 def config_model(name: str, folder: Path) -> ModelSpec:
@@ -84,6 +139,12 @@ def config_model(name: str, folder: Path) -> ModelSpec:
         raise FileRefusedError(f"Its {CONFIG} is no JSON: {error}.") from error
     if not isinstance(config, dict):
         raise FileRefusedError(f"Its {CONFIG} is no object.")
+    if "_class_name" in config:
+        raise FileRefusedError(
+            f"It is a {visible(str(config['_class_name']))} of diffusers, and no config says what"
+            " it reads.",
+            _AS_CODE.format(folder),
+        )
     named = config.get("architectures")
     first = named[0] if isinstance(named, list) and named else None
     if not isinstance(first, str):

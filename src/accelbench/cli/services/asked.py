@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.code_models.models import described as code_described
-from accelbench.catalog.file_models.models import described
+from accelbench.catalog.file_models.folders import described as folder_described
+from accelbench.catalog.file_models.models import described as file_described
 from accelbench.catalog.find import called
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.command_options import CommandOption
@@ -74,7 +75,8 @@ class AskedRun:
             *(
                 note
                 for model in models.values()
-                for note in (*described(model), *code_described(model))
+                for say in (file_described, code_described, folder_described)
+                for note in say(model)
             ),
         ]
 
