@@ -76,6 +76,14 @@ def test_everything_present_is_measured_by_its_default_runtime() -> None:
     )
 
 
+def test_platforms_that_nothing_serves_are_one_note() -> None:
+    runtimes = {name: r for name, r in RUNTIMES.items() if "cuda" not in r.info.default_for}
+    notes = plan(batch_sizes=(1,), runtimes_there=runtimes).notes
+    assert notes == (
+        "cpu, cuda and tpu are present, but no runtime of this installation runs there; left out.",
+    )
+
+
 def test_batches_ascend_and_are_measured_once() -> None:
     found = plan(hardware=("cpu",), batch_sizes=(8, 1, 8, 4))
     assert [p.case.shapes.batch for p in found.cases] == [1, 4, 8]

@@ -34,6 +34,7 @@ def places(
     """Every target of a request, and notes about platforms left out."""
     notes: list[str] = []
     chosen: list[TargetDevice] = []
+    unserved: list[str] = []
     named = bool(request.hardware)
     wanted = request.hardware or tuple(
         name for name, entries in inventory.items() if any(isinstance(e, Device) for e in entries)
@@ -48,7 +49,7 @@ def places(
                 runtime = request.runtimes[0] if request.runtimes else "none"
                 chosen.append(TargetDevice(Target(runtime, name, rest or None), None, refusal))
             else:
-                notes.append(f"{name} is present, but {text}; left out.")
+                unserved.append(name)
             continue
         waiting = [] if named or request.runtimes else _not_set_up(serving, runtimes)
         if waiting:
@@ -72,7 +73,16 @@ def places(
     if request.runtimes and not named:
         # "everything present" by a named engine means everything that engine serves.
         chosen = [place for place in chosen if place.refusal is None] or chosen
-    return chosen, notes
+    return chosen, [*_without_runtime(unserved, request), *notes]
+
+
+def _without_runtime(names: Sequence[str], request: Request) -> list[str]:
+    """What is said of platforms that nothing serves: one note, of a file they are often many."""
+    if len(names) < 2:
+        return [f"{name} is present, but {_unserved(name, request)}; left out." for name in names]
+    every = f"{', '.join(names[:-1])} and {names[-1]}"
+    does = "runs" if request.file_format is None else f"opens {request.file_format.graph}s"
+    return [f"{every} are present, but no runtime of this installation {does} there; left out."]
 
 
 def _named(device: Device | None, rest: str) -> str | None:
