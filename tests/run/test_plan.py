@@ -84,6 +84,16 @@ def test_platforms_that_nothing_serves_are_one_note() -> None:
     )
 
 
+def test_a_file_in_halves_is_measured_in_fp32_where_its_engine_has_no_halves() -> None:
+    asked: dict[str, Any] = {"hardware": ("cpu",), "batch_sizes": (1,), "precisions": ("fp16",)}
+    found = plan(**asked, as_stored=True)
+    assert [(p.case.precision, p.refusal) for p in found.cases] == [("fp32", None)]
+    (note,) = found.notes
+    assert note.startswith("bert-tiny is stored in fp16, in which main/cpu does not compute")
+    (named,) = plan(**asked).cases
+    assert named.refusal is not None
+
+
 def test_batches_ascend_and_are_measured_once() -> None:
     found = plan(hardware=("cpu",), batch_sizes=(8, 1, 8, 4))
     assert [p.case.shapes.batch for p in found.cases] == [1, 4, 8]

@@ -90,6 +90,9 @@ def expand_all(
                     notes |= dict.fromkeys(shortened)
                 for case in kept:
                     planned = _judge(case, place, runtimes)
+                    if request.as_stored:
+                        planned, told = _widened(planned, place, runtimes)
+                        notes |= dict.fromkeys(told)
                     cases.setdefault(planned.key, planned)
     planned_cases = list(cases.values())
     idle = unused(united(requests), [planned.case for planned in planned_cases])
@@ -303,6 +306,25 @@ def _judge(case: Case, place: TargetDevice, runtimes: Mapping[str, Runtime]) -> 
     if refusal is None:
         refusal = _asked(runtimes[case.target.runtime], case, place.device)
     return Planned(case, place.device, refusal)
+
+
+def _widened(
+    planned: Planned, place: TargetDevice, runtimes: Mapping[str, Runtime]
+) -> tuple[Planned, list[str]]:
+    """A case of a file in halves in fp32, where its engine would compute that under fp16's name.
+
+    OpenVINO's own exporter stores halves, and CPUs have no use for them but to read them.
+    """
+    case, refusal = planned.case, planned.refusal
+    if refusal is None or refusal.reason != "precision" or case.precision not in ("fp16", "bf16"):
+        return planned, []
+    wide = _judge(replace(case, precision="fp32"), place, runtimes)
+    if wide.refusal is not None:
+        return planned, []
+    stored = f"{case.model.id} is stored in {case.precision}"
+    return wide, [
+        f"{stored}, in which {case.target} does not compute: it is measured in fp32 there."
+    ]
 
 
 def _untrainable(case: Case) -> Refusal | None:

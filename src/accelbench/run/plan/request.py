@@ -74,6 +74,7 @@ class Request:
     runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
     distribution: Distribution | None = None  # None: each step is one process's
     simulate: bool = False  # what was named and is not here gets figures from its document
+    as_stored: bool = False  # its precisions are what files are stored in: none was named
 
     @property
     def file_format(self) -> FileFormat | None:
@@ -84,7 +85,8 @@ class Request:
 def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
     """A request as several, each of models that the same engines open.
 
-    A file is measured in what it is stored in where no precision is named.
+    A file is measured in what it is stored in where no precision is named; in fp32 where an engine
+    has that for fp16 alone.
     """
     groups: dict[tuple[str, str], list[ModelSpec]] = {}
     for model in request.models:
@@ -96,6 +98,7 @@ def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
             request,
             models=tuple(models),
             precisions=(stored,) if stored and not precisions_named else request.precisions,
+            as_stored=bool(stored) and not precisions_named,
         )
         for (_, stored), models in groups.items()
     )
