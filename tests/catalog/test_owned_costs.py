@@ -146,6 +146,11 @@ def test_a_free_length_costs_what_it_costs_at_each(tmp_path: Path) -> None:
             [helper.make_node("Blur", ["x"], ["y"], domain="ai.mine")],
             "no rule counts its operators ai.mine.Blur",
         ),
+        (
+            ["batch", 4],
+            [helper.make_node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(8001)],
+            "it has 8,001 operators",
+        ),
     ],
 )
 def test_a_graph_that_is_not_counted_says_why(

@@ -8,8 +8,7 @@ precision: ids, masks and sizes among them, which are few beside the rest.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,14 +24,16 @@ from accelbench.catalog.graph_files.steps import GraphStep, alive_elements
 from accelbench.catalog.polynomials import InexactError
 
 Shapes = Mapping[str, Sequence[int | str]]
+#: Steps at some sizes, what they give, and the inputs' sizes.
+Walk = Callable[[tuple[tuple[str, int], ...]], tuple[list[GraphStep], set[str], GraphSizes]]
 
 #: Operations for each value that is made, of what multiplies no matrices.
 _EACH = {"bn": 2, "ln": 7, "softmax": 4, "act": 1, "elt": 1}
 _SOFTMAX = 4
 _WIDTHS = {"fp32": 4, "half": 2}
-#: A rule is found from some twenty walks through a graph, whose look should stay short: of one that
-#: takes longer than this each (some thousand operators) the default sizes are counted, or nothing.
-_SECONDS_A_WALK, _SECONDS_MOST = 0.1, 1.0
+#: A rule along a size is found from eight walks through a graph, one at the default sizes from
+#: three, and a look should stay short: a walk through a thousand steps takes a tenth of a second.
+_MOST_ALONG, _MOST_STEPS = 2_000, 8_000
 _SEQUENCES = Rule("sequence", 1, (4, 6, 11), (3, 64))
 #: In steps of the total stride of convolutional networks: at its multiples no side is rounded.
 _IMAGES = Rule("image", 32, (2, 3, 5), (4, 7))
@@ -71,15 +72,16 @@ def counted(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
     others = sorted(free - {BATCH, *_DEFAULTS})
     if others:
         raise UntracedError(f"What it takes depends on {others[0]}, a free size of its own.")
-    began = time.monotonic()
-    _walked(graph, shapes, {BATCH: 2})
-    took = time.monotonic() - began
-    if took > _SECONDS_MOST:
-        raise UntracedError("It has too many operators to be counted while it is looked at.")
+    if graph.operators > _MOST_STEPS:
+        raise UntracedError(
+            f"It has {graph.operators:,} operators, and {_MOST_STEPS:,} are the most that are"
+            " counted while it is looked at."
+        )
     why = ""
-    for rule in _rules(free, short=took < _SECONDS_A_WALK):
+    walked = cache(lambda sizes: _walked(graph, shapes, dict(sizes)))
+    for rule in _rules(free, short=graph.operators <= _MOST_ALONG):
         try:
-            passes = {kind: _fitted(graph, shapes, rule, width) for kind, width in _WIDTHS.items()}
+            passes = {kind: _fitted(graph, walked, rule, width) for kind, width in _WIDTHS.items()}
             return {"forward": {"along": rule.along, "step": rule.step, **passes}}
         except (InexactError, UntracedError) as error:
             why = str(error)
@@ -95,11 +97,10 @@ def _rules(free: set[str], *, short: bool) -> Iterator[Rule]:
     yield DEFAULT_SIZES
 
 
-def _fitted(graph: FileGraph, shapes: Shapes, rule: Rule, width: int) -> dict[str, Any]:
-    @cache
+def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str, Any]:
     def at(batch: int, length: int) -> GraphCount:
-        along = {} if rule.along is None else {rule.along: length * rule.step}
-        return _count(*_walked(graph, shapes, {BATCH: batch, **along}), shapes, width)
+        along = () if rule.along is None else ((rule.along, length * rule.step),)
+        return _count(*walked(((BATCH, batch), *along)), width)
 
     return {
         "weight_bytes": graph.weights * width,
@@ -136,12 +137,12 @@ def _walked(
 
 
 def _count(
-    steps: Sequence[GraphStep], results: set[str], inputs: GraphSizes, shapes: Shapes, width: int
+    steps: Sequence[GraphStep], results: set[str], inputs: GraphSizes, width: int
 ) -> GraphCount:
     taken = [entry for entry in steps if entry.signature is not None]
     made = sum(value.elements for entry in taken for value in entry.makes)
     weights = sum(_weights_read(entry.signature) for entry in taken)
-    fed = sum(math.prod(inputs.shapes[name]) for name in shapes)
+    fed = sum(math.prod(shape) for shape in inputs.shapes.values())
     return GraphCount(
         sum(_operations(entry) for entry in taken),
         width * (weights + fed + made),

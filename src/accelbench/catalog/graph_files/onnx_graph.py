@@ -57,6 +57,7 @@ class OnnxGraph:
         inputs: what it is fed.
         weights: elements of its weights.
         precision: what most of its weights are stored in.
+        operators: how many it has.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,6 +72,7 @@ class OnnxGraph:
 
             model = inliner.inline_local_functions(model)
         self._model = model
+        self.operators = len(model.graph.node)
         self._opsets = {entry.domain: int(entry.version) for entry in model.opset_import}
         given = {tensor.name for tensor in model.graph.initializer}
         self.inputs = tuple(

@@ -17,6 +17,7 @@ class FileGraph(Protocol):
     inputs: tuple[FileInput, ...]
     weights: int
     precision: str
+    operators: int
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""

@@ -80,6 +80,7 @@ class OpenvinoGraph:
         inputs: what it is fed.
         weights: elements of its weights.
         precision: what most of them are stored in.
+        operators: how many it has.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,6 +96,7 @@ class OpenvinoGraph:
         ops = self._model.get_ordered_ops()
         if all(op.get_type_name() in _ENDS for op in ops):
             raise UntracedError("There is no layer in it.")
+        self.operators = len(ops)
         refuse_uncounted({op.get_type_name() for op in ops} - _COUNTED)
         for entry in self._model.inputs:
             if not entry.names:

@@ -93,6 +93,7 @@ class TorchExportGraph:
         inputs: what it is fed.
         weights: elements of its parameters.
         precision: what most of them are stored in.
+        operators: how many it has.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,6 +110,7 @@ class TorchExportGraph:
                 [name for kind, name in given if kind == "parameter"]
             )
             self._nodes = self._graph["nodes"]
+            self.operators = len(self._nodes)
             _refuse_unknown(self._nodes)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise UntracedError(
