@@ -148,7 +148,12 @@ def test_a_free_length_costs_what_it_costs_at_each(tmp_path: Path) -> None:
         ),
         (
             ["batch", 4],
-            [helper.make_node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(8001)],
+            [
+                helper.make_node(
+                    "Relu", [f"v{i}" if i else "x"], [f"v{i + 1}" if i < 8000 else "y"]
+                )
+                for i in range(8001)
+            ],
             "it has 8,001 operators",
         ),
     ],
