@@ -137,7 +137,7 @@ class LazyGroup(NamedCommands):
 
 app = typer.Typer(
     cls=LazyGroup,
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -155,11 +155,16 @@ def _print_version(flag: bool) -> None:
     epilog="--debug, anywhere on the line, logs every detection and fallback and shows tracebacks."
 )
 def root(
-    version: bool = typer.Option(
+    ctx: typer.Context,
+    version: bool = typer.Option(  # noqa: ARG001
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Benchmark machine-learning models across hardware and runtimes, with evidence."""
+    if ctx.invoked_subcommand is None:
+        from accelbench.cli.services.overview import show_overview
+
+        show_overview()
 
 
 def main() -> None:
