@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from accelbench.core import ranges
+from accelbench.core.accuracy_columns import ACCURACY_COLUMNS, ACCURACY_DIGEST
 from accelbench.core.axes import AS_ASKED, AXES, columns
 from accelbench.core.column import Column, Role
 from accelbench.core.energy_columns import ENERGY_COLUMNS
@@ -339,6 +340,7 @@ COLUMNS: tuple[Column, ...] = (
         "the largest error that passes",
         within=ranges.SHARE,
     ),
+    *ACCURACY_COLUMNS,
     Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
     Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
     Column("extra", "map", "other", "metrics of plugins"),
@@ -346,6 +348,7 @@ COLUMNS: tuple[Column, ...] = (
     _text("conditions", "weights_digest", "digest of the weights"),
     _text("conditions", "outputs_digest", "digest of what the seeded inputs gave"),
     _text("conditions", "data_digest", "digest of the real inputs that were used"),
+    ACCURACY_DIGEST,
     Column("workarounds", "list", "conditions", "declared changes that made the case run"),
     Column("conditions", "json", "conditions", "versions, quantiser, container limits and such"),
     Column("environment", "json", "conditions", "load, steal, governor and such around it"),

@@ -18,6 +18,8 @@ class JobSettings:
     seed: int = 0  # of weights and inputs
     weights: str = "random"  # random · hub · a local path
     data: str | None = None  # a folder of real inputs; None: synthetic ones
+    accuracy: str = "auto"  # what accuracy is measured as on labelled data; auto; off
+    accuracy_samples: int | None = None  # of that data at most so many; None: all
     trust_remote_code: bool = False
     threads: int | None = None  # of the engine; None: its own default
     energy: bool = False  # measure it too, in a pass of its own

@@ -33,6 +33,8 @@ _PAIRS = (
     ("latency_mean_ms", "latency_max_ms"),
     ("outlier_count", "sample_count"),
     ("effective_sample_count", "sample_count"),
+    ("accuracy_low", "accuracy"),
+    ("accuracy", "accuracy_high"),
     ("started_at", "finished_at"),
 )
 #: Others round their figures, and a clock may be set back while something is measured.

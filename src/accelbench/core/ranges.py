@@ -58,6 +58,8 @@ RATIO = Range(1, 1e9)
 CORRELATION = Range(-1, 1)
 #: A whole number of 64 bits, with a sign or without: it means nothing.
 SEED = Range(-(2.0**63), 2.0**64)
+#: A share of right answers, or a perplexity: who is sure of what is wrong by a logit of 230.
+ACCURACY = Range(0, 1e100)
 #: What fp32 holds. A loss is the logarithm of a density, or less a likeness, and may be below 0.
 LOSS = Range(-3.5e38, 3.5e38)
 #: The largest difference that fp32 holds, over its smallest number.

@@ -150,12 +150,19 @@ class ResultRow(TypedDict, total=False):
     cost_usd: float | None
     verification_error: float | None
     verification_tolerance: float | None
+    accuracy: float | None
+    accuracy_low: float | None
+    accuracy_high: float | None
+    accuracy_samples: int | None
+    accuracy_metric: str | None
+    accuracy_per_sample: list[float] | None
     flops: float | None
     bytes_moved: float | None
     extra: Mapping[str, float] | None
     weights_digest: str | None
     outputs_digest: str | None
     data_digest: str | None
+    accuracy_digest: str | None
     workarounds: list[str] | None
     conditions: Json | None
     environment: Json | None

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from accelbench.analysis.accuracies import accuracy_against, accuracy_among
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import known_price
 from accelbench.analysis.questions import ComparisonAxis
@@ -68,6 +69,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "quality": _quality(line.side),
         "verification_error": _error(line.side),
         "not_exact": not_exact(line.side.rows),
+        **_accuracy(line),
         "figure": str(line.side.statistic),
         "latency_ms": _latency(line.side),
         "latency_p50_ms": _median(line.side),
@@ -127,6 +129,30 @@ def _kind(side: Side) -> dict[str, object]:
 def _error(side: Side) -> float | None:
     """How far outputs are from the reference's, in the launch that is furthest off."""
     return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
+
+
+def _accuracy(line: Compared) -> dict[str, object]:
+    """What its outputs are worth against labels, and above its baseline's on the same samples."""
+    known = accuracy_among(line.side.rows)
+    beside = line.baseline is not None and line.side is not line.baseline
+    cost = (
+        accuracy_against(line.side.rows, line.baseline.rows) if beside and line.baseline else None
+    )
+    held = None if cost is None else cost.difference
+    return {
+        "accuracy_metric": None if known is None else known.metric.value,
+        "accuracy": None if known is None else known.value,
+        "accuracy_low": None if known is None else known.low,
+        "accuracy_high": None if known is None else known.high,
+        "accuracy_samples": None if known is None else known.samples,
+        "accuracy_difference": None if held is None else held.value,
+        "accuracy_difference_low": None if held is None else held.low,
+        "accuracy_difference_high": None if held is None else held.high,
+        "accuracy_difference_told": None if held is None else held.told,
+        "accuracy_lost": None if held is None else held.lost,
+        "accuracy_gained": None if held is None else held.gained,
+        "accuracy_refused": "" if cost is None else cost.refused,
+    }
 
 
 def _alike(side: Side) -> dict[str, object]:

@@ -33,10 +33,7 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
         )
-    if "input_file" in given and "data" in given:
-        raise UsageError(
-            "--input-file and --data contradict each other: both are what is fed.", "Leave one out."
-        )
+    _refuse_unlike_fed(given)
     if "energy" in given and "verify_only" in given:
         raise UsageError(
             "--energy and --verify-only contradict each other: what does not step takes no energy.",
@@ -59,6 +56,19 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
         _refuse_unlike_simulating(given, typed)
     if "no_database" in given and ("db" in given or "db_path" in given):
         raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
+
+
+def _refuse_unlike_fed(given: Mapping[str, str]) -> None:
+    """What is fed comes from one place, and labels come with it."""
+    if "input_file" in given and "data" in given:
+        raise UsageError(
+            "--input-file and --data contradict each other: both are what is fed.", "Leave one out."
+        )
+    beside = given.keys() & {"accuracy", "accuracy_samples"}
+    if beside and "data" not in given:
+        raise UsageError(
+            f"{given[min(beside)]} is of labelled data, and none is named.", "Name it with --data."
+        )
 
 
 def _refuse_unlike_simulating(given: Mapping[str, str], typed: Typed) -> None:

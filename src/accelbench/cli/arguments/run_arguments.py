@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from accelbench.catalog.data.arrays import stored_arrays
+from accelbench.catalog.data.arrays import SUFFIX, stored_arrays
 from accelbench.catalog.data.folder import look
+from accelbench.catalog.data.labelled import look_labelled
 from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
 from accelbench.catalog.selection import choose
+from accelbench.core.accuracy_columns import AccuracyMetric
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
@@ -137,8 +139,22 @@ def data_folder(path: Path | None) -> str | None:
     """The full path of real inputs that are there, seen to be of use; None for synthetic ones."""
     if path is None or str(path) == "synthetic":
         return None
-    look(path)
+    if path.suffix.lower() == SUFFIX:
+        look_labelled(path.expanduser())
+    else:
+        look(path)
     return str(path.expanduser().absolute())
+
+
+def accuracy_metric(word: str) -> str:
+    """What accuracy is measured as: a metric, auto or off."""
+    known = (*AccuracyMetric, "auto", "off")
+    metric = word.lower().replace("-", "")
+    if metric not in known:
+        raise UsageError(
+            f"Accuracy is not measured as {in_quotes(word)}.", f"Known: {', '.join(known)}."
+        )
+    return metric
 
 
 def label(text: str | None) -> str | None:

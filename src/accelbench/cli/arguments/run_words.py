@@ -90,7 +90,9 @@ def settings_of(typed: Typed) -> RunSettings:
     own = {name: typed[name] for name in JobSettings.names()}
     own["weights"] = run_arguments.weights(typed["weights"])
     own["data"] = run_arguments.data_folder(typed["data"])
+    own["accuracy"] = run_arguments.accuracy_metric(typed["accuracy"])
     if typed["input_file"] is not None:
+        own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())
     return RunSettings(
         job=JobSettings(**own),

@@ -18,6 +18,7 @@ from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
+from accelbench.core.accuracy_columns import OF_ACCURACY
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
@@ -59,6 +60,7 @@ _COLUMNS = (
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("verification", "verification_error"),
+    *OF_ACCURACY,
     *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
 #: Places that are named where a baseline is none of them.

@@ -104,7 +104,19 @@ def run(
         help="Arrays that a model file is fed with, by the names of its inputs; others are drawn.",
     ),
     data: Path | None = typer.Option(
-        None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
+        None,
+        "--data",
+        help="Real inputs: a folder of images in class folders, sound or text; or arrays with"
+        " labels in an .npz file.",
+    ),
+    accuracy: str = typer.Option(
+        "auto",
+        "--accuracy",
+        metavar="METRIC",
+        help="With labelled --data: top1, top5, f1, perplexity or off; what the labels say.",
+    ),
+    accuracy_samples: int | None = typer.Option(
+        None, "--accuracy-samples", min=1, help="Of labelled data at most so many; else all."
     ),
     precision: list[str] | None = typer.Option(
         None,

@@ -9,6 +9,8 @@ from accelbench.analysis.cost_words import money
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.cli.display.compare_cells import (
     Lines,
+    accuracies,
+    accuracy_title,
     engines,
     places,
     rate,
@@ -76,6 +78,7 @@ def _table(
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
         (_in_lines(unit := rate_unit(lines)), [rate(line, unit) for line in lines]),
+        (accuracy_title(lines), accuracies(lines)),
         ("MB", [figure(line.side.memory_mb) for line in lines]),
         ("J/item", [figure(line.side.energy_per_item) for line in lines]),
         ("W", [figure(line.side.power_watts) for line in lines]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from accelbench.analysis.accuracies import accuracy_among, accuracy_heading
 from accelbench.analysis.comparison import Compared, doubtful
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.versions import engine_version, versions_apart
@@ -28,6 +29,17 @@ def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None
     if axis.name == "run" and labels:
         known += [f"({labels[run]})" for run in known if run in labels]
     return " ".join(known) or MISSING
+
+
+def accuracy_title(lines: Lines) -> str:
+    """What the column of accuracies is called."""
+    return accuracy_heading([row for line in lines for row in line.side.rows])
+
+
+def accuracies(lines: Lines) -> list[str]:
+    """What each side's outputs are worth against labels."""
+    known = [accuracy_among(line.side.rows) for line in lines]
+    return [MISSING if accuracy is None else accuracy.shown for accuracy in known]
 
 
 def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from accelbench.analysis.accuracies import accuracy_against, cost_sentence
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.cost_words import cost_notes
 from accelbench.analysis.costs import items_of
@@ -64,11 +65,23 @@ def under_table(
         *_unlike(lines, axis, labels),
         *([] if alone or not held else [by_what(_figures([lines]))]),
         *_otherwise(lines, axis),
+        *_accuracies(lines, axis, labels),
         *_not_exact(lines, axis, labels),
         *_failed_launches(lines, axis),
         *_failed_since(lines, axis),
         *_set_aside(lines, axis),
     ]
+
+
+def _accuracies(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
+    """What accuracy each side costs, against its baseline on the same samples."""
+    for line in lines:
+        if line.baseline is None or line.side is line.baseline:
+            continue
+        cost = accuracy_against(line.side.rows, line.baseline.rows)
+        if cost is not None:
+            base = Compared(line.baseline, line.baseline)
+            yield cost_sentence(place(line, axis, labels), place(base, axis, labels), cost)
 
 
 def below(

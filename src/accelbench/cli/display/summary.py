@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.analysis.accuracies import (
+    accuracy_against,
+    accuracy_among,
+    accuracy_heading,
+    accuracy_of,
+    cost_sentence,
+)
 from accelbench.cli.display.words import figure, marks, shapes, spread, where
 from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
@@ -90,11 +97,15 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     metered = any(row.get("energy_per_item_joules") for row in rows)
     for heading in ("J/item", "W") if metered else ():
         table.add_column(heading, justify="right", no_wrap=True)
+    known = [accuracy_of(row) for row in rows]
+    labelled = any(accuracy is not None for accuracy in known)
+    if labelled:
+        table.add_column(accuracy_heading(rows), justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     several = _several_launches(rows)
     if several:
         table.add_column("launch", justify="right", no_wrap=True)
-    for row in rows:
+    for row, accuracy in zip(rows, known, strict=True):
         timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
         if row["runtime"] not in ("pytorch", "none"):
@@ -109,10 +120,35 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip() if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
             *(_energy(row) if metered else ()),
+            *([accuracy.shown if accuracy else "–"] if labelled else []),
             _worth(row),
             *([str(row.get("launch"))] if several else []),
         )
     console(stream).print(table)
+
+
+def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each cell's accuracy with its interval, and what it is above that in fp32; batches once."""
+    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if accuracy_of(row) is not None:
+            cell = (row["model"], row["runtime"], row["hardware"], row["precision"], row.get("arm"))
+            cells.setdefault(tuple(str(part or "") for part in cell), []).append(row)
+    lines = []
+    for (model, runtime, hardware, precision, arm), launches in cells.items():
+        accuracy = accuracy_among(launches)
+        assert accuracy is not None  # else it were no cell
+        within = f" ({accuracy.interval})" if accuracy.interval else ""
+        name = " ".join(filter(None, (model, f"{runtime}/{hardware}", precision, arm)))
+        lines.append(
+            f"{name}: {accuracy.metric.heading} {accuracy.shown}{within}"
+            f" of {accuracy.samples:,} samples"
+        )
+        base = cells.get((model, runtime, hardware, "fp32", arm))
+        cost = accuracy_against(launches, base) if base and precision != "fp32" else None
+        if cost is not None:
+            lines.append("  " + cost_sentence(precision, "fp32", cost))
+    return lines
 
 
 def _energy(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -239,7 +239,7 @@ def deliver(
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
-    from accelbench.cli.display.summary import print_summary, trust
+    from accelbench.cli.display.summary import accuracies, print_summary, trust
     from accelbench.cli.display.warnings import told, warning_lines
     from accelbench.exchange.rows import row_of
     from accelbench.runtimes.shared.names import BOTH
@@ -279,6 +279,8 @@ def deliver(
         print_line(stream=stream)
         print_summary(ended.rows, stream)
         print_frameworks(ended.rows, stream, BOTH)
+        worth = accuracies(ended.rows)
+        print_lines(("", *worth) if worth else (), stream)
         for line in trust(ended.rows):
             print_lines(("", line), stream)
         print_profiles(ended.profiles, stream)

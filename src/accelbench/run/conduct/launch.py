@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.outcome import Outcome
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.run.conduct.accuracy_pass import scored
 from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
@@ -158,6 +160,11 @@ class GroupLaunch:
                 warnings=[*warnings, *talk.watch.warnings()],
             )
             outcome = self._held(planned, outcome)  # when nothing is watched any more
+            outcome = scored(
+                talk, planned.case, outcome, self._settings.job, partial(self._open, planned)
+            )
+            if not talk.begun:
+                self._measured_before = 0
             still_as_looked_at(planned.case)
             self._succeeded = self._succeeded or outcome.status is Status.OK
         except WorkerTroubleError as trouble:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.core.accuracy_columns import OF_ACCURACY
 from accelbench.core.axes import AXES, Part, columns
 from accelbench.core.column import Column
 from accelbench.core.columns import COLUMNS, metric_columns
@@ -55,6 +56,7 @@ _ALWAYS = {
     "memory_source": "no counter of this system tells it",
     "memory_estimate_mb": "not counted for this model at these sizes",
     **dict.fromkeys(ENERGY_FIGURES, "energy was not asked for: --energy measures it"),
+    **dict.fromkeys(OF_ACCURACY, "no labelled data was given: --data names it"),
     "cost_usd": "no price of this device was given",
     "verification_error": "not verified against a reference",
     "verification_tolerance": "not verified against a reference",

@@ -4,9 +4,10 @@ It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
 "folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
 outputs against that, {"do": "fp64", …} says how far it is from itself in fp64, {"do":
-"profile", "case", "folder"} where a step's time goes, and {"do": "export", …} makes an
-artefact. It ends when the conductor hangs up. Between blocks it reports and waits for "go":
-what the conductor then draws or writes disturbs no sample.
+"profile", "case", "folder"} where a step's time goes, {"do": "accuracy", "case"} answers
+labelled samples, and {"do": "export", …} makes an artefact. It ends when the conductor hangs up.
+Between blocks it reports and waits for "go": what the conductor then draws or writes disturbs no
+sample.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from accelbench.run.worker.energy_pass import devices_of, measured_energy
 from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
+from accelbench.run.worker.task_accuracy import task_accuracy
 
 
 class Reporter:
@@ -205,6 +207,7 @@ class CaseBench:
         self._seed = 0
         self._job: Job | None = None
         self._checks: CaseChecks | None = None
+        self._scored: dict[str, Any] | None = None  # of the open model, whatever the batch
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "measure": self._measure,
@@ -214,6 +217,7 @@ class CaseBench:
             "drawn": self._drawn,
             "verify": self._verify,
             "profile": self._profile,
+            "accuracy": self._accuracy,
             "export": _exported,
             "leave": self._leave,
         }
@@ -234,7 +238,7 @@ class CaseBench:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
         session = self._session = self._runtime.open(job)
-        self._job = job
+        self._job, self._scored = job, None
         if settings.data and not isinstance(session, RealInputs):
             raise UnsupportedError(
                 "no_real_inputs",
@@ -343,6 +347,14 @@ class CaseBench:
     def _profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = self._runtime.info.name
         return profile(self._opened(), case_from_json(request["case"]), name, request["folder"])
+
+    def _accuracy(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        session, job = self._opened(), self._job
+        assert job is not None  # as the session is there
+        self._reporter.phase("accuracy")
+        if self._scored is None:
+            self._scored = task_accuracy(session, case_from_json(request["case"]), job.settings)
+        return self._scored
 
     def _opened(self) -> Session:
         if self._session is None:

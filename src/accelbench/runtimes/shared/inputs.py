@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 from accelbench.catalog.data import Feed
 from accelbench.catalog.data.arrays import SUFFIX, ArraysFeed
+from accelbench.catalog.data.labelled_feed import LabelledFeed, is_labelled
 from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
 
+#: A batch that is fed here in place of a job's own.
+_fed: ContextVar[Mapping[str, Any] | None] = ContextVar("_fed", default=None)
 
-def _feed(job: Job, clock: Clock) -> Feed | ArraysFeed | None:
+
+@contextmanager
+def feeding(arrays: Mapping[str, Any]) -> Iterator[None]:
+    """Whatever a session prepares here are these arrays, as accuracy goes through labelled data."""
+    before = _fed.set(arrays)
+    try:
+        yield
+    finally:
+        _fed.reset(before)
+
+
+class _Fed(Protocol):
+    """What reads a job's real inputs."""
+
+    def batch(self, case: Case) -> Mapping[str, Any]: ...
+
+    def columns(self) -> Mapping[str, Any]: ...
+
+    def details(self) -> Mapping[str, Any]: ...
+
+
+def _feed(job: Job, clock: Clock) -> _Fed | None:
     """What reads a job's real inputs; None where they are drawn."""
-    data, seed = job.settings.data, job.settings.seed
+    settings = job.settings
+    data, seed = settings.data, settings.seed
     if data is None:
         return None
+    if is_labelled(settings):
+        return LabelledFeed(settings, clock.now_ns)
     if data.lower().endswith(SUFFIX):
         return ArraysFeed(data, seed, clock.now_ns)
-    return Feed(data, seed, job.case.model.weights_from(job.settings.weights), clock.now_ns)
+    return Feed(data, seed, job.case.model.weights_from(settings.weights), clock.now_ns)
 
 
 class Inputs:
@@ -35,6 +64,9 @@ class Inputs:
 
         They are asked for to see whether inputs matter, and a folder may hold no others.
         """
+        fed = _fed.get()
+        if fed is not None:
+            return fed
         if seed is None:
             seed = self._seed
         if self._feed is not None and seed == self._seed:

@@ -1,0 +1,142 @@
+"""Task accuracy beside speed: what a result's is, and what it is above or below another's. Pure.
+
+Two are held against each other on the same samples alone, pair by pair: an interval of each for
+itself is wider by far than what an engine or a precision changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from accelbench.core.accuracy_columns import AccuracyMetric
+from accelbench.core.rows import Row, number, text
+
+if TYPE_CHECKING:
+    from accelbench.measure.accuracy import AccuracyDifference
+
+#: What a sentence says where the interval of a difference has nothing in it.
+NO_DIFFERENCE = "no difference shown"
+
+
+@dataclass(frozen=True)
+class TaskAccuracy:
+    """What a result's outputs are worth against labels."""
+
+    metric: AccuracyMetric
+    value: float
+    low: float | None
+    high: float | None
+    samples: int
+    digest: str
+    scores: Sequence[float]
+
+    @property
+    def shown(self) -> str:
+        """The figure alone."""
+        return shown(self.metric, self.value)
+
+    @property
+    def interval(self) -> str:
+        """Its two ends; "" where there are none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{shown(self.metric, self.low)} to {shown(self.metric, self.high)}"
+
+
+@dataclass(frozen=True)
+class AccuracyCost:
+    """What one side's accuracy is above its baseline's; or why that cannot be said."""
+
+    metric: AccuracyMetric
+    samples: int
+    difference: AccuracyDifference | None = None
+    refused: str = ""
+
+
+def shown(metric: AccuracyMetric, value: float) -> str:
+    """A share in per cent, a perplexity as it is; three digits and no more."""
+    if metric is AccuracyMetric.PERPLEXITY:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return f"{100 * value:.1f} %"
+
+
+def accuracy_of(row: Row) -> TaskAccuracy | None:
+    """A result's accuracy; None where it has none."""
+    value, word = number(row, "accuracy"), text(row, "accuracy_metric")
+    if value is None or word not in list(AccuracyMetric):
+        return None
+    scores = row.get("accuracy_per_sample")
+    return TaskAccuracy(
+        AccuracyMetric(word),
+        float(value),
+        number(row, "accuracy_low"),
+        number(row, "accuracy_high"),
+        int(number(row, "accuracy_samples") or 0),
+        text(row, "accuracy_digest"),
+        scores if isinstance(scores, (list, tuple)) else (),
+    )
+
+
+def accuracy_among(rows: Sequence[Row]) -> TaskAccuracy | None:
+    """That of launches: of the first that has one, as all open the same model."""
+    return next((known for row in rows if (known := accuracy_of(row)) is not None), None)
+
+
+def accuracy_heading(rows: Sequence[Row]) -> str:
+    """What a column of accuracies is called."""
+    titles = {known.metric.heading for row in rows if (known := accuracy_of(row)) is not None}
+    return titles.pop() if len(titles) == 1 else "accuracy"
+
+
+def accuracy_against(rows: Sequence[Row], base: Sequence[Row]) -> AccuracyCost | None:
+    """What launches' accuracy is above others'; None where either side has none."""
+    ours, theirs = accuracy_among(rows), accuracy_among(base)
+    if ours is None or theirs is None:
+        return None
+    refused = _refused(ours, theirs)
+    if refused:
+        return AccuracyCost(ours.metric, ours.samples, refused=refused)
+    from accelbench.measure.accuracy import difference
+
+    return AccuracyCost(
+        ours.metric, ours.samples, difference(ours.metric, theirs.scores, ours.scores)
+    )
+
+
+def _refused(ours: TaskAccuracy, theirs: TaskAccuracy) -> str:
+    if ours.metric is not theirs.metric:
+        return f"one is {theirs.metric.heading}, the other {ours.metric.heading}"
+    if not ours.digest or ours.digest != theirs.digest:
+        return "they are not of the same samples"
+    if not ours.scores or len(ours.scores) != len(theirs.scores):
+        return "no score of each sample is kept"
+    return ""
+
+
+def cost_sentence(name: str, against: str, cost: AccuracyCost) -> str:
+    """What accuracy a side costs.
+
+    Args:
+        name: of the side.
+        against: of its baseline.
+        cost: between them.
+    """
+    title, held = cost.metric.heading, cost.difference
+    if held is None:
+        return f"{name}: {title} is not held against {against}: {cost.refused}."
+    lead = f"{name}: {title} {_signed(cost.metric, held)} against {against}"
+    if not held.told:
+        lead = f"{name}: {NO_DIFFERENCE} in {title} against {against}, {_signed(cost.metric, held)}"
+    if held.lost is None:
+        return f"{lead}, on the same {cost.samples:,} sequences."
+    return (
+        f"{lead}, on the same {cost.samples:,} samples: {held.lost:,} lost, {held.gained:,} gained."
+    )
+
+
+def _signed(metric: AccuracyMetric, held: AccuracyDifference) -> str:
+    unit = " %" if metric is AccuracyMetric.PERPLEXITY else " points"
+    value, low, high = (f"{100 * part:+.1f}" for part in (held.value, held.low, held.high))
+    return f"{value}{unit} ({low} to {high})".replace("-", "−")

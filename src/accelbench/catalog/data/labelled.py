@@ -1,0 +1,341 @@
+"""Labelled samples in a file of arrays: the model's inputs by name, and `labels`.
+
+Nothing of it is read as a whole: an array of a thousand pictures is walked through, a batch at a
+time, so that what is timed has the memory for itself. Pickled arrays are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from accelbench.catalog.inputs import draw, input_shapes, tensors
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError, UsageError
+from accelbench.core.model import InputSpec
+from accelbench.core.visible import in_quotes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+LABELS = "labels"
+_ENDING = ".npy"
+#: Of one array a row at least is held in memory, with as many others as a batch has.
+LARGEST_ROW = 2**30
+
+
+class LabelledData(Protocol):
+    """Samples with labels, as a case's model takes them."""
+
+    @property
+    def count(self) -> int:
+        """Of samples that are taken."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader of the result should know."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """How they were made into inputs, for the evidence."""
+        ...
+
+    def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
+        """Each sample's inputs, without the batch, and its label; those left out are counted."""
+        ...
+
+    def digest(self) -> str:
+        """Of what `rows` has given, once it has given all."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """An array of a file, by its header."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def headers(path: Path) -> Mapping[str, StoredRows]:
+    """The arrays of a file by name, as their headers have them: nothing else is read.
+
+    Raises:
+        UsageError: it is no such file, or holds what is no plain array.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = {}
+            for entry in archive.infolist():
+                if entry.filename.endswith(_ENDING):
+                    with archive.open(entry) as stream:
+                        name = entry.filename.removesuffix(_ENDING)
+                        found[name] = _header(stream, name, path)
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
+    except (ValueError, SyntaxError) as error:  # of headers
+        raise _refused(path, f"holds what is no plain array: {error}") from error
+    if not found:
+        raise _refused(path, "holds no array")
+    return found
+
+
+def look_labelled(path: Path) -> Mapping[str, StoredRows]:
+    """The arrays of a file that has labels.
+
+    Raises:
+        UsageError: there are none, or not as many as samples.
+    """
+    found = headers(path)
+    labels = found.get(LABELS)
+    if labels is None:
+        raise _refused(path, f"has no array {LABELS}: there are {', '.join(sorted(found))}")
+    if _kind(labels) not in "iu":
+        raise _refused(path, f"has {LABELS} of {labels.dtype}, which are no whole numbers")
+    if not labels.shape or not labels.shape[0]:
+        raise _refused(path, "holds no sample")
+    for stored in found.values():
+        if not stored.shape or stored.shape[0] != labels.shape[0]:
+            count = stored.shape[0] if stored.shape else "no"
+            raise _refused(
+                path,
+                f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}",
+            )
+    return found
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"The labelled data {in_quotes(str(path))} {why}.",
+        "Write it with numpy.savez(path, labels=labels, name=array, …), with the names of the"
+        " model's inputs.",
+    )
+
+
+class LabelledArrays:
+    """The rows of a file's arrays, each the inputs of one sample.
+
+    Args:
+        path: of the file.
+        case: whose model is fed.
+        seed: which samples are taken, where not all are.
+        most: at most so many; None: all.
+    """
+
+    def __init__(self, path: str, case: Case, seed: int, most: int | None = None) -> None:
+        self._path = Path(path)
+        try:
+            stored = look_labelled(self._path)
+        except UsageError as error:  # it was another file when the run was planned
+            raise CaseError("data_unreadable", error.message, error.advice) from error
+        self.notes: list[str] = []
+        self._takes = _matched(self._path, stored, case, self.notes)
+        whole = stored[LABELS].shape[0]
+        self._places = chosen(whole, most, seed)
+        self.count = len(self._places)
+        if self.count < whole:
+            self.notes.append(f"{self.count} of {whole} samples were drawn for accuracy.")
+        self.facts: Mapping[str, Any] = {
+            "kind": "arrays",
+            "inputs": sorted(self._takes),
+            "labels_shape": list(stored[LABELS].shape[1:]),
+        }
+        self._sum = hashlib.sha256()
+
+    def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
+        self._sum = hashlib.sha256(repr(sorted(self._takes)).encode())
+        names = [*self._takes, LABELS]
+        with zipfile.ZipFile(self._path) as archive, ExitStack() as stack:
+            streams = {}
+            for name in names:
+                stream = stack.enter_context(archive.open(name + _ENDING))
+                streams[name] = _Rows(stream, self._path, name)
+            at = 0
+            for place in self._places:
+                row = {}
+                for name, stream_ in streams.items():
+                    stream_.skip(place - at)
+                    row[name] = stream_.next()
+                    self._sum.update(row[name].tobytes())
+                at = place + 1
+                label = row.pop(LABELS)
+                yield {name: row[name].astype(self._takes[name]) for name in row}, label
+
+    def digest(self) -> str:
+        return self._sum.hexdigest()[:16]
+
+
+def chosen(count: int, most: int | None, seed: int) -> list[int]:
+    """Which of so many samples are taken, in their order; the same for the same seed."""
+    if most is None or most >= count:
+        return list(range(count))
+    import numpy as np
+
+    random = np.random.Generator(np.random.PCG64([seed % 2**64, count]))
+    return sorted(random.permutation(count)[:most].tolist())
+
+
+class _Rows:
+    """An array of a file, row after row."""
+
+    def __init__(self, stream: IO[bytes], path: Path, name: str) -> None:
+        import numpy as np
+
+        header = _header(stream, name, path)
+        self._stream = stream
+        self._dtype = np.dtype(header.dtype)
+        self._shape = header.shape[1:]
+        self._size = int(np.prod(self._shape, dtype=np.int64)) * self._dtype.itemsize
+        self._what = f"{name} of {path}"
+
+    def skip(self, rows: int) -> None:
+        left = rows * self._size
+        while left > 0:
+            step = len(self._stream.read(min(left, 2**20)))
+            if not step:
+                raise self._short()
+            left -= step
+
+    def next(self) -> Array:
+        import numpy as np
+
+        data = self._stream.read(self._size)
+        if len(data) < self._size:
+            raise self._short()
+        values: Array = np.frombuffer(data, self._dtype).reshape(self._shape)
+        return values
+
+    def _short(self) -> CaseError:
+        return CaseError(
+            "data_unreadable", f"{self._what} ends before its last row.", "Write the file anew."
+        )
+
+
+def _header(stream: IO[bytes], name: str, path: Path) -> StoredRows:
+    """Read what is before an array's values. Raises ValueError where it is no plain array."""
+    import numpy as np
+
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"the format of {name} is not known")
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, by_columns, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError(f"{name} is pickled")
+    if dtype.kind not in "fiub":
+        raise ValueError(f"{name} is of {dtype}")
+    if by_columns and len(shape) > 1:
+        order = "numpy.ascontiguousarray orders it"
+        raise _refused(path, f"has {in_quotes(name)} by columns: {order}")
+    row = int(np.prod(shape[1:], dtype=np.float64)) * dtype.itemsize
+    if row > LARGEST_ROW:
+        raise _refused(path, f"has rows of {row / 2**30:,.0f} GiB in {in_quotes(name)}")
+    return StoredRows(name, dtype.str, tuple(int(size) for size in shape))
+
+
+def _kind(stored: StoredRows) -> str:
+    import numpy as np
+
+    return np.dtype(stored.dtype).kind
+
+
+def _matched(
+    path: Path, stored: Mapping[str, StoredRows], case: Case, notes: list[str]
+) -> dict[str, Any]:
+    """Of the model's inputs that the file holds, what type they are fed in.
+
+    Raises:
+        CaseError: one is missing whose values matter, or is of another shape or type.
+    """
+    shapes = input_shapes(case.model, case.shapes, case.mode)
+    takes: dict[str, Any] = {}
+    for tensor in tensors(case.model, case.shapes, case.mode):
+        shape = shapes[tensor.name]
+        if tensor.name not in stored or tensor.name == LABELS:
+            if not settled(tensor):
+                raise CaseError(
+                    "data_mismatch",
+                    f"{path.name} has no {tensor.name}, which {case.model.id} takes; it has"
+                    f" {', '.join(sorted(stored))}.",
+                    "Name the arrays as the model's inputs are named.",
+                )
+            continue
+        takes[tensor.name] = _fed_as(path, stored[tensor.name], tensor, shape, case, notes)
+    return takes
+
+
+def settled(tensor: InputSpec) -> bool:
+    """Whether an input's values are known without data, as a mask of ones is."""
+    return tensor.constant is not None or tensor.row is not None
+
+
+def _fed_as(
+    path: Path,
+    stored: StoredRows,
+    tensor: InputSpec,
+    shape: tuple[int, ...],
+    case: Case,
+    notes: list[str],
+) -> Any:
+    import numpy as np
+
+    if not shape or shape[0] != case.shapes.batch:
+        raise CaseError(
+            "data_mismatch",
+            f"{tensor.name} of {case.model.id} is {list(shape)}: its first size is not the batch.",
+            "Leave out --data.",
+        )
+    if stored.shape[1:] != shape[1:]:
+        raise CaseError(
+            "data_mismatch",
+            f"{tensor.name} of {path.name} has rows of {list(stored.shape[1:])}, and"
+            f" {case.model.id} is fed {list(shape[1:])}.",
+            "Ask for that size with --sequence-lengths, --image-sizes or --dim, or store others.",
+        )
+    have = np.dtype(stored.dtype)
+    wants = np.dtype("float32" if tensor.dtype == "float" else tensor.dtype)
+    alike = have.kind == wants.kind or (have.kind in "iu" and wants.kind in "iu")
+    if have.kind in "iub" and wants.kind == "f":
+        notes.append(f"{tensor.name} is fed with its {have} as {wants}, not scaled.")
+    elif not alike:
+        raise CaseError(
+            "data_mismatch",
+            f"{tensor.name} of {path.name} is {have}, and {case.model.id} takes {wants}.",
+            f"Store it as {wants}.",
+        )
+    return wants
+
+
+def batch_of(
+    case: Case, rows: Sequence[Mapping[str, Array]], seed: int
+) -> dict[str, np.ndarray[Any, Any]]:
+    """A batch of a case's inputs: rows, the last of them again where they are too few.
+
+    What the samples do not have is as it is drawn: it is the same in every sample.
+    """
+    import numpy as np
+
+    shapes = input_shapes(case.model, case.shapes, case.mode)
+    full = [*rows, *[rows[-1]] * (case.shapes.batch - len(rows))]
+    return {
+        tensor.name: np.stack([row[tensor.name] for row in full])
+        if tensor.name in rows[0]
+        else draw(tensor, shapes[tensor.name], seed)
+        for tensor in tensors(case.model, case.shapes, case.mode)
+    }
