@@ -63,7 +63,7 @@ def classifier(folder: Path, batch: int | str = "batch") -> tuple[Path, Path]:
 def hits(model: Path, data: Path) -> Any:
     """Which samples a graph has right, one at a time, by ONNX Runtime and NumPy alone."""
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-    arrays = np.load(data)
+    arrays = dict(np.load(data))
     scores = np.concatenate([session.run(None, {"x": row[None]})[0] for row in arrays["x"]])
     return scores.argmax(axis=1) == arrays["labels"]
 
@@ -122,7 +122,7 @@ def test_what_int8_costs_is_told_to_the_sample(
 
 def test_a_graph_of_one_batch_answers_every_sample(run: Command) -> None:
     model, data = classifier(Path(), batch=4)
-    arrays = np.load(data)
+    arrays = dict(np.load(data))
     np.savez(data, x=arrays["x"][:10], labels=arrays["labels"][:10])
     code, out, err = run(
         "mine.onnx", "--data", "held-out.npz", "--hardware", "cpu", *FAST, "--json"
@@ -147,7 +147,7 @@ def test_the_table_says_it_with_its_interval_and_a_wrong_label_leaves_the_time(
     assert " F1 quality" in out
     assert " of 100 samples" in out
     assert "100 of 403 samples were drawn for accuracy." in out
-    arrays = np.load(data)
+    arrays = dict(np.load(data))
     np.savez(data, x=arrays["x"], labels=arrays["labels"] + 1)
     code, out, err = run(*words, *FAST, "--json")
     assert code == 0, err
