@@ -77,6 +77,26 @@ def test_a_file_is_measured_by_every_engine_that_opens_it_and_verified(run: Comm
         assert len(row["weights_digest"]) == 64
 
 
+def test_a_program_of_torch_export_is_measured_as_it_is_and_converted(run: Command) -> None:
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Linear(32, 4))
+    free = ({0: torch.export.Dim("batch", min=1, max=16)},)
+    program = torch.export.export(layers.eval(), (torch.ones(2, 8),), dynamic_shapes=free)
+    torch.export.save(program, "net.pt2")
+    words = ("net.pt2", "--framework", "pytorch,onnxruntime,openvino", "--hardware", "cpu,openvino")
+    rows = ran(run, *words, "--batch-sizes", "5", *FEW)
+    told = [(r["runtime"], r["batch_size"], r["status"], r["verification"]) for r in rows]
+    assert told == [
+        ("pytorch", 5, "ok", "reference"), ("onnxruntime", 5, "ok", "ok"),
+        ("openvino", 5, "ok", "ok"),
+    ]  # fmt: skip
+    assert {row["weights"] for row in rows} == {"file"}
+    assert max(row["verification_error"] or 0 for row in rows) < 1e-5
+    _, out, _ = run("net.pt2", "--hardware", "cpu", "--dry-run")
+    assert "batch 8" in out
+    assert "batch 32" not in out  # it takes 16 at most
+
+
 def test_a_changed_file_goes_on_with_its_history(run: Command) -> None:
     words = ("mine.onnx", "--hardware", "cpu", "--batch-sizes", "1", "--benchmark-only", *FEW)
     graph(Path("mine.onnx"))

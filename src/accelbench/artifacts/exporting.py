@@ -58,7 +58,8 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
     spec = recipe.case.model
     made = built(spec, recipe.seed, recipe.weights, recipe.trust_remote_code, spill=spill)
     shapes = recipe.case.shapes
-    batch = shapes.batch if recipe.static else _TRACED_BATCH
+    settled = recipe.static or spec.fixed_batch is not None
+    batch = shapes.batch if settled else _TRACED_BATCH
     fed, constants = _fed(recipe, batch)
     wrapper = Positional(made.module, list(fed), constants)
     with torch.no_grad(), applied(recipe.workarounds, made.module):
@@ -66,7 +67,7 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
         outputs = _file_names(values, fed)
         _write(recipe, wrapper, fed, outputs, folder / GRAPH)
     external(folder / GRAPH)
-    fixed = batch if recipe.static else None
+    fixed = batch if settled else None
     return {
         "file": GRAPH,
         "inputs": [_tensor(name, name, value, fixed) for name, value in fed.items()],
@@ -104,14 +105,17 @@ def _write(
     outputs: Mapping[str, str],
     path: Path,
 ) -> None:
-    graph = "graph_exporter" in recipe.workarounds
+    # Sizes that a program's nodes compute are numbers in a trace: they call operators, not Python.
+    sized = getattr(wrapper.module, "computes_sizes", False)
+    graph = sized or "graph_exporter" in recipe.workarounds
     how: dict[str, Any] = {"dynamo": False}
     if graph:
         how = {"dynamo": True, "external_data": True, "verbose": False}
     names = [*fed, *outputs.values()]
-    if not recipe.static:
+    if not recipe.static and recipe.case.model.fixed_batch is None:
         if graph:
-            axes = tuple({0: torch.export.Dim.DYNAMIC} for _ in fed)
+            free = {entry.name for entry in recipe.case.model.inputs if "batch" in entry.shape[:1]}
+            axes = tuple({0: torch.export.Dim.DYNAMIC} if name in free else {} for name in fed)
             how["dynamic_shapes"] = (axes,)
         else:
             how["dynamic_axes"] = {name: {0: "batch"} for name in names}

@@ -65,7 +65,7 @@ def plain_fields(manifest: Manifest) -> dict[str, Any]:
 
 
 def _export(recipe: Recipe, folder: Path, spill: Path | None) -> Mapping[str, Any]:
-    if recipe.case.model.file is not None:
+    if recipe.case.model.graph is not None:
         from accelbench.artifacts.adopted import adopt
 
         return adopt(recipe, folder)

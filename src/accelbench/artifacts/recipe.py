@@ -92,7 +92,7 @@ class Recipe:
     @property
     def _first(self) -> str:
         """The format that all others are made from: of a file its own."""
-        file = self.case.model.file
+        file = self.case.model.graph
         return BASE if file is None else _OF_FILES.get(file.format, BASE)
 
     @property
@@ -103,7 +103,7 @@ class Recipe:
             return self
         # Whatever batch a graph is settled for, it is settled from the same one. Sizes of a file
         # have any names: they are fixed before.
-        of_file = self.case.model.file is not None
+        of_file = self.case.model.graph is not None
         static = self.wanted.static and (of_file or self.wanted.format != SETTLED)
         return replace(self, wanted=replace(self.wanted, format=first, static=static))
 

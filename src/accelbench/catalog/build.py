@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError
-from accelbench.core.model import ModelCode, ModelSpec
+from accelbench.core.model import ModelCode, ModelFile, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -66,6 +66,8 @@ def built(
     """
     if spec.code is not None:
         return _of_code(spec, seed, weights, dtype)
+    if spec.file is not None:
+        return _of_program(spec, weights, dtype)
     if weights == RANDOM:
         construct = constructor(spec)
         from accelbench.catalog.initial import initialised
@@ -108,6 +110,25 @@ def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None
     return Built(module.eval(), digest.hexdigest()[:16])
 
 
+def _of_program(spec: ModelSpec, weights: str, dtype: torch.dtype | None) -> Built:
+    """A program of torch.export, with the weights that are in its file."""
+    assert spec.file is not None
+    if weights != RANDOM:
+        raise CaseError(
+            "weights_unavailable",
+            f"{spec.id} is a file, which brings its weights.",
+            "Leave out --weights.",
+        )
+    module = constructor(spec)()
+    import torch
+
+    from accelbench.catalog.narrow import Narrowing
+
+    dtype = dtype or torch.float32
+    digest = Narrowing(module, dtype).finish()
+    return Built(module.to(dtype).eval(), digest)
+
+
 def skeleton(spec: ModelSpec) -> torch.nn.Module:
     """The model on torch's meta device: every shape, no values, no memory."""
     construct = constructor(spec)
@@ -134,6 +155,8 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
     code = spec.code
     if code is not None:
         return partial(_made_by, code)
+    if spec.file is not None:
+        return partial(_program_of, spec.file)
     where, _, name = spec.builder.partition(":")
     try:
         function = getattr(import_module(where), name)
@@ -144,6 +167,21 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
             "Install the package that brings it.",
         ) from error
     return lambda: function(**spec.config)
+
+
+def _program_of(file: ModelFile) -> torch.nn.Module:
+    """The module of a program in a file."""
+    _require_torch(("torch",))
+    from accelbench.catalog.file_models.exported_archive import opened
+    from accelbench.catalog.file_models.exported_module import ExportedModule
+    from accelbench.catalog.file_models.kinds import FileRefusedError
+    from accelbench.catalog.file_models.unchanged import refuse_changed
+
+    refuse_changed(file)
+    try:
+        return ExportedModule(opened(Path(file.path)))
+    except FileRefusedError as error:
+        raise CaseError("operator", error.message, error.advice) from error
 
 
 def _made_by(code: ModelCode) -> torch.nn.Module:
@@ -192,8 +230,8 @@ def transformers_class(spec: ModelSpec) -> Any:
     return model_class
 
 
-def _require_torch() -> None:
-    for package in ("torch", "transformers"):
+def _require_torch(packages: tuple[str, ...] = ("torch", "transformers")) -> None:
+    for package in packages:
         try:
             import_module(package)
         except ModuleNotFoundError as error:

@@ -126,6 +126,7 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f" not {shapes.sequence}.",
             f"Use a sequence length of {least} or more.",
         )
+    _check_file(spec, shapes)
     batch = spec.fixed_batch
     if batch is not None and shapes.batch != batch:
         raise UnsupportedError(
@@ -141,6 +142,29 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             "image_size",
             f"{spec.id} takes images of {fixed} × {fixed}, not {shapes.image} × {shapes.image}.",
             f"Leave the image size at {fixed}.",
+        )
+
+
+def _check_file(spec: ModelSpec, shapes: Shapes) -> None:
+    """Refuse sizes that a model's file says it does not take."""
+    if spec.file is None:
+        return
+    asked = {
+        "batch": shapes.batch,
+        "sequence": shapes.sequence,
+        "image": shapes.image,
+        **sizes_in(shapes.dims or ""),
+    }
+    for name, size in asked.items():
+        least, most = spec.file.least.get(name), spec.file.most.get(name)
+        if size is None or (size >= (least or 0) and (most is None or size <= most)):
+            continue
+        limits = [f"{least} or more" if least else "", f"{most} or less" if most else ""]
+        told = " and ".join(filter(None, limits))
+        raise UnsupportedError(
+            "size_not_taken",
+            f"{spec.id} takes a {name} of {told}, not {size}.",
+            "Use such a size, or export it with other limits: torch.export.Dim(name, min, max).",
         )
 
 

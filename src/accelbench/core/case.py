@@ -123,11 +123,11 @@ class Case:
 
     @property
     def as_stored(self) -> bool:
-        """Whether it is a file that is run as it is: nothing is quantised or narrowed for it.
+        """Whether it is a graph that is run as it is: nothing is quantised or narrowed for it.
 
         What is stored in 16 bits may be asked for in fp32, where an engine widens it.
         """
-        file = self.model.file
+        file = self.model.graph
         return file is not None and (
             self.precision == file.precision or (self.precision, file.precision) in _WIDENED
         )

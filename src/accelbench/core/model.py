@@ -77,6 +77,7 @@ class FileFormat(StrEnum):
     ONNX = "onnx"
     OPENVINO = "openvino"
     TFLITE = "tflite"
+    PT2 = "pt2"
     CALLABLE = "callable"
 
     @property
@@ -86,6 +87,7 @@ class FileFormat(StrEnum):
             "onnx": "ONNX graph",
             "openvino": "OpenVINO graph",
             "tflite": "TensorFlow Lite model",
+            "pt2": "program of torch.export",
             "callable": "Python callable",
         }[self.value]
 
@@ -118,6 +120,9 @@ class ModelFile:
         drawn: of inputs what their values are drawn from, and how that is known.
         counted: what a pass costs, as `costs.json` has it of the catalogue's models.
         uncounted: why that is not known.
+        least: of free sizes by name the smallest that it takes, where it says one,
+        most: and the largest.
+        casts: whether torch may hold it in another floating-point type.
     """
 
     format: FileFormat
@@ -131,6 +136,9 @@ class ModelFile:
     drawn: Mapping[str, str] = field(default_factory=dict)
     counted: Mapping[str, Any] | None = None
     uncounted: str = ""
+    least: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+    casts: bool = True
 
 
 class CodeKind(StrEnum):
@@ -230,7 +238,12 @@ class ModelSpec:
         """What an engine must open to run it; None of what torch builds."""
         if self.code is not None:
             return FileFormat.CALLABLE if self.code.kind is CodeKind.CALLABLE else None
-        return None if self.file is None else self.file.format
+        return None if self.graph is None else self.graph.format
+
+    @property
+    def graph(self) -> ModelFile | None:
+        """The file that engines open as it is; None of one that torch makes a module of."""
+        return None if self.file is None or self.file.format is FileFormat.PT2 else self.file
 
     @property
     def fixed_batch(self) -> int | None:

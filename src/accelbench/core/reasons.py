@@ -38,7 +38,7 @@ _OF: Mapping[Belongs, str] = {
         gradient_checkpointing
         image_size no_generation no_profiler
         no_real_inputs no_training not_counted not_verified option prompt_too_short
-        remote_code sequence_too_long sequence_too_short timeout
+        remote_code sequence_too_long sequence_too_short size_not_taken timeout
         tensor_parallel tokenizer_mismatch tokenizer_unreadable too_many_classes
         too_many_steps unsafe_weights
         vocabulary_too_small weights_incomplete weights_mismatch weights_unreadable

@@ -11,7 +11,8 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import FileFormat
 
 #: Files that are measured, by how their names end.
-FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE}
+FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE,
+           ".pt2": FileFormat.PT2}  # fmt: skip
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 #: Files of models that are not measured: why, and what to do instead.
 _OTHERS: dict[str, tuple[str, str]] = {
@@ -40,7 +41,8 @@ _OTHERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".mlmodel", ".mlpackage"), ("models of Core ML are not read", _EXPORT)),
 }
 #: What protobuf can hold; XML has none of the weights in it.
-_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31}
+_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31,
+            FileFormat.PT2: 2**40}  # fmt: skip
 _LFS_POINTER = b"version https://git-lfs"
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
@@ -111,6 +113,8 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
             "It is a pointer of Git LFS, not the file itself.", "Fetch the file: git lfs pull"
         )
     others = dict(_OTHER_BEGINNINGS)
+    if kind is FileFormat.PT2:
+        del others[b"PK\x03\x04"]
     if kind is FileFormat.OPENVINO:
         del others[b"<"]
         begins = begins.lstrip(b"\xef\xbb\xbf \r\n\t")

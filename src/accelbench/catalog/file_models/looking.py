@@ -21,7 +21,11 @@ from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 
 #: Formats whose graphs are counted, as their readers call them.
-_GRAPHS = {FileFormat.ONNX: "onnx", FileFormat.OPENVINO: "openvino"}
+_GRAPHS = {
+    FileFormat.ONNX: "onnx",
+    FileFormat.OPENVINO: "openvino",
+    FileFormat.PT2: "torch.export",
+}
 _COUNTING_SECONDS = 30
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
 #: and what is made of it. A number in one byte of a file may become eight in memory.

@@ -33,6 +33,7 @@ _NEEDS = {
     FileFormat.ONNX: ("onnx", "onnx"),
     FileFormat.OPENVINO: ("openvino", "openvino"),
     FileFormat.TFLITE: ("ai_edge_litert", "litert"),
+    FileFormat.PT2: ("torch", "torch"),
 }
 
 
@@ -136,7 +137,9 @@ def _spec(
             f"Most of its weights are stored in {found['precision']}, which is not measured.",
             f"Measured are {', '.join(p for p in PRECISIONS if '-' not in p)}: export it in one.",
         )
-    inputs = tuple(_input(entry, given.get(entry["name"])) for entry in found["inputs"])
+    inputs = tuple(
+        _following(_input(entry, given.get(entry["name"])), found) for entry in found["inputs"]
+    )
     sizes = {size for entry in inputs for size in entry.shape if isinstance(size, str)}
     return ModelSpec(
         id=name,
@@ -171,8 +174,21 @@ def _spec(
             },
             counted=found.get("counted"),
             uncounted=found.get("uncounted", ""),
+            least=found.get("least", {}),
+            most=found.get("most", {}),
+            casts=found.get("casts", True),
         ),
     )
+
+
+#: What follows the precision of a program, in NumPy's words.
+_FOLLOWS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def _following(entry: InputSpec, found: Mapping[str, Any]) -> InputSpec:
+    """An input that is cast as the weights are, where torch makes a module of the file."""
+    follows = found["format"] == FileFormat.PT2 and entry.dtype == _FOLLOWS[found["precision"]]
+    return replace(entry, dtype="float") if follows else entry
 
 
 def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:

@@ -21,7 +21,7 @@ from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
 _TORCH_CPU = "PyTorch in fp32 on the CPU"
-_OF_FILES = "each file's own graph on the CPU, nothing of it rewritten"
+_OF_FILES = "each file as it is on the CPU, nothing of it rewritten"
 _OF_CALLABLES = "each callable's own reference"
 _ORDER = (_TORCH_CPU, _OF_FILES, _OF_CALLABLES)
 _REFERENCES = {"file": _OF_FILES}

@@ -152,7 +152,7 @@ class ArtifactExports:
         return 1 if self._cache.find(recipe.base.key) else 2
 
     def _made(self, context: LaunchContext, recipe: Recipe) -> Kept:
-        file = recipe.case.model.file
+        file = recipe.case.model.graph
         # A graph that is there needs no PyTorch: whoever opens it makes of it what it opens.
         exporter = context.runtimes.get(_EXPORTER if file is None else recipe.case.target.runtime)
         if exporter is None:
@@ -240,7 +240,7 @@ class _TooLargeError(Exception):
 
 def _spill(context: LaunchContext, recipe: Recipe, files: int) -> Path | None:
     """Where the weights of what is exported are kept, if the memory does not hold them."""
-    if recipe.case.model.file is not None and recipe.base is recipe:
+    if recipe.case.model.graph is not None and recipe.base is recipe:
         return None  # it stays where it lies
     heavy = weights_bytes(recipe.case)
     need = _EXPORT_SHARE * heavy

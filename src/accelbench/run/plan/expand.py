@@ -16,8 +16,8 @@ from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan.model_refusals import unopened, untrainable
 from accelbench.run.plan.request import (
-    DEFAULT_BATCH_SIZES,
     Distribution,
     Estimate,
     Free,
@@ -30,7 +30,7 @@ from accelbench.run.plan.request import (
 )
 from accelbench.run.plan.sharing import one_process, shared_out
 from accelbench.run.plan.simulated_cases import refusal_of
-from accelbench.run.plan.sizes import shapes_of
+from accelbench.run.plan.sizes import shapes_of, usual_batches
 from accelbench.run.plan.targets import TargetDevice, device_of, places
 
 _log = logging.getLogger(__name__)
@@ -171,9 +171,7 @@ def _asked_of(
         options |= request.training_options
         # Training in half precision is autocast anyway: one question has one name.
         precision = precision.removeprefix("amp-")
-    fixed = model.fixed_batch
-    usual = DEFAULT_BATCH_SIZES if fixed is None else (fixed,)
-    batches = sorted(set(request.batch_sizes or usual))
+    batches = sorted(set(request.batch_sizes or usual_batches(model)))
     for shapes in shapes_of(model, request, mode):
         yield [
             Case(
@@ -298,11 +296,11 @@ def _shorten(
 def _judge(case: Case, place: TargetDevice, runtimes: Mapping[str, Runtime]) -> Planned:
     if place.roofline is not None:
         info = runtimes[case.target.runtime].info
-        no = _untrainable(case) or _unfit(case) or refusal_of(case, info, place.roofline)
+        no = untrainable(case) or _unfit(case) or refusal_of(case, info, place.roofline)
         return Planned(case, None, no, place.roofline)
     if place.refusal is not None or place.device is None:
         return Planned(case, place.device, place.refusal)
-    refusal = _untrainable(case) or _unfit(case)
+    refusal = untrainable(case) or _unfit(case)
     if refusal is None:
         refusal = _asked(runtimes[case.target.runtime], case, place.device)
     return Planned(case, place.device, refusal)
@@ -327,26 +325,6 @@ def _widened(
     ]
 
 
-def _untrainable(case: Case) -> Refusal | None:
-    if case.mode is not Mode.TRAINING or case.model.training is not None:
-        return None
-    message = f"the catalogue does not say how {case.model.id} is trained"
-    advice = "Use --mode inference."
-    if case.model.file is not None:
-        message = f"{case.model.id} is an exported graph, which is not trained"
-    if case.model.code is not None:
-        message = f"{case.model.id} does not say how it is trained"
-        advice = "Give it a loss and example_labels, or use --mode inference."
-    if "custom" in case.model.sets:
-        class_name = case.model.builder.rpartition(":")[2]
-        message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
-        advice = (
-            "Name a class with a head, such as BertForSequenceClassification, in the config's"
-            " architectures or as the entry's class, or use --mode inference."
-        )
-    return Refusal(Status.UNSUPPORTED, "mode", message, advice)
-
-
 def _unfit(case: Case) -> Refusal | None:
     """Sizes that the model cannot take."""
     try:
@@ -358,8 +336,8 @@ def _unfit(case: Case) -> Refusal | None:
 
 def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
-    if (unopened := _unopened(runtime, case)) is not None:
-        return unopened
+    if (refusal := unopened(runtime, case)) is not None:
+        return refusal
     if case.world_size > 1 and not runtime.info.distributes:
         return Refusal(
             Status.UNSUPPORTED,
@@ -380,29 +358,3 @@ def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     if support.ok:
         return None
     return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)
-
-
-def _unopened(runtime: Runtime, case: Case) -> Refusal | None:
-    """A file or a callable that the runtime does not open, or not in that precision."""
-    file, wanted, name = case.model.file, case.model.format, runtime.info.name
-    if wanted is not None and wanted not in runtime.info.files:
-        return Refusal(
-            Status.UNSUPPORTED,
-            "format",
-            f"the {name} runtime does not open {wanted.graph}s",
-            "Leave out --framework: each platform has an engine that does, or is left out.",
-        )
-    if file is None:
-        return None
-    if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
-        what = f"{case.model.id} is stored in {file.precision}"
-        advice = f"Use --precision {file.precision}, or name the file in fp32 that it was made of."
-        return Refusal(Status.UNSUPPORTED, "precision", what, advice)
-    if file.precision == "int8" and case.precision != "int8":
-        return Refusal(
-            Status.UNSUPPORTED,
-            "precision",
-            f"{case.model.id} is quantised: its products are of int8",
-            "Use --precision int8, or name the file that it was quantised from.",
-        )
-    return None

@@ -7,15 +7,27 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from accelbench.catalog.file_models.dimensions import BATCH
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.free_dimensions import of_a_model
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
-from accelbench.run.plan.request import Request
+from accelbench.run.plan.request import DEFAULT_BATCH_SIZES, Request
 
 #: How much text there is depends on whether it is read or written, and is settled by itself.
 _BESIDE_TEXT = tuple(axis for axis in axes_of(Part.INPUT, Part.PASSES) if axis.field != "sequence")
+
+
+def usual_batches(model: ModelSpec) -> tuple[int, ...]:
+    """The batches of a model of which none are named: those that it takes."""
+    if model.fixed_batch is not None:
+        return (model.fixed_batch,)
+    if model.file is None:
+        return DEFAULT_BATCH_SIZES
+    low, high = model.file.least.get(BATCH, 1), model.file.most.get(BATCH)
+    taken = (size for size in DEFAULT_BATCH_SIZES if low <= size <= (high or size))
+    return tuple(taken) or (low,)
 
 
 def shapes_of(model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes]:

@@ -79,10 +79,10 @@ def reference_of(case: Case) -> Case:
     """
     options = {name: value for name, value in case.options.items() if name in _OPTIONS}
     target, precision = Target(_RUNTIME, "cpu"), "fp32"
-    if case.model.file is not None:
-        target, as_it_is = _OF_FILES[case.model.file.format]
+    if case.model.graph is not None:
+        target, as_it_is = _OF_FILES[case.model.graph.format]
         options |= as_it_is
-        precision = "int8" if case.model.file.precision == "int8" else "fp32"
+        precision = "int8" if case.model.graph.precision == "int8" else "fp32"
     if case.model.format is FileFormat.CALLABLE:
         # Where it computes is its own affair: a reference is asked on the same platform.
         target = Target(case.target.runtime, case.target.hardware)
@@ -206,11 +206,11 @@ def ask(
 def _artefact(context: WorkerContext, case: Case) -> str | None:
     """What a reference opens that is a file; None where it builds the model itself."""
     runtime = context.runtimes[case.target.runtime]
-    if case.model.file is None or not isinstance(runtime, Importing):
+    if case.model.graph is None or not isinstance(runtime, Importing):
         return None
     recipe = Recipe(case, runtime.wants(case), context.settings.job.seed)
     try:
-        refuse_changed(case.model.file)
+        refuse_changed(case.model.graph)
         return str(make(recipe, Cache()).folder)
     except CaseError as error:
         raise NoReferenceError(error.message) from error

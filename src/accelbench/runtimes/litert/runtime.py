@@ -72,7 +72,7 @@ class LitertRuntime:
 
 
 def _of_a_file(case: Case) -> Support | None:
-    if case.model.file is not None:
+    if case.model.graph is not None:
         return None
     return no(
         "format",

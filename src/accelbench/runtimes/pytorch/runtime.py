@@ -85,6 +85,7 @@ class PytorchRuntime:
             missing(name, ("torch",), "torch")
             or not_listed(name, case, self.info.precisions)
             or (_quantises(case) if case.precision == "int8" else None)
+            or _casts(case)
             or not_an_option(name, case, MODULE_OPTIONS[case.mode] | _of_ranks(case))
             or (not_trained(name, case) if trains else _generates(case))
             or (_shared_out(case, device) if case.world_size > 1 else None)
@@ -215,6 +216,22 @@ def _quantises(case: Case) -> Support | None:
             "Leave out --compile.",
         )
     return missing("pytorch", ("torchao",), "int8")
+
+
+def _casts(case: Case) -> Support | None:
+    """A program whose nodes name a type is in that one: others would meet it in its midst."""
+    file = case.model.file
+    if file is None or file.casts or case.precision not in ("fp16", "bf16"):
+        return None
+    if case.precision == file.precision:
+        return None
+    return no(
+        "precision",
+        f"nodes of {case.model.id} name a floating-point type, so that it is not cast to"
+        f" {case.precision}",
+        f"Export it in {case.precision}, use amp-{case.precision}, or let an engine convert it:"
+        " --framework onnxruntime,openvino.",
+    )
 
 
 def _generates(case: Case) -> Support | None:
