@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,18 +29,26 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.job_settings import JobSettings
+from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.litert import LitertRuntime
+from accelbench.runtimes.ncnn import NcnnRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 from kept_artefacts import kept_artefacts
+
+
+@cache
+def chosen(model: str) -> ModelSpec:
+    """A model by its name; of a file a process looks at it, for a second."""
+    return choose([model], None, (), (), all_models=False)[0]
 
 
 @dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
@@ -69,7 +78,7 @@ class Subject:
         return f"{name}-{self.hardware}-{self.model}-{self.precision}{flags}"
 
     def case(self, batch: int = 2) -> Case:
-        spec = choose([self.model], None, (), (), all_models=False)[0]
+        spec = chosen(self.model)
         # Short: nothing here is a measurement.
         shapes = Shapes(
             batch,
@@ -239,11 +248,9 @@ ONNXRUNTIME = [
 ]
 
 
-def written_model() -> str:
+def written_model(engine: str, writer: str) -> str:
     """A file for who opens files alone; on a bare machine with a GPU its engine is not there."""
-    if find_spec("ai_edge_litert") is None:
-        return "absent.tflite"
-    return str(import_module("tflite_model").kept())
+    return "absent" if find_spec(engine) is None else str(import_module(writer).kept())
 
 
 LITERT = [
@@ -251,13 +258,44 @@ LITERT = [
         runtime=LitertRuntime,
         card="accelbench.runtimes.litert:LitertRuntime",
         hardware="cpu",
-        model=written_model(),
+        model=written_model("ai_edge_litert", "tflite_model"),
         precision="fp32",
         changed=lambda inputs: {place: array + 1 for place, array in inputs.items()},
         freed=lambda session: session._interpreter,  # type: ignore[attr-defined]
         options=options,
     )
     for options in ({}, {"kernels": "reference"})
+]
+
+
+def other_matrices(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What ncnn was fed with, one larger: in matrices of its own, as a layer may work in place."""
+    ncnn = import_module("ncnn")
+    changed = [
+        {name: matrix.numpy(batch_index=0) + np.float32(1) for name, matrix in fed.items()}
+        for fed in inputs
+    ]
+    return [
+        {
+            name: ncnn.Mat(array, 0) if len(array) > 1 else ncnn.Mat(array[0]).clone()
+            for name, array in fed.items()
+        }
+        for fed in changed
+    ]
+
+
+NCNN = [
+    Subject(
+        runtime=NcnnRuntime,
+        card="accelbench.runtimes.ncnn:NcnnRuntime",
+        hardware="cpu",
+        model=written_model("ncnn", "ncnn_model"),
+        precision=precision,
+        changed=other_matrices,
+        freed=lambda session: session._net,  # type: ignore[attr-defined]
+        options=options,
+    )
+    for precision, options in (("fp32", {}), ("bf16", {}), ("fp32", {"kernels": "plain"}))
 ]
 #: A runtime of another package, as its author would have it tested.
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
@@ -378,6 +416,7 @@ SUBJECTS: list[Subject] = [
     *JAX,
     *ONNXRUNTIME,
     *LITERT,
+    *NCNN,
     *OPENVINO,
     *QNN,
     *PLUGIN,
@@ -396,7 +435,11 @@ def cards(subjects: list[Subject]) -> list[Any]:
     """One subject for each device of a runtime."""
     found = {(subject.card, subject.hardware): subject for subject in subjects}
     return [
-        pytest.param(subject, id=str(subject), marks=absent(subject) if subject in LITERT else [])
+        pytest.param(
+            subject,
+            id=str(subject),
+            marks=absent(subject) if subject in (*LITERT, *NCNN) else [],
+        )
         for subject in found.values()
     ]
 
@@ -407,6 +450,8 @@ def absent(subject: Subject) -> list[Any]:
         return [pytest.mark.skip(reason="diffusers, which unet-tiny is built by, is not installed")]
     if subject in LITERT and find_spec("ai_edge_litert") is None:
         return [pytest.mark.skip(reason="ai-edge-litert, which runs .tflite, is not installed")]
+    if subject in NCNN and find_spec("ncnn") is None:
+        return [pytest.mark.skip(reason="ncnn, which runs .param, is not installed")]
     if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
         return []
     return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]

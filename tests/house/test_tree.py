@@ -73,8 +73,8 @@ def pinned() -> dict[str, str]:
 
 def test_the_constraints_pin_what_is_tested() -> None:
     pins = {name.lower().replace("_", "-"): version for name, version in pinned().items()}
-    tested = ("torch", "int8", "data", "frames", "onnx", "openvino", "jax", "litert", "qnn")
-    tested += ("cuda", "dev")
+    tested = ("torch", "int8", "data", "frames", "onnx", "openvino", "jax", "litert", "ncnn")
+    tested += ("qnn", "cuda", "dev")
     for extra in tested:
         for requirement in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]):
             name = re.split(r"[<>=!\[]", requirement)[0].lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def test_models_of_the_catalogue_are_not_converted() -> None:
     support = LitertRuntime().supports(case(find("bert-tiny")), CPU)
     assert (support.ok, support.reason) == (False, "format")
     assert "Name a .tflite file" in support.advice
+
+
+def test_what_is_stored_in_floats_is_not_measured_as_int8(tmp_path: Path) -> None:
+    (spec,) = choose([str(write(tmp_path / "net.tflite"))])
+    support = LitertRuntime().supports(replace(case(spec), precision="int8"), CPU)
+    assert (support.ok, support.reason) == (False, "precision")
+    assert "stored in fp32" in support.message
 
 
 def test_an_operator_that_it_has_not_is_named() -> None:

@@ -6,7 +6,7 @@ written anew, as NPUs and browsers take no other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Tensor
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.catalog.inputs import input_shapes
+from accelbench.core.model import FileFormat, FileOutput
 
 
 def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
@@ -28,12 +29,13 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
     assert file is not None
     path = Path(file.path)
     refuse_changed(file)
+    outputs = file.outputs
+    if file.format is FileFormat.NCNN:
+        outputs = _outputs_at(recipe, path, outputs)
     inputs = [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in model.inputs]
     fields: dict[str, Any] = {
         "file": str(path),
-        "outputs": [
-            Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in file.outputs
-        ],
+        "outputs": [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in outputs],
         "batch": file.fixed_batch,
         "weights_digest": file.digest,
     }
@@ -43,6 +45,19 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
     _fix(path, sizes, folder)
     fixed = [replace(entry, shape=sizes[entry.name]) for entry in inputs]
     return {**fields, "file": GRAPH, "inputs": fixed, "batch": recipe.case.shapes.batch}
+
+
+def _outputs_at(
+    recipe: Recipe, path: Path, outputs: Sequence[FileOutput]
+) -> tuple[FileOutput, ...]:
+    """Outputs with the sizes that they have for a case's inputs; an unfit input is refused."""
+    from accelbench.artifacts.ncnn_sizes import item_shapes
+
+    model = recipe.case.model
+    sizes = input_shapes(model, recipe.case.shapes)
+    items = {entry.name: (entry.dtype, sizes[entry.name][1:]) for entry in model.inputs}
+    shapes = item_shapes(path, items)
+    return tuple(replace(entry, shape=("batch", *shapes[entry.name])) for entry in outputs)
 
 
 def _fix(path: Path, sizes: Mapping[str, tuple[int, ...]], folder: Path) -> None:

@@ -32,10 +32,11 @@ _PACKAGES = {
     "ir": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino"),
     "ir-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino", "nncf"),
     "tflite": ("ai-edge-litert",),
+    "ncnn": ("ncnn",),
 }
 FORMATS = tuple(_PACKAGES)
 #: What a file is as an artefact, where it is no graph in ONNX.
-_OF_FILES = {FileFormat.OPENVINO: "ir", FileFormat.TFLITE: "tflite"}
+_OF_FILES = {FileFormat.OPENVINO: "ir", FileFormat.TFLITE: "tflite", FileFormat.NCNN: "ncnn"}
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class FileFormat(StrEnum):
     OPENVINO = "openvino"
     TFLITE = "tflite"
     PT2 = "pt2"
+    NCNN = "ncnn"
     CALLABLE = "callable"
 
     @property
@@ -88,6 +89,7 @@ class FileFormat(StrEnum):
             "openvino": "OpenVINO graph",
             "tflite": "TensorFlow Lite model",
             "pt2": "program of torch.export",
+            "ncnn": "ncnn network",
             "callable": "Python callable",
         }[self.value]
 

@@ -11,8 +11,13 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import FileFormat
 
 #: Files that are measured, by how their names end.
-FORMATS = {".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE,
-           ".pt2": FileFormat.PT2}  # fmt: skip
+FORMATS = {
+    ".onnx": FileFormat.ONNX,
+    ".xml": FileFormat.OPENVINO,
+    ".tflite": FileFormat.TFLITE,
+    ".pt2": FileFormat.PT2,
+    ".param": FileFormat.NCNN,
+}
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 #: Files of models that are not measured: why, and what to do instead.
 _OTHERS: dict[str, tuple[str, str]] = {
@@ -40,9 +45,14 @@ _OTHERS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys((".mlmodel", ".mlpackage"), ("models of Core ML are not read", _EXPORT)),
 }
-#: What protobuf can hold; XML has none of the weights in it.
-_LARGEST = {FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31,
-            FileFormat.PT2: 2**40}  # fmt: skip
+#: What protobuf can hold; XML and ncnn's text have none of the weights in them.
+_LARGEST = {
+    FileFormat.ONNX: 2**31,
+    FileFormat.OPENVINO: 2**29,
+    FileFormat.TFLITE: 2**31,
+    FileFormat.PT2: 2**40,
+    FileFormat.NCNN: 2**26,
+}
 _LFS_POINTER = b"version https://git-lfs"
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
@@ -85,6 +95,11 @@ def format_of(path: Path) -> FileFormat:
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileRefusedError("There is no such file.", "Check its path.")
+    if suffix == ".bin" and path.with_suffix(".param").is_file():
+        graph = path.with_suffix(".param").name
+        raise FileRefusedError(
+            f"It holds the weights of {graph}.", f"Name {graph}: its weights are found beside it."
+        )
     if suffix in _OTHERS:
         why, advice = _OTHERS[suffix]
         raise FileRefusedError(f"Files of {suffix} are not measured: {why}.", advice)

@@ -25,6 +25,8 @@ FILES = "files"
 #: Names that say nothing of what is in a file: its folder's is put before them.
 _SAYS_NOTHING = {"model", "openvino_model", "graph", "network", "exported", "export", "saved_model"}
 _DEFAULT_SEQUENCE, _DEFAULT_IMAGE = 128, 224
+#: Of one item of an engine's matrix, where its file states no sizes.
+_MOST_AXES = 4
 #: A graph of 200,000 operators took 9 s; a file of 2 GB, 4 s.
 _PATIENCE_SECONDS = 300.0
 #: Of an input of which its owner said what it holds.
@@ -34,6 +36,7 @@ _NEEDS = {
     FileFormat.OPENVINO: ("openvino", "openvino"),
     FileFormat.TFLITE: ("ai_edge_litert", "litert"),
     FileFormat.PT2: ("torch", "torch"),
+    FileFormat.NCNN: ("ncnn", "ncnn"),
 }
 
 
@@ -111,7 +114,7 @@ def path_of(word: str) -> tuple[str, Path]:
 
 def name_of(path: Path) -> str:
     """What a file's model is called in results: the file's name, with its folder's if need be."""
-    stem = path.stem.lower()
+    stem = path.stem.lower().removesuffix(".ncnn")
     folder = path.absolute().parent.name
     says_nothing = stem in _SAYS_NOTHING or stem.rpartition("_")[0] in _SAYS_NOTHING
     return visible(f"{folder}/{path.name}" if says_nothing and folder else path.name)
@@ -167,7 +170,7 @@ def _spec(
                 for entry in found["outputs"]
             ),
             beside=tuple(found["beside"]),
-            fixed_batch=None if BATCH in sizes else _items(inputs),
+            fixed_batch=found.get("fixed_batch", None if BATCH in sizes else _items(inputs)),
             drawn={
                 entry["name"]: _told(given.get(entry["name"])) or entry["drawn"]
                 for entry in found["inputs"]
@@ -230,6 +233,8 @@ def _told(given: GivenInput | None) -> str:
 def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | str, ...]:
     """Sizes of an input: those of the file, free ones as they are named or bound."""
     own, name = entry["shape"], entry["name"]
+    if entry.get("sizes_free"):
+        return _free_shape(name, own, given)
     if given is None or given.shape is None:
         return tuple(
             size if isinstance(size, int) else size_named(size, place, len(own))
@@ -248,6 +253,30 @@ def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | st
                 "Export it with a free size there.",
             )
     return given.shape
+
+
+def _free_shape(
+    name: str, own: Sequence[int | str] | None, given: GivenInput | None
+) -> tuple[int | str, ...]:
+    """Sizes of an input whose file binds none: said for one item, the batch comes before them."""
+    if given is not None and given.shape is not None:
+        items = given.shape[1:] if given.shape[:1] == (BATCH,) else given.shape
+        if not 1 <= len(items) <= _MOST_AXES:
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} has 1 to {_MOST_AXES} axes beside the batch, not"
+                f" {len(items)}.",
+                "Leave the batch out, or call it batch.",
+            )
+        return (BATCH, *items)
+    if own is None:
+        raise FileRefusedError(
+            f"It does not say what sizes its input {in_quotes(name)} has.",
+            f"Say those of one item: {OPTION} {name}=[3,224,224] for channels, height and width.",
+        )
+    return tuple(
+        size if isinstance(size, int) else size_named(size, place, len(own))
+        for place, size in enumerate(own)
+    )
 
 
 def _as_text(shape: Sequence[int | str]) -> str:

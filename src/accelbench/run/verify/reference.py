@@ -62,6 +62,7 @@ _OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
     FileFormat.ONNX: (Target("onnxruntime", "cpu"), {"optimization": "disabled"}),
     FileFormat.OPENVINO: (Target("openvino", "openvino"), {}),
     FileFormat.TFLITE: (Target("litert", "cpu"), {"kernels": "reference"}),
+    FileFormat.NCNN: (Target("ncnn", "cpu"), {"kernels": "plain"}),
 }
 _UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
 

@@ -17,7 +17,13 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.runtimes.litert.kernels import KERNELS
-from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
+from accelbench.runtimes.shared.refusals import (
+    beyond_forward,
+    missing,
+    no,
+    not_listed,
+    not_quantised,
+)
 
 _OWN = (RuntimeOption("kernels", "who computes", choices=KERNELS, default=KERNELS[0]),)
 _OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
@@ -56,6 +62,7 @@ class LitertRuntime:
             or _of_a_file(case)
             or beyond_forward(name, case, _OPTIONS, "its models are never compiled")
             or not_listed(name, case, self.info.precisions)
+            or not_quantised(case, "Name a model that was quantised when it was converted.")
             or SUPPORTED
         )
 

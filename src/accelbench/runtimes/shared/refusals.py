@@ -83,6 +83,18 @@ def not_listed(runtime: str, case: Case, precisions: Collection[str]) -> Support
     )
 
 
+def not_quantised(case: Case, how: str) -> Support | None:
+    """int8 of a file in floats, where nothing here quantises it."""
+    file = case.model.file
+    if case.precision != "int8" or file is None or file.precision == "int8":
+        return None
+    return no(
+        "precision",
+        f"{case.model.id} is stored in {file.precision}; {file.format.graph}s are not quantised",
+        how,
+    )
+
+
 def not_an_option(runtime: str, case: Case, options: Collection[str]) -> Support | None:
     """Options that a runtime has not in the case's mode."""
     unknown = set(case.options).difference(options)

@@ -1,0 +1,178 @@
+"""What an ncnn network is: its inputs and outputs, what they may hold, what it is stored in.
+
+A file states no sizes that bind: those of an item follow from the weights of the layers that take
+it, or its owner says them. The batch is ncnn's own axis beside them.
+
+Imports ncnn: import this module only in the process that looks at a file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ncnn
+
+from accelbench.catalog.file_models.dimensions import BATCH
+from accelbench.catalog.file_models.input_ranges import drawn_of_type
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.ncnn_layers import (
+    FINDS_SO_MANY,
+    KEEPS_SIZES,
+    PRODUCTS,
+    is_quantised,
+    rows_of,
+    shape_taken,
+)
+from accelbench.catalog.file_models.ncnn_text import NcnnLayer, layers_of
+from accelbench.core.visible import in_quotes
+
+_AGAIN = "Copy both files again, or convert the model again."
+#: How a weight begins that is not stored as floats, and the bytes that a value of it takes.
+_STORED = {0x01306B47: 2, 0x000D4B38: 1}
+_TAG = 4
+_POINTER = ctypes.pythonapi.PyCapsule_GetPointer
+_POINTER.restype, _POINTER.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class _CountedWeights(ncnn.DataReader):  # type: ignore[misc]
+    """Weights as the engine reads them: how many they are, and whether all of them are there."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self._content, self._each = memoryview(content), 4
+        self.place = self.values = 0
+        self.short = False
+
+    def read(self, buffer: Any, size: int) -> int:
+        """Give the next bytes to the engine; none where they are not all there."""
+        if size > len(self._content) - self.place:
+            self.short = True
+            return 0
+        part = bytes(self._content[self.place : self.place + size])
+        self.place += size
+        ctypes.memmove(_POINTER(buffer, None), part, size)
+        tag = int.from_bytes(part, "little") if size == _TAG else -1
+        if tag == 0 or tag in _STORED:
+            self._each = _STORED.get(tag, 4)
+        else:
+            self.values += size // self._each
+            self._each = 4
+        return size
+
+
+def look(path: Path) -> dict[str, Any]:
+    """What a file says of itself.
+
+    Raises:
+        FileRefusedError: it is no whole network, or one that cannot be fed.
+    """
+    weights = path.with_suffix(".bin")
+    layers = layers_of(path.read_bytes())
+    _refuse_unknown(layers)
+    entries = [layer for layer in layers if layer.type == "Input"]
+    used = {name for layer in layers for name in layer.takes}
+    outputs = [name for layer in layers for name in layer.makes if name not in used]
+    if all(layer.type in {"Input", "Split", "MemoryData"} for layer in layers):
+        raise FileRefusedError("There is no layer in it that computes: nothing would be measured.")
+    if not entries:
+        raise FileRefusedError("It takes no input: what it gives is a constant.")
+    read = _loaded(path, _beside(path, weights))
+    return {
+        "inputs": [_input(layer, name, layers) for layer in entries for name in layer.makes],
+        # Their sizes are those of a case's inputs: they are found when it is opened for them.
+        "outputs": [{"name": name, "dtype": "float32", "shape": []} for name in outputs],
+        "weights": read.values,
+        "precision": _precision(layers),
+        "operators": len(layers) - len(entries),
+        "beside": [str(weights)],
+        # The engine joins what items come to, which must then be of one size.
+        **({"fixed_batch": 1} if any(layer.type in FINDS_SO_MANY for layer in layers) else {}),
+    }
+
+
+def _refuse_unknown(layers: Iterable[NcnnLayer]) -> None:
+    for layer in layers:
+        if ncnn.layer_to_index(layer.type) < 0:
+            raise FileRefusedError(
+                f"Its layer {in_quotes(layer.name)} is a {in_quotes(layer.type)}, which ncnn"
+                f" {ncnn.__version__} has not.",
+                "Convert the model without it: layers of an application's own are not loaded.",
+            )
+
+
+def _beside(path: Path, weights: Path) -> bytes:
+    if not weights.resolve().is_relative_to(path.parent.resolve()):
+        raise FileRefusedError(
+            f"Its weights {weights.name} lie outside its own folder: they are not read.",
+            "Put the file of weights beside the network.",
+        )
+    if not weights.is_file():
+        raise FileRefusedError(
+            f"The file {weights.name} with its weights is not beside it.",
+            "Copy it into the same folder; one without weights has an empty one.",
+        )
+    return weights.read_bytes()
+
+
+def _loaded(path: Path, weights: bytes) -> _CountedWeights:
+    """The weights of a network, all of which the engine has read."""
+    net, reader = ncnn.Net(), _CountedWeights(weights)
+    net.opt.use_vulkan_compute = False
+    net.opt.use_packing_layout = net.opt.use_winograd_convolution = False
+    if net.load_param(str(path)) != 0:
+        raise FileRefusedError(f"ncnn {ncnn.__version__} cannot read its layers.", _AGAIN)
+    failed = net.load_model(reader) != 0
+    if reader.short:
+        raise FileRefusedError(
+            f"Its layers have more weights than the {len(weights):,} bytes beside it.", _AGAIN
+        )
+    if failed:
+        raise FileRefusedError(f"ncnn {ncnn.__version__} cannot read its weights.", _AGAIN)
+    if reader.place != len(weights):
+        raise FileRefusedError(
+            f"Of the {len(weights):,} bytes of weights beside it, its layers take"
+            f" {reader.place:,}: they are another network's.",
+            _AGAIN,
+        )
+    return reader
+
+
+def _input(entry: NcnnLayer, name: str, layers: Sequence[NcnnLayer]) -> dict[str, Any]:
+    takers = list(_takers(name, layers))
+    rows = min((rows for layer in takers if (rows := rows_of(layer))), default=None)
+    dtype = "float32" if rows is None else "int32"
+    item = _stated(entry) or next(filter(None, map(shape_taken, takers)), None)
+    return {
+        "name": name,
+        "dtype": dtype,
+        "shape": None if item is None else [BATCH, *item],
+        "sizes_free": True,
+        **drawn_of_type(name, dtype, rows),
+    }
+
+
+def _stated(entry: NcnnLayer) -> tuple[int, ...] | None:
+    """The sizes that an input's own line has: channels, then rows, then columns."""
+    columns, rows, channels, depth = (entry.number(key) for key in (0, 1, 2, 11))
+    sizes = [size for size in (channels, depth, rows, columns) if size > 0]
+    return tuple(sizes) or entry.hint or None
+
+
+def _takers(name: str, layers: Sequence[NcnnLayer]) -> Iterable[NcnnLayer]:
+    """The layers that take a result, or what has its sizes still."""
+    same = {name}
+    for layer in layers:
+        if same.intersection(layer.takes):
+            yield layer
+            if layer.type in KEEPS_SIZES:
+                same.update(layer.makes)
+
+
+def _precision(layers: Iterable[NcnnLayer]) -> str:
+    """int8 where most products are quantised; weights in 16 bits are widened as they are read."""
+    counted = Counter(is_quantised(layer) for layer in layers if layer.type in PRODUCTS)
+    return "int8" if counted[True] > counted[False] else "fp32"
