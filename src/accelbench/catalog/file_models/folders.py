@@ -94,7 +94,7 @@ def _transformer_of(folder: Path) -> Path:
         parts = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
         raise FileRefusedError(
             "It is a pipeline of diffusers, which is made of several models.",
-            _AS_CODE.format(folder / parts[0] if parts else folder),
+            _as_code(folder / parts[0] if parts else folder),
         )
     if not (folder / _MODULES).is_file():
         return folder
@@ -103,16 +103,17 @@ def _transformer_of(folder: Path) -> Path:
     inside = (folder / first["path"]).resolve()
     if not first["type"].endswith(_TRANSFORMER) or not inside.is_relative_to(folder.resolve()):
         raise FileRefusedError(
-            f"Its {_MODULES} does not begin with a transformer.", _AS_CODE.format(folder)
+            f"Its {_MODULES} does not begin with a transformer.", _as_code(folder)
         )
     return inside
 
 
-#: The way out for classes whose inputs no config states.
-_AS_CODE = (
-    "Measure it as code: a function in a file that returns (model, example_inputs), the model by"
-    " from_pretrained({!s})."
-)
+def _as_code(folder: Path) -> str:
+    """The way out for classes whose inputs no config states."""
+    return (
+        "Measure it as code: a function in a file that returns (model, example_inputs), the model"
+        f" by from_pretrained({in_quotes(str(folder))})."
+    )
 
 
 def config_model(name: str, folder: Path) -> ModelSpec:
@@ -143,7 +144,7 @@ def config_model(name: str, folder: Path) -> ModelSpec:
         raise FileRefusedError(
             f"It is a {visible(str(config['_class_name']))} of diffusers, and no config says what"
             " it reads.",
-            _AS_CODE.format(folder),
+            _as_code(folder),
         )
     named = config.get("architectures")
     first = named[0] if isinstance(named, list) and named else None
