@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 from shells import Command
 
 from accelbench.artifacts.cache import Cache
@@ -157,6 +158,43 @@ def test_the_table_says_it_with_its_interval_and_a_wrong_label_leaves_the_time(
     why = "A sample has the label 10, and the model tells 10 apart, from 0."
     assert why in row["nulls"]["accuracy"]
     assert any(why in warning for warning in row["warnings"])
+
+
+def test_pictures_in_class_folders_are_answered_as_their_recipe_says(run: Command) -> None:
+    """The mean colour is the class; three pictures lie in a folder that they are not of."""
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["pixels"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["scores"]),
+    ]
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["batch", 3, 8, 8])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 3])],
+    )
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              "colours.onnx")  # fmt: skip
+    random = np.random.default_rng(0)
+    for number in range(21):
+        colour, folder = number % 3, (number + (number < 3)) % 3
+        values = random.integers(0, 120, (12 + number % 4, 10, 3))
+        values[..., colour] += 120
+        path = Path("photos", ("a-red", "b-green", "c-blue")[folder], f"{number}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(values.astype(np.uint8)).save(path)
+    words = ("colours.onnx", "--data", "photos", "--hardware", "cpu", "--batch-sizes", "2", *FAST)
+    code, out, err = run(*words, "--preprocessing", "unit", "--json")
+    assert code == 0, err
+    (row,) = rows_of(out)
+    assert (row["accuracy_metric"], row["accuracy_samples"]) == ("top1", 21)
+    assert row["accuracy"] == 18 / 21
+    assert row["data_load_ms"] > 0
+    assert any(warning.startswith("Pictures as unit says") for warning in row["warnings"])
+    code, out, err = run(*words)
+    assert code == 1
+    assert "how pictures are prepared for colours.onnx" in " ".join((err + out).split())
+    code, _, err = run(*words, "--preprocessing", "torchvision")
+    assert (code, "Known: imagenet, half, unit, bytes" in err) == (2, True)
 
 
 def test_what_cannot_be_measured_is_refused_before_anything_runs(run: Command) -> None:

@@ -129,11 +129,10 @@ def cost_sentence(name: str, against: str, cost: AccuracyCost) -> str:
     lead = f"{name}: {title} {_signed(cost.metric, held)} against {against}"
     if not held.told:
         lead = f"{name}: {NO_DIFFERENCE} in {title} against {against}, {_signed(cost.metric, held)}"
+    lead = f"{lead}, on the same {cost.samples:,} {cost.metric.item}"
     if held.lost is None:
-        return f"{lead}, on the same {cost.samples:,} sequences."
-    return (
-        f"{lead}, on the same {cost.samples:,} samples: {held.lost:,} lost, {held.gained:,} gained."
-    )
+        return f"{lead}."
+    return f"{lead}: {held.lost:,} lost, {held.gained:,} gained."
 
 
 def _signed(metric: AccuracyMetric, held: AccuracyDifference) -> str:

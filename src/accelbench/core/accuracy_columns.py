@@ -23,9 +23,9 @@ class AccuracyMetric(StrEnum):
         return headings.get(self.value, self.value)
 
     @property
-    def rises(self) -> bool:
-        """Whether more is better."""
-        return self is not AccuracyMetric.PERPLEXITY
+    def item(self) -> str:
+        """What it is counted over."""
+        return "sequences" if self is AccuracyMetric.PERPLEXITY else "samples"
 
 
 ACCURACY_COLUMNS = (

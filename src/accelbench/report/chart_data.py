@@ -34,11 +34,15 @@ if TYPE_CHECKING:
 
 Filters = Mapping[str, Sequence[str | int]]
 
-#: All that a chart may show of a result.
-_COLUMNS = tuple(
-    name
-    for name, column in BY_NAME.items()
-    if name not in ("evidence", "nulls", "environment", "input_shape") and column.role != "other"
+#: All that a chart may show of a result, and what accuracies are held against each other by.
+_COLUMNS = (
+    *(
+        name
+        for name, column in BY_NAME.items()
+        if column.role != "other"
+        and name not in ("evidence", "nulls", "environment", "input_shape")
+    ),
+    "accuracy_per_sample",
 )
 #: A case on a device, of which one run stands; an import has many moments in one run.
 _CELL = ("case_id", "device_fingerprint", "threads", "provenance")

@@ -40,6 +40,11 @@ class LabelledData(Protocol):
         ...
 
     @property
+    def classes(self) -> int | None:
+        """How many a model has to tell apart for the labels to be its; None where any do."""
+        ...
+
+    @property
     def notes(self) -> Sequence[str]:
         """What a reader of the result should know."""
         ...
@@ -133,6 +138,8 @@ class LabelledArrays:
         seed: which samples are taken, where not all are.
         most: at most so many; None: all.
     """
+
+    classes: int | None = None
 
     def __init__(self, path: str, case: Case, seed: int, most: int | None = None) -> None:
         self._path = Path(path)

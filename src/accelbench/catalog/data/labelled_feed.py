@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.data.arrays import SUFFIX
+from accelbench.catalog.data.folder import classes_of, look
 from accelbench.catalog.data.labelled import LabelledArrays, LabelledData, batch_of
+from accelbench.catalog.data.labelled_pictures import LabelledPictures
 from accelbench.core.case import Case
 from accelbench.core.job_settings import JobSettings
 
@@ -19,10 +21,14 @@ if TYPE_CHECKING:
 OFF = "off"
 
 
-def is_labelled(settings: JobSettings) -> bool:
+def is_labelled(settings: JobSettings, case: Case) -> bool:
     """Whether what is timed are labelled samples: else it is inputs alone, or drawn."""
     data = settings.data
-    return data is not None and settings.accuracy != OFF and data.lower().endswith(SUFFIX)
+    if data is None or settings.accuracy == OFF:
+        return False
+    if data.lower().endswith(SUFFIX):
+        return True
+    return case.model.is_own and bool(classes_of(look(data).images))
 
 
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
@@ -32,9 +38,14 @@ def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
         CaseError: they have labels, and are none of this model's.
     """
     data = settings.data
-    if data is None or not is_labelled(settings):
+    if data is None or settings.accuracy == OFF:
         return None
-    return LabelledArrays(data, case, settings.seed, settings.accuracy_samples)
+    if data.lower().endswith(SUFFIX):
+        return LabelledArrays(data, case, settings.seed, settings.accuracy_samples)
+    folder = look(data)
+    if not classes_of(folder.images):
+        return None
+    return LabelledPictures(folder, case, settings)
 
 
 class LabelledFeed:

@@ -64,7 +64,7 @@ def _refuse_unlike_fed(given: Mapping[str, str]) -> None:
         raise UsageError(
             "--input-file and --data contradict each other: both are what is fed.", "Leave one out."
         )
-    beside = given.keys() & {"accuracy", "accuracy_samples"}
+    beside = given.keys() & {"accuracy", "accuracy_samples", "preprocessing"}
     if beside and "data" not in given:
         raise UsageError(
             f"{given[min(beside)]} is of labelled data, and none is named.", "Name it with --data."

@@ -9,6 +9,7 @@ from pathlib import Path
 from accelbench.catalog.data.arrays import SUFFIX, stored_arrays
 from accelbench.catalog.data.folder import look
 from accelbench.catalog.data.labelled import look_labelled
+from accelbench.catalog.data.picture_recipe import CONFIG, NAMED
 from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
 from accelbench.catalog.selection import choose
 from accelbench.core.accuracy_columns import AccuracyMetric
@@ -155,6 +156,19 @@ def accuracy_metric(word: str) -> str:
             f"Accuracy is not measured as {in_quotes(word)}.", f"Known: {', '.join(known)}."
         )
     return metric
+
+
+def picture_recipe(word: str | None) -> str | None:
+    """A recipe's name, or the full path of one that is there."""
+    if word is None or word.lower() in NAMED:
+        return word if word is None else word.lower()
+    path = Path(word).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"There is no way to prepare pictures called {in_quotes(word)}.",
+            f"Known: {', '.join(NAMED)}, or the path of a {CONFIG}.",
+        )
+    return str(path.absolute())
 
 
 def label(text: str | None) -> str | None:

@@ -109,6 +109,13 @@ def run(
         help="Real inputs: a folder of images in class folders, sound or text; or arrays with"
         " labels in an .npz file.",
     ),
+    preprocessing: str | None = typer.Option(
+        None,
+        "--preprocessing",
+        metavar="RECIPE",
+        help="How your own model takes pictures: imagenet, half, unit, bytes, or the path of a"
+        " preprocessor_config.json; else that beside it.",
+    ),
     accuracy: str = typer.Option(
         "auto",
         "--accuracy",

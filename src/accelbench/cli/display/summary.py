@@ -142,7 +142,7 @@ def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         name = " ".join(filter(None, (model, f"{runtime}/{hardware}", precision, arm)))
         lines.append(
             f"{name}: {accuracy.metric.heading} {accuracy.shown}{within}"
-            f" of {accuracy.samples:,} samples"
+            f" of {accuracy.samples:,} {accuracy.metric.item}"
         )
         base = cells.get((model, runtime, hardware, "fp32", arm))
         cost = accuracy_against(launches, base) if base and precision != "fp32" else None

@@ -28,6 +28,7 @@ from accelbench.report.full_report.drawn_tables import digits as digits
 from accelbench.report.full_report.drawn_tables import drawn_table
 from accelbench.report.full_report.drawn_tables import told as told_value
 from accelbench.report.full_report.predictions import predictions
+from accelbench.report.full_report.task_accuracy import task_accuracy
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
@@ -58,6 +59,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
             ],
         ),
         _results(known),
+        *task_accuracy(known.subject.points),
         *costs(known.subject),
         *_charts(known.subject),
         *predictions(known.predictions),

@@ -7,7 +7,7 @@ classes] are a classification. What does not follow is refused with the option t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from accelbench.measure.accuracy import (
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Array]
 
-AUTO = "auto"
 #: What the outputs of a classification are called where there are others of their shape.
 LOGITS = "logits"
 #: Of all labels the share of one class from which on saying nothing else is a good answer.
@@ -35,25 +34,44 @@ UNBALANCED = 0.8
 _TOP = 5
 
 
-def metric_for(asked: str, labels: Array) -> AccuracyMetric:
-    """What is measured: what was asked for, or what follows from the labels' shape."""
-    if asked != AUTO:
-        return AccuracyMetric(asked)
-    if labels.ndim == 1:
-        return AccuracyMetric.TOP1
-    raise CaseError(
-        "data_mismatch",
-        f"The labels of a sample are {list(labels.shape[1:])}: what they are of is not known.",
-        "Say what is measured with --accuracy, one of top1, top5, f1 and perplexity.",
-    )
-
-
-class SampleScores:
+class SampleScores(Protocol):
     """The scores so far."""
 
-    def __init__(self, metric: AccuracyMetric, case: Case) -> None:
+    @property
+    def metric(self) -> AccuracyMetric:
+        """What they are scores of."""
+        ...
+
+    def add(self, outputs: Outputs, rows: Sequence[Mapping[str, Any]], labels: Array) -> None:
+        """The answers to a batch, of which the first are those of its rows."""
+        ...
+
+    def values(self) -> Array:
+        """A score of every sample."""
+        ...
+
+    def details(self) -> dict[str, Any]:
+        """What else the same answers come to."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a reader should know of them."""
+        ...
+
+
+class ClassScores:
+    """Of a classification: one label a sample, an output of [batch, classes].
+
+    Args:
+        metric: top1, top5 or f1.
+        case: whose answers they are.
+        classes: how many the labels are of; None where their numbers are the model's own.
+    """
+
+    def __init__(self, metric: AccuracyMetric, case: Case, classes: int | None = None) -> None:
         self.metric = metric
         self._case = case
+        self._labelled = classes
         self._output = ""
         self._classes = 0
         self._cells: list[Array] = []
@@ -106,7 +124,14 @@ class SampleScores:
         )
 
     def _refuse_beyond(self, labels: Array) -> None:
-        classes = self._classes
+        classes, labelled = self._classes, self._labelled
+        if labelled is not None and labelled != classes:
+            raise CaseError(
+                "data_mismatch",
+                f"The data has {labelled} classes and the model tells {classes} apart: which is"
+                " which is not known.",
+                "Write classes.txt into the folder: a line a class, in the order of the model's.",
+            )
         wrong = (labels < 0) | (labels >= classes)
         if wrong.any():
             raise CaseError(

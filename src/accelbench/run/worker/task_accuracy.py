@@ -20,7 +20,8 @@ from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Session
 from accelbench.measure.accuracy import figure_of
-from accelbench.run.worker.sample_scores import SampleScores, metric_for
+from accelbench.run.worker.sample_scores import SampleScores
+from accelbench.run.worker.token_scores import scores_for
 from accelbench.runtimes.shared.inputs import feeding
 
 #: Nobody asked for accuracy: its columns say why they are empty.
@@ -47,7 +48,7 @@ def _measured(
             inputs = session.prepare(case)
         outputs = session.outputs(inputs)
         if scores is None:
-            scores = SampleScores(metric_for(settings.accuracy, labels), case)
+            scores = scores_for(settings.accuracy, labels, case, data.classes)
         scores.add(outputs, rows, labels)
     if scores is None:
         raise CaseError("data_unreadable", "There is no sample that can be read.")

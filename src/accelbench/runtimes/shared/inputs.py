@@ -45,7 +45,7 @@ def _feed(job: Job, clock: Clock) -> _Fed | None:
     data, seed = settings.data, settings.seed
     if data is None:
         return None
-    if is_labelled(settings):
+    if is_labelled(settings, job.case):
         return LabelledFeed(settings, clock.now_ns)
     if data.lower().endswith(SUFFIX):
         return ArraysFeed(data, seed, clock.now_ns)
