@@ -6,6 +6,7 @@ durable before the next is begun.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.api.batches import GIVEN, batches_meant
 from accelbench.api.config import check_count, check_counts
 from accelbench.api.progress import Printed
 from accelbench.api.result import Result
@@ -29,6 +31,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.modes import parse_mode
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Inventory, Runtime
+from accelbench.core.visible import in_quotes
 from accelbench.hardware.names import platform_named
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
@@ -47,7 +50,7 @@ def benchmark(
     *,
     hardware: str | Sequence[str] | None = None,
     framework: str | Sequence[str] | None = None,
-    batch_sizes: Sequence[int] | None = None,
+    batch_sizes: Sequence[int] | str | None = None,
     precision: str | Sequence[str] | None = None,
     mode: str = "inference",
     iterations: int | None = None,
@@ -56,7 +59,9 @@ def benchmark(
     threads: int | None = None,
     seed: int = 0,
     verify: str = "auto",
+    budget: float | None = None,
     name: str | None = None,
+    label: str | None = None,
     db: str | os.PathLike[str] | None = None,
     verbose: bool = False,
     isolate: bool = True,
@@ -70,7 +75,8 @@ def benchmark(
             what --input takes, in a list. None where it says so itself, by `example_inputs`.
         hardware: Platforms, such as 'cpu'; None: everything present.
         framework: Runtimes, such as 'onnxruntime'; None: each platform's own.
-        batch_sizes: Items in one step; None: 1, 8, 32 and 128, as memory allows.
+        batch_sizes: Items in one step; None: 1, 8, 32 and 128, as memory allows; 'given': as many
+            as inputs has, 1 where it says nothing.
         precision: 'fp32' by default; of a file what it is stored in.
         mode: 'inference' or 'training'.
         iterations: Exactly so many samples; None samples until the figure is known.
@@ -79,7 +85,9 @@ def benchmark(
         threads: Of each worker; None: the engine's own choice.
         seed: Of weights and inputs.
         verify: 'auto', 'require' or 'off'.
+        budget: Seconds for the whole run; every case gets a share.
         name: What it is called in results; its own name where none is given.
+        label: A name of the run, by which `compare` and `check` find it.
         db: A database that keeps the results; None: ACCELBENCH_DB, or none.
         verbose: Whether progress is printed.
         isolate: Whether it is measured in fresh processes. False measures an object that cannot
@@ -94,8 +102,7 @@ def benchmark(
             "accelbench.benchmark() was called while its own file is imported to be measured.",
             'Put the call behind: if __name__ == "__main__":',
         )
-    if batch_sizes is not None:
-        check_counts("batch_sizes", batch_sizes, least=1)
+    _refuse_words(batch_sizes, budget, label)
     for parameter, value, least in (
         ("iterations", iterations, 1),
         ("warmup", warmup, 0),
@@ -112,6 +119,7 @@ def benchmark(
             "warmup": warmup,
             "launches": launches,
             "verify": verify,
+            "budget": budget,
             "seed": seed,
             "threads": threads,
         }
@@ -119,7 +127,6 @@ def benchmark(
     named: dict[str, Any] = {
         "hardware": tuple(platform_named(word) for word in _several(hardware)),
         "runtimes": tuple(runtime_named(word) for word in _several(framework)),
-        "batch_sizes": tuple(batch_sizes or ()),
         "precisions": tuple(parse_precision(word) for word in _several(precision)),
     }
     with closing(Scratch()) as scratch:
@@ -129,22 +136,42 @@ def benchmark(
                     "isolate=False keeps no results: they would stand beside isolated ones.",
                     "Leave out db, or isolate=False.",
                 )
+            if label is not None or budget is not None:
+                raise UsageError(
+                    "isolate=False makes no run, which a label or a budget would be of.",
+                    "Leave them out, or isolate=False.",
+                )
             from accelbench.api.in_process import measured_here
 
             return measured_here(
-                model, inputs, settings, **named, mode=str(parse_mode(mode)), name=name,
+                model, inputs, settings, **named, batch_sizes=batch_sizes, mode=str(parse_mode(mode)), name=name,
                 folder=scratch.folder,
             )  # fmt: skip
         spec = _spec(model, inputs, name, scratch.folder)
         request = Request(
             models=(spec,),
             **{**named, "precisions": named["precisions"] or ("fp32",)},
+            batch_sizes=batches_meant(batch_sizes, spec, model, inputs),
             modes=(parse_mode(mode),),
             options={} if threads is None else {"threads": threads},
         )
         kept = db is not None or bool(os.environ.get(ENVIRONMENT))
         database = database_at(db if kept else scratch.folder / "results.duckdb")
-        return _run(request, bool(precision), settings, database, described(spec), verbose)
+        about = {"command": "accelbench.benchmark()", "label": label}
+        return _run(request, bool(precision), settings, database, about, described(spec), verbose)
+
+
+def _refuse_words(
+    batch_sizes: Sequence[int] | str | None, budget: float | None, label: str | None
+) -> None:
+    """Refuse what is no number, or no name, before anything is looked at."""
+    if batch_sizes is not None and batch_sizes != GIVEN:
+        check_counts("batch_sizes", batch_sizes, least=1)
+    numeric = isinstance(budget, (int, float)) and not isinstance(budget, bool)
+    if budget is not None and not (numeric and 0 < budget < math.inf):
+        raise UsageError(f"budget takes seconds, not {in_quotes(budget)}.")
+    if label is not None and not (isinstance(label, str) and label and label.isprintable()):
+        raise UsageError(f"label takes one line of text, not {in_quotes(label)}.")
 
 
 def _several(words: str | Sequence[str] | None) -> list[str]:
@@ -160,9 +187,12 @@ def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
                 " ['ids=int64[batch,128]:0..30522'].",
                 "Give the object itself with its inputs, or give it example_inputs.",
             )
-        word = f"{name}={model}" if name else model
-        (spec,) = choose([word], inputs=given_inputs(inputs))
-        return spec
+        (spec,) = choose([model], inputs=given_inputs(inputs))
+        if name and not (spec.is_own or spec.folder):
+            raise UsageError(
+                f"{spec.id} is a model of the catalogue, which keeps its name.", "Leave out name."
+            )
+        return replace(spec, id=name, aliases=(model,)) if name else spec
     if not callable(model):
         raise UsageError(
             f"What cannot be called cannot be measured: {type(model).__name__}.",
@@ -183,13 +213,14 @@ def _run(
     precision_named: bool,
     settings: RunSettings,
     database: Database,
+    about: Mapping[str, Any],
     notes: Sequence[str],
     verbose: bool,
 ) -> Result:
     def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
         plan = planning.plan_of(apart(request, precision_named), inventory, runtimes)
         plan = replace(plan, notes=(*notes, *plan.notes))
-        return [RunSpec(plan, settings, runtimes, {"command": "accelbench.benchmark()"})]
+        return [RunSpec(plan, settings, runtimes, about)]
 
     def observe(spec: RunSpec, _: Inventory, here: Mapping[str, Any]) -> Observer:
         environment.update(here)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.api.batches import batches_meant
 from accelbench.api.result import Result
 from accelbench.api.travelling import name_of
 from accelbench.catalog.code_models.looking import look
@@ -73,7 +74,7 @@ def measured_here(
     *,
     hardware: Sequence[str],
     runtimes: Sequence[str],
-    batch_sizes: Sequence[int],
+    batch_sizes: Sequence[int] | str | None,
     precisions: Sequence[str],
     mode: str,
     name: str | None,
@@ -91,7 +92,8 @@ def measured_here(
     try:
         with _as_it_was(model):
             spec = _spec(stub, name or name_of(model))
-            return _result(spec, settings, runtimes, batch_sizes or (spec.fixed_batch or 1,))
+            batches = batches_meant(batch_sizes, spec, model, inputs)
+            return _result(spec, settings, runtimes, batches or (spec.fixed_batch or 1,))
     finally:
         _given.pop()
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import pickle
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +25,27 @@ _SOURCE = '''"""Makes an object that accelbench.benchmark() was given. Of source
 
 import hashlib
 import importlib.util
+import json
 import pickle
 import sys
 from pathlib import Path
 
-SCRIPT = {script!r}
 DIGEST = {digest!r}
-sys.path += [place for place in {path!r} if place not in sys.path]
-_modules = {{}}
+PLACES = json.loads(Path(__file__).with_name("places.json").read_text(encoding="utf-8"))
+sys.path += [place for place in PLACES["path"] if place not in sys.path]
 
 
 class Reader(pickle.Unpickler):
     def find_class(self, module, name):
-        if module != "__main__":
+        file = PLACES["files"].get(module)
+        if file is None:
             return super().find_class(module, name)
-        if SCRIPT not in _modules:
-            spec = importlib.util.spec_from_file_location("accelbench_script", SCRIPT)
-            made = importlib.util.module_from_spec(spec)
-            sys.modules["accelbench_script"] = made
-            spec.loader.exec_module(made)
-            _modules[SCRIPT] = made
-        found = _modules[SCRIPT]
+        called = "accelbench_script" if module == "__main__" else module
+        if called not in sys.modules:
+            spec = importlib.util.spec_from_file_location(called, file)
+            sys.modules[called] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[called])
+        found = sys.modules[called]
         for part in name.split("."):
             found = getattr(found, part)
         return found
@@ -85,14 +87,47 @@ def written(subject: Any, inputs: Any, folder: Path) -> str:
     for file in files:
         total.update(Path(file).read_bytes())
     (folder / "object.pickle").write_bytes(data)
-    source = _SOURCE.format(
-        sources=total.hexdigest()[:16],
-        script=str(Path(script).absolute()) if script else "",
-        digest=digest,
-        path=[str(Path(place or ".").absolute()) for place in sys.path],
-    )
+    path = [str(Path(place or ".").absolute()) for place in sys.path]
+    named = {"__main__": str(Path(script).absolute())} if script else {}
+    places = {"path": path, "files": named | _files_alone(data, path)}
+    # Beside the source, whose digest tells versions of the object apart, wherever they lie.
+    (folder / "places.json").write_text(json.dumps(places), encoding="utf-8")
+    source = _SOURCE.format(sources=total.hexdigest()[:16], digest=digest)
     (folder / "live_object.py").write_text(source, encoding="utf-8")
     return f"{folder / 'live_object.py'}:make"
+
+
+def _files_alone(data: bytes, path: list[str]) -> dict[str, str]:
+    """The files of modules in a pickle that no search path leads to.
+
+    pytest's --import-mode=importlib, for one, imports tests from their files alone.
+    """
+    files = {}
+    for name, module in list(sys.modules.items()):
+        file = Path(str(getattr(module, "__file__", None) or ""))
+        plain = file.suffix == ".py" and file.name != "__init__.py"
+        if not plain or name == "__main__" or name.encode() not in data:
+            continue
+        found = _found_on(path, name)
+        if "site-packages" not in file.parts and (
+            found is None or Path(found).resolve() != file.resolve()
+        ):
+            files[name] = str(file.absolute())
+    return files
+
+
+def _found_on(path: list[str], name: str) -> str | None:
+    """The file that a search path leads to by a module's name."""
+    origin, places, packages = None, path, ""
+    for part in name.split("."):
+        packages = f"{packages}.{part}".lstrip(".")
+        with suppress(ImportError, ValueError):
+            spec = PathFinder.find_spec(packages, places)
+            if spec is not None:
+                origin, places = spec.origin, list(spec.submodule_search_locations or ())
+                continue
+        return None
+    return origin
 
 
 def _refuse_local(subject: Any) -> None:

@@ -57,6 +57,14 @@ _DATABASES = (".duckdb", ".db")
 Rows = Sequence[Row]
 
 
+#: What the runs are called that were made before those that are checked.
+EARLIER = "earlier runs"
+
+
+class OtherMachineError(UsageError):
+    """The baseline is of another machine."""
+
+
 @dataclass(frozen=True)
 class BaselineQuery:
     """What of the database is checked."""
@@ -100,14 +108,24 @@ class Baseline:
         }
 
 
-def baseline_for(database: Database, word: str, sought: BaselineQuery) -> Baseline:
+def baseline_for(database: Database, word: str | None, sought: BaselineQuery) -> Baseline:
     """Read both sides.
 
     Args:
         database: where what is checked lies.
-        word: a file; else a run's id, a label or a branch of this database.
+        word: a file; else a run's id, a label or a branch of this database. None: what was measured
+            before the runs that are checked, which are named then.
         sought: what is checked.
+
+    Raises:
+        NothingMeasuredError: a side has no results.
+        UnknownRunError: no run is called so.
+        OtherMachineError: the baseline is of another machine, which nobody has allowed.
+        UsageError: a word is off.
     """
+    if word is None:
+        with database.asking():
+            return _both_sides(database, EARLIER, None, sought, earlier=True)
     path = Path(word).expanduser()
     read = read_baseline(path) if _is_file(path) else None
     other = _other_database(word, path) if _is_database(path) else None
@@ -117,13 +135,18 @@ def baseline_for(database: Database, word: str, sought: BaselineQuery) -> Baseli
 
 
 def _both_sides(
-    database: Database, word: str, elsewhere: FromFile | Database | None, sought: BaselineQuery
+    database: Database,
+    word: str,
+    elsewhere: FromFile | Database | None,
+    sought: BaselineQuery,
+    *,
+    earlier: bool = False,
 ) -> Baseline:
     where, values = where_of(sought.filters)
     with database.asking():
         theirs = (
             []
-            if elsewhere is not None
+            if elsewhere is not None or earlier
             else runs_meant(database, word, "file, run, label or branch")
         )
         runs = runs_of(database, where, values)
@@ -133,6 +156,12 @@ def _both_sides(
         ours = _runs_of_now(database, runs, word, theirs, sought)
         machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
         now = _rows(database, where, values, on_it)
+        if earlier:
+            out = {*on_it, *_runs_of_checks(database)}
+            begun = min(runs[run][1] for run in on_it)
+            theirs = [run for run, (_, moment) in runs.items() if run not in out and moment < begun]
+            if not theirs:
+                raise NothingMeasuredError("None of it was measured before.", _ANOTHER)
     told, untold = frozenset(ASKED), tuple[str, ...]()
     if isinstance(elsewhere, FromFile):
         told, untold = elsewhere.told, elsewhere.untold
@@ -228,7 +257,8 @@ def _of_another(theirs: Machine, ours: Machine, sought: BaselineQuery) -> list[s
     message = f"The baseline is of {theirs}, what is checked is of {ours}"
     if "machine" in sought.allow:
         return [f"{message}."]
-    raise UsageError(f"{message}.", "--allow machine holds them against each other all the same.")
+    advice = "--allow machine holds them against each other all the same."
+    raise OtherMachineError(f"{message}.", advice)
 
 
 def _is_file(path: Path) -> bool:

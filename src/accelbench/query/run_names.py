@@ -23,6 +23,10 @@ _NAMED = 6
 _LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
 
 
+class UnknownRunError(UsageError):
+    """No run is called by a word, or none is yet."""
+
+
 def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
     """The labels of runs that have one."""
     _, rows = database.query(
@@ -56,7 +60,8 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
     """Runs by id, label or branch, else the one run whose id begins so; the newest first.
 
     Raises:
-        UsageError: there is none, or several ids begin so.
+        UnknownRunError: there is none.
+        UsageError: several ids begin so.
     """
     named = runs_named(database, word)
     if named:
@@ -69,7 +74,7 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
     )
     if not begun:
         advice = misplaced(word) or _there_are(database)
-        raise UsageError(f"There is no {what} {in_quotes(word)}.", advice)
+        raise UnknownRunError(f"There is no {what} {in_quotes(word)}.", advice)
     if word not in begun and len(begun) > 1 and len({fleet_of(run) for run in begun}) == 1:
         return begun
     if word not in begun and len(begun) > 1:

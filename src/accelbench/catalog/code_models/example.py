@@ -107,3 +107,9 @@ def common_batch(values: Sequence[Any]) -> int | None:
     """The first size that all inputs with axes have; None where they differ."""
     sizes = {int(value.shape[0]) for value in values if len(value.shape)}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+def batch_of(example: Any) -> int | None:
+    """The items of an example, by the first size of all its arrays; None where they do not say."""
+    args, keywords = arguments(example)
+    return common_batch([value for value in (*args, *keywords.values()) if is_array(value)])

@@ -1,0 +1,222 @@
+"""The fixture `accelbench`: `accelbench.benchmark` under a test's name, limits and baseline."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.api.benchmark import GIVEN, benchmark
+from accelbench.api.result import Result
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.near import meant
+from accelbench.core.rows import Row
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.titles import title
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.pytest_plugin import CannotTellWarning
+from accelbench.pytest_plugin.gate import (
+    BaselineQuestion,
+    GateAnswer,
+    GateVerdict,
+    cases_of,
+    figures_or_why,
+    of_baseline,
+    of_limits,
+    worst,
+)
+from accelbench.pytest_plugin.limits import NAMES, CaseFigures, limits_of
+from accelbench.pytest_plugin.plugin import MEASURED, NAME
+from accelbench.query.filters import in_catalogue
+from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT
+
+#: What a test says of a baseline.
+_BASELINE, _THRESHOLD, _ALLOW = "baseline", "threshold", "allow"
+_OF_BENCHMARK = tuple(inspect.signature(benchmark).parameters)[2:]
+#: What the fixture and the mark take by name.
+ARGUMENTS = (*NAMES, _BASELINE, _THRESHOLD, _ALLOW, *_OF_BENCHMARK)
+#: Fewer launches tell nothing of how launches differ; a test times what it hands over.
+DEFAULTS: Mapping[str, Any] = {"launches": FEWEST_LAUNCHES, "batch_sizes": GIVEN}
+#: What separates words of the command line, which would not find such a name.
+_SEPARATORS = re.compile(r"[\s,]+")
+
+
+class BenchmarkFixture:
+    """What a test calls to measure."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._unnamed = 0
+
+    def __call__(self, model: Any, inputs: Any = None, **arguments: Any) -> Result:
+        """Measure a model, and hold it to what is asked.
+
+        Args:
+            model: As `accelbench.benchmark` takes it.
+            inputs: The same.
+            arguments: `max_latency_ms`, `max_memory_mb` and `min_throughput`, each judged by its
+                interval; `baseline`, `threshold` and `allow`, as `accelbench check` has them; and
+                what `accelbench.benchmark` takes. Five launches, at the batch of the inputs, where
+                nothing else is said.
+
+        Returns:
+            What was measured; its results are in the database when this returns.
+        """
+        __tracebackhide__ = True
+        try:
+            result, verdicts = self._measured(model, inputs, arguments)
+        except AccelbenchError as error:
+            refusal = str(error)
+        else:
+            refusal = ""
+        if refusal:
+            pytest.fail(refusal, pytrace=False)
+        answer = worst(verdicts)
+        if answer is GateAnswer.FAILED:
+            bad = [v.why for v in verdicts if v.answer is GateAnswer.FAILED]
+            pytest.fail("\n".join(bad), pytrace=False)
+        if answer is GateAnswer.CANNOT_TELL:
+            text = "; ".join(v.why for v in verdicts if v.answer is GateAnswer.CANNOT_TELL)
+            policy = self._setting("cant_tell") or "warn"
+            if policy == "fail":
+                pytest.fail(f"Can't tell: {text}", pytrace=False)
+            if policy == "skip":
+                pytest.skip(f"Can't tell: {text}")
+            warnings.warn(CannotTellWarning(f"Can't tell: {text}"), stacklevel=2)
+        return result
+
+    def _measured(
+        self, model: Any, inputs: Any, arguments: Mapping[str, Any]
+    ) -> tuple[Result, list[GateVerdict]]:
+        """The result, and every verdict on it."""
+        asked = {**DEFAULTS, **self._of_marks(), **_known(arguments)}
+        limits = limits_of(asked)
+        question = _question(asked)
+        how = {name: value for name, value in asked.items() if name in _OF_BENCHMARK}
+        how.setdefault("label", self._item.config.getoption("--accelbench-label"))
+        how["name"] = self._name_of(model, how.get("name"))
+        database = _place(how.pop("db", None)) or self._database()
+        result = benchmark(model, inputs, **how, db=database)
+        if not result.rows:
+            raise UsageError(
+                "Nothing was measured.", "Name a platform that is here: hardware='cpu'."
+            )
+        cases = [(rows, figures_or_why(rows)) for rows in cases_of(result.rows)]
+        verdicts: list[GateVerdict] = []
+        told: list[tuple[Sequence[Row], CaseFigures | None, list[GateVerdict]]] = []
+        for rows, figures in cases:
+            if isinstance(figures, str):
+                own = [GateVerdict(GateAnswer.FAILED, "not measured", figures)]
+                told.append((rows, None, own))
+            else:
+                own = of_limits(figures, limits)
+                told.append((rows, figures, own))
+            verdicts += own
+        if question is not None and all(figures for _, figures, _ in told):
+            models = sorted({str(row["model"]) for row in result.rows})
+            against = of_baseline(question, database, models, [result.run_id])
+            verdicts.append(against)
+            told = [(rows, figures, [*own, against]) for rows, figures, own in told]
+        lines = self._item.stash.setdefault(MEASURED, [])
+        lines += [_line(self._item.nodeid, database, *case) for case in told]
+        return result, verdicts
+
+    def _of_marks(self) -> dict[str, Any]:
+        """The arguments of marks; of several the nearest to the test says most."""
+        asked: dict[str, Any] = {}
+        for mark in reversed(list(self._item.iter_markers(NAME))):
+            if mark.args:
+                raise UsageError("The mark accelbench takes arguments by name.", "launches=10")
+            asked |= _known(mark.kwargs)
+        return asked
+
+    def _name_of(self, model: Any, name: str | None) -> str | None:
+        """What a model is called in results: by its test, but for those of the catalogue."""
+        if name is not None or (isinstance(model, str) and in_catalogue(model)):
+            return name
+        self._unnamed += 1
+        if self._unnamed > 1:
+            raise UsageError(
+                "A test that measures more than once says what it measures.",
+                "Give each a name: accelbench(model, name='decoder').",
+            )
+        return _SEPARATORS.sub("_", self._item.nodeid)
+
+    def _setting(self, name: str) -> str:
+        """An option of the command line, else of the settings' file."""
+        config = self._item.config
+        option = config.getoption(f"--accelbench-{name.replace('_', '-')}")
+        return str(option or config.getini(f"accelbench_{name}") or "")
+
+    def _database(self) -> str:
+        """Where results go: as typed from where pytest was started, as set from its root folder."""
+        config = self._item.config
+        here = config.invocation_params.dir
+        setting = str(config.getini("accelbench_db") or "")
+        return (
+            _place(config.getoption("--accelbench-db"), here)
+            or _place(setting, config.rootpath)
+            or _place(os.environ.get(ENVIRONMENT), here)
+            or str(here / DEFAULT_NAME)
+        )
+
+
+def _place(word: Any, folder: Path | None = None) -> str:
+    """A database or a lake, wherever a test goes meanwhile; a URL stays as it is."""
+    text = os.fspath(word) if word else ""
+    if not text or "://" in text:
+        return text
+    return str((folder or Path.cwd()) / Path(text).expanduser())
+
+
+def _known(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    for name in arguments:
+        if name not in ARGUMENTS:
+            raise UsageError(
+                f"accelbench has no argument {in_quotes(name)}.", meant(name, ARGUMENTS)
+            )
+    return dict(arguments)
+
+
+def _question(asked: Mapping[str, Any]) -> BaselineQuestion | None:
+    """What is asked about a baseline, if anything is."""
+    word = asked.get(_BASELINE)
+    if word is None:
+        return None
+    allow = asked.get(_ALLOW, BaselineQuestion.allow)
+    names = (allow,) if isinstance(allow, str) else tuple(allow)
+    return BaselineQuestion(os.fspath(word), asked.get(_THRESHOLD), names)
+
+
+def _line(
+    test: str,
+    database: str,
+    rows: Sequence[Row],
+    figures: CaseFigures | None,
+    verdicts: Sequence[GateVerdict],
+) -> dict[str, Any]:
+    """A case in plain values, for the end of the run."""
+    row = rows[0]
+    line: dict[str, Any] = {
+        "test": test,
+        "model": str(row.get("model")),
+        "what": title(row),
+        "run_id": str(row.get("run_id")),
+        "database": database,
+        "started_at": str(row.get("started_at")),
+        "launches": len(rows),
+        "answer": worst(verdicts).value,
+        "verdicts": [verdict.words for verdict in verdicts],
+    }
+    if figures is None:
+        return line
+    for name in ("latency", "rate", "memory"):
+        bounds = getattr(figures, name)
+        line[name] = None if bounds is None else [bounds.low, bounds.middle, bounds.high]
+    return {**line, "statistic": str(figures.statistic), "unit": f"{figures.unit}/s"}

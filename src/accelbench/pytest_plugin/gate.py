@@ -1,0 +1,164 @@
+"""What a test's limits and baseline come to together: passed, failed, or can't tell."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.checking import Outcome
+from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
+from accelbench.core.worth import answered
+from accelbench.exchange.titles import title
+from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
+from accelbench.query.baselines import ALLOWED, BaselineQuery, OtherMachineError, baseline_for
+from accelbench.query.run_names import UnknownRunError
+from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.select.constraints.limits import Limits, spelled
+from accelbench.store.lake import store_at
+
+if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
+
+_UNITS = {"max_latency_ms": "ms", "memory_mb": "MB", "min_throughput": ""}
+
+
+class GateAnswer(StrEnum):
+    """Of a limit or a baseline, by the exit codes of `check`: 0, 1 and 4."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANNOT_TELL = "can't tell"
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """One answer: in a word or two for a table, and why for whoever reads the failure."""
+
+    answer: GateAnswer
+    words: str
+    why: str = ""
+
+
+def worst(verdicts: Iterable[GateVerdict]) -> GateAnswer:
+    """The answer to all of them: what failed, else what cannot be told."""
+    answers = {verdict.answer for verdict in verdicts}
+    order = (GateAnswer.FAILED, GateAnswer.CANNOT_TELL)
+    return next((answer for answer in order if answer in answers), GateAnswer.PASSED)
+
+
+def cases_of(rows: Sequence[Row]) -> list[list[Row]]:
+    """The launches of each case, in the order of the first."""
+    cases: dict[tuple[object, object], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row.get("case_id"), row.get("device")), []).append(row)
+    return list(cases.values())
+
+
+def figures_or_why(rows: Sequence[Row]) -> CaseFigures | str:
+    """The figures of a case, or why it has none: each launch has to answer."""
+    lost = [row for row in rows if not answered(row)]
+    if not lost:
+        return figures_of(rows)
+    first = lost[0]
+    why = first.get("message") or first.get("reason") or first.get("verification")
+    many = f", in {len(lost)} of {len(rows)} launches" if len(lost) < len(rows) else ""
+    return f"{title(first)}: {first.get('status')}{many}: {why}"
+
+
+def of_limits(figures: CaseFigures, limits: Limits) -> list[GateVerdict]:
+    """A verdict for each limit."""
+    reasons = {reason.limit: reason for reason in missed(figures, limits)}
+    verdicts = []
+    for name, limit in limits.given.items():
+        amount = f"{spelled(limit)} {_UNITS[name] or f'{figures.unit}/s'}"
+        reason = reasons.get(name)
+        if reason is None:
+            least = name.startswith("min")
+            words = f"at least {amount}" if least else f"within {amount}"
+            verdicts.append(GateVerdict(GateAnswer.PASSED, words))
+            continue
+        why = f"{title(figures.rows[0])}: {reason.text}"
+        answer = GateAnswer.CANNOT_TELL if reason.open else GateAnswer.FAILED
+        beyond = "below" if name.startswith("min") else "above"
+        words = f"{answer}: {amount}" if reason.open else f"{beyond} {amount}"
+        verdicts.append(GateVerdict(answer, words, why))
+    return verdicts
+
+
+@dataclass(frozen=True)
+class BaselineQuestion:
+    """What a test asks about a baseline.
+
+    Attributes:
+        word: as `check --baseline` takes it; None for what was measured before.
+        threshold: what a change has to exceed, as a share.
+        allow: what is compared although it is not alike.
+    """
+
+    word: str | None
+    threshold: float | None = None
+    allow: tuple[str, ...] = ("weights",)
+
+    def __post_init__(self) -> None:
+        from accelbench.cli.arguments.thresholds import refuse_threshold
+
+        refuse_threshold(self.threshold)
+        unknown = [name for name in self.allow if name not in ALLOWED]
+        if unknown:
+            raise UsageError(
+                f"There is nothing {unknown[0]!r} to allow.", f"Known: {', '.join(ALLOWED)}."
+            )
+
+
+def checked_against(
+    question: BaselineQuestion, database: str, models: Sequence[str], runs: Sequence[str]
+) -> tuple[Check, Mapping[str, Any]] | str:
+    """What `accelbench check` says of these runs, or why it cannot say anything.
+
+    Raises:
+        AccelbenchError: a word is off, or the database cannot be read.
+    """
+    sought = BaselineQuery({"model": tuple(models)}, tuple(runs), None, question.allow)
+    try:
+        reference = baseline_for(store_at(database), question.word, sought)
+    except UnknownRunError as error:
+        return f"{error.message} Measure there first."
+    except (NothingMeasuredError, OtherMachineError) as error:
+        return error.message
+    return reference.check(question.threshold), reference.about(question.threshold)
+
+
+def of_baseline(
+    question: BaselineQuestion, database: str, models: Sequence[str], runs: Sequence[str]
+) -> GateVerdict:
+    """The verdict of `accelbench check` on what was just measured."""
+    against = f"against {question.word}"
+    checked = checked_against(question, database, models, runs)
+    if isinstance(checked, str):
+        words = f"{GateAnswer.CANNOT_TELL} {against}"
+        return GateVerdict(GateAnswer.CANNOT_TELL, words, checked)
+    check, about = checked
+    outcomes = list(dict.fromkeys(one.outcome.value for one in check.questions))
+    words = f"{', '.join(outcomes) or GateAnswer.CANNOT_TELL} {against}"
+    if check.outcome is Outcome.WORSE:
+        return GateVerdict(GateAnswer.FAILED, words, told(check, about))
+    if check.outcome is Outcome.CANNOT_TELL:
+        why = "; ".join(dict.fromkeys(one.why for one in check.questions if one.why))
+        if check.not_measured:
+            missing = "; ".join(title(row) for row in check.not_measured)
+            why = "; ".join(filter(None, (why, f"not measured now: {missing}")))
+        return GateVerdict(GateAnswer.CANNOT_TELL, words, f"{against}: {why}")
+    return GateVerdict(GateAnswer.PASSED, words)
+
+
+def told(check: Check, about: Mapping[str, Any]) -> str:
+    """A check as `accelbench check` shows it, as plain text."""
+    from accelbench.cli.display.check import show
+
+    stream = io.StringIO()
+    show(check, about, stream)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
