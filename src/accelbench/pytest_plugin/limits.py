@@ -75,7 +75,7 @@ def figures_of(rows: Sequence[Row]) -> CaseFigures:
     medians = all(step_of(row, Statistic.MEDIAN) for row in counting)
     statistic = Statistic.MEDIAN if medians else Statistic.MEAN
     first = counting[0]
-    mean, within = step_of(first, Statistic.MEAN), interval_within(first, Statistic.MEAN)
+    mean, within = step_of(first, Statistic.MEAN), _within(first, Statistic.MEAN)
     rate = rate_of(first)
     rates = (rate * mean / within[1], rate * mean / within[0]) if rate and mean and within else None
     memory = [float(mb) for row in rows if (mb := number(row, "memory_peak_mb"))]
@@ -83,10 +83,16 @@ def figures_of(rows: Sequence[Row]) -> CaseFigures:
     return CaseFigures(
         rows,
         statistic,
-        _bounds([step_of(row, statistic) for row in counting], interval_within(first, statistic)),
+        _bounds([step_of(row, statistic) for row in counting], _within(first, statistic)),
         _bounds([rate_of(row) for row in counting], rates),
         Bounds(middle, middle, max(memory)) if memory else None,
     )
+
+
+def _within(row: Row, statistic: Statistic) -> tuple[float, float] | None:
+    """The interval of a launch by its samples; of steps no longer than a tick of the clock none."""
+    known = interval_within(row, statistic)
+    return None if known is None or known[0] <= 0.0 else known
 
 
 def _bounds(figures: Sequence[float | None], within: tuple[float, float] | None) -> Bounds | None:
