@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ import pytest
 
 import accelbench
 from accelbench.api import travelling
+from accelbench.api.batches import batches_meant
+from accelbench.api.benchmark import _spec
 from accelbench.api.result import Result
 from accelbench.catalog.code_models import loading
 from accelbench.core.errors import UsageError
+from accelbench.store.lake import store_at
 
 
 def product(x: Any, y: Any) -> Any:
@@ -51,6 +55,59 @@ def test_a_result_is_a_table_of_pandas(result: Result) -> None:
     frame = result.to_pandas()
     assert list(frame["model"]) == ["mine"]
     assert len(frame["samples_ms"][0]) == 4
+
+
+def test_a_run_has_the_label_that_it_is_given(tmp_path: Path) -> None:
+    db = tmp_path / "kept.duckdb"
+    made = accelbench.benchmark(
+        len, ([1],), iterations=1, warmup=0, threads=1, label="main", budget=60.0, db=db,
+        batch_sizes="given",
+    )  # fmt: skip
+    assert made.ok, str(made)
+    _, rows = store_at(str(db)).query("SELECT run_id, label FROM benchmark_runs")
+    assert rows == [(made.run_id, "main")]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "model", "inputs", "means"),
+    [
+        (None, len, (np.ones((8, 3)), np.ones((8, 2))), (8,)),
+        (None, len, {"x": np.ones((2, 3))}, (2,)),
+        (None, len, (np.ones((8, 3)), np.ones((4, 2))), (1,)),
+        (1, len, np.ones((8, 3)), (1,)),
+        (None, SimpleNamespace(example_inputs=np.ones((5, 3))), None, (5,)),
+        (None, "bert-tiny", ["x=float32[batch,2]"], (1,)),
+    ],
+)
+def test_the_batch_that_is_given_is_that_of_the_inputs(
+    fixed: int | None, model: Any, inputs: Any, means: tuple[int, ...]
+) -> None:
+    spec: Any = SimpleNamespace(fixed_batch=fixed)
+    assert batches_meant("given", spec, model, inputs) == means
+    assert batches_meant(None, spec, model, inputs) == ()
+    assert batches_meant([3], spec, model, inputs) == (3,)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"label": "two\nlines"}, "label takes one line of text"),
+        ({"budget": 0}, "budget takes seconds, not 0"),
+        ({"batch_sizes": "all"}, "batch_sizes takes a list of whole numbers, not 'all'"),
+        ({"isolate": False, "label": "main"}, "isolate=False makes no run"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(words: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        accelbench.benchmark(product, **words)
+
+
+def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def one():\n    return 1\n")
+    spec = _spec(f"{tmp_path / 'own.py'}:one", None, "tests/t.py::test[a=b]", tmp_path)
+    assert spec.id == "tests/t.py::test[a=b]"
+    with pytest.raises(UsageError, match="bert-tiny is a model of the catalogue"):
+        _spec("bert-tiny", None, "mine", tmp_path)
 
 
 def test_two_results_are_compared_by_the_rules_of_compare(result: Result) -> None:
@@ -97,6 +154,18 @@ def test_other_weights_are_told_apart(tmp_path: Path) -> None:
         travelling.written(module, None, folder)
         sources.append((folder / "live_object.py").read_text())
     assert sources[0] != sources[1]
+
+
+def test_where_it_is_searched_makes_no_other_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        monkeypatch.syspath_prepend(folder)
+        travelling.written(product, None, folder)
+        sources.append((folder / "live_object.py").read_text())
+    assert sources[0] == sources[1]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Project:
             raise UsageError("It is refused.", "Do otherwise.")
         run = f"run-{len(self.asked)}"
         if self.stores:
-            self.stored(run, self.factor, day=9, name=how["name"], db=how["db"])
+            self.stored(run, self.factor, day=9, name=how["name"])
             store_at(how["db"]).fill()
         made = self.launches(self.factor, 9, how["name"])
         return Result(run, [row(**{"run_id": run, **launch}) for launch in made])
@@ -85,12 +85,10 @@ class Project:
             for n, ms in enumerate(TIMES)
         ]
 
-    def stored(
-        self, run: str, factor: float, day: int, *, name: str = NAME, db: Any = None, **about: Any
-    ) -> None:
+    def stored(self, run: str, factor: float, day: int, *, name: str = NAME, **about: Any) -> None:
         """A run in the database, from where on every run gets there."""
         self.stores = True
-        place = db or self.pytester.path / "accelbench.duckdb"
+        place = self.pytester.path / "accelbench.duckdb"
         store(place, self.launches(factor, day, name), run, **about)
 
     def run(self, *words: str, source: str = "", arguments: str = "") -> pytest.RunResult:
@@ -292,6 +290,15 @@ def test_parameters_are_part_of_the_name_as_one_word(project: Project) -> None:
     """
     project.run(source=source).assert_outcomes(passed=1)
     assert [asked["name"] for asked in project.asked] == [f"{NAME}[1_2]", None]
+
+
+def test_what_is_measured_in_place_is_not_kept(project: Project) -> None:
+    done = project.run("--accelbench-label", "pr", arguments="isolate=False, max_latency_ms=9")
+    done.assert_outcomes(passed=1)
+    assert {"db", "label", "launches"}.isdisjoint(project.asked[0])
+    done.stdout.no_fnmatch_line("* in *.duckdb")
+    done = project.run(arguments="isolate=False, baseline='main'")
+    done.stdout.fnmatch_lines(["isolate=False keeps no results, of which none is held against*"])
 
 
 PLAIN = CALL.format(arguments="") + "\n    def test_plain(): pass\n"

@@ -144,8 +144,8 @@ def benchmark(
             from accelbench.api.in_process import measured_here
 
             return measured_here(
-                model, inputs, settings, **named, batch_sizes=batch_sizes, mode=str(parse_mode(mode)), name=name,
-                folder=scratch.folder,
+                model, inputs, settings, **named, batch_sizes=batch_sizes,
+                mode=str(parse_mode(mode)), name=name, folder=scratch.folder,
             )  # fmt: skip
         spec = _spec(model, inputs, name, scratch.folder)
         request = Request(

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.benchmark import GIVEN, benchmark
+from accelbench.api.batches import GIVEN
+from accelbench.api.benchmark import benchmark
 from accelbench.api.result import Result
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.near import meant
@@ -41,8 +42,6 @@ _BASELINE, _THRESHOLD, _ALLOW = "baseline", "threshold", "allow"
 _OF_BENCHMARK = tuple(inspect.signature(benchmark).parameters)[2:]
 #: What the fixture and the mark take by name.
 ARGUMENTS = (*NAMES, _BASELINE, _THRESHOLD, _ALLOW, *_OF_BENCHMARK)
-#: Fewer launches tell nothing of how launches differ; a test times what it hands over.
-DEFAULTS: Mapping[str, Any] = {"launches": FEWEST_LAUNCHES, "batch_sizes": GIVEN}
 #: What separates words of the command line, which would not find such a name.
 _SEPARATORS = re.compile(r"[\s,]+")
 
@@ -95,14 +94,10 @@ class BenchmarkFixture:
         self, model: Any, inputs: Any, arguments: Mapping[str, Any]
     ) -> tuple[Result, list[GateVerdict]]:
         """The result, and every verdict on it."""
-        asked = {**DEFAULTS, **self._of_marks(), **_known(arguments)}
-        limits = limits_of(asked)
-        question = _question(asked)
-        how = {name: value for name, value in asked.items() if name in _OF_BENCHMARK}
-        how.setdefault("label", self._item.config.getoption("--accelbench-label"))
-        how["name"] = self._name_of(model, how.get("name"))
-        database = _place(how.pop("db", None)) or self._database()
-        result = benchmark(model, inputs, **how, db=database)
+        asked = {**self._of_marks(), **_known(arguments)}
+        limits, question, how = limits_of(asked), _question(asked), self._how(model, asked)
+        database = how.get("db")
+        result = benchmark(model, inputs, **how)
         if not result.rows:
             raise UsageError(
                 "Nothing was measured.", "Name a platform that is here: hardware='cpu'."
@@ -118,7 +113,7 @@ class BenchmarkFixture:
                 own = of_limits(figures, limits)
                 told.append((rows, figures, own))
             verdicts += own
-        if question is not None and all(figures for _, figures, _ in told):
+        if question is not None and database and all(figures for _, figures, _ in told):
             models = sorted({str(row["model"]) for row in result.rows})
             against = of_baseline(question, database, models, [result.run_id])
             verdicts.append(against)
@@ -126,6 +121,24 @@ class BenchmarkFixture:
         lines = self._item.stash.setdefault(MEASURED, [])
         lines += [_line(self._item.nodeid, database, *case) for case in told]
         return result, verdicts
+
+    def _how(self, model: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What `accelbench.benchmark` is called with: a test times what it hands over, in as many
+        launches as show how launches differ, and keeps its results.
+        """
+        how = {name: value for name, value in asked.items() if name in _OF_BENCHMARK}
+        how["name"] = self._name_of(model, how.get("name"))
+        how.setdefault("batch_sizes", GIVEN)
+        if how.get("isolate", True):
+            how.setdefault("launches", FEWEST_LAUNCHES)
+            how.setdefault("label", self._item.config.getoption("--accelbench-label"))
+            how["db"] = _place(how.get("db")) or self._database()
+        elif _BASELINE in asked:
+            raise UsageError(
+                "isolate=False keeps no results, of which none is held against a baseline.",
+                "Leave out one or the other.",
+            )
+        return how
 
     def _of_marks(self) -> dict[str, Any]:
         """The arguments of marks; of several the nearest to the test says most."""
@@ -196,7 +209,7 @@ def _question(asked: Mapping[str, Any]) -> BaselineQuestion | None:
 
 def _line(
     test: str,
-    database: str,
+    database: str | None,
     rows: Sequence[Row],
     figures: CaseFigures | None,
     verdicts: Sequence[GateVerdict],

@@ -17,6 +17,7 @@ from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
 from accelbench.query.baselines import ALLOWED, BaselineQuery, OtherMachineError, baseline_for
 from accelbench.query.run_names import UnknownRunError
 from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.report.check import headline
 from accelbench.select.constraints.limits import Limits, spelled
 from accelbench.store.lake import store_at
 
@@ -145,7 +146,8 @@ def of_baseline(
     outcomes = list(dict.fromkeys(one.outcome.value for one in check.questions))
     words = f"{', '.join(outcomes) or GateAnswer.CANNOT_TELL} {against}"
     if check.outcome is Outcome.WORSE:
-        return GateVerdict(GateAnswer.FAILED, words, told(check, about))
+        # The first line is what a summary of failures shows.
+        return GateVerdict(GateAnswer.FAILED, words, f"{headline(check)}.\n{told(check, about)}")
     if check.outcome is Outcome.CANNOT_TELL:
         why = "; ".join(dict.fromkeys(one.why for one in check.questions if one.why))
         if check.not_measured:

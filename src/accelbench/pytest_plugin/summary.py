@@ -36,9 +36,10 @@ def show(
     for line, row in zip(lines, rows, strict=True):
         colour = _COLOURS.get(GateAnswer(line["answer"]))
         terminal.write_line(row, **({colour: True} if colour else {}))
-    databases = list(dict.fromkeys(line["database"] for line in lines))
-    runs = len({line["run_id"] for line in lines})
-    terminal.write_line(f"{counted(runs, 'run')} in {', '.join(map(visible, databases))}")
+    databases = list(dict.fromkeys(line["database"] for line in lines if line["database"]))
+    runs = len({line["run_id"] for line in lines if line["database"]})
+    if runs:
+        terminal.write_line(f"{counted(runs, 'run')} in {', '.join(map(visible, databases))}")
     if baseline is not None:
         for database in databases:
             own = [line for line in lines if line["database"] == database]
