@@ -33,10 +33,10 @@ from accelbench.pytest_plugin.gate import (
     worst,
 )
 from accelbench.pytest_plugin.limits import NAMES, CaseFigures, limits_of
-from accelbench.pytest_plugin.plugin import MEASURED, NAME
 from accelbench.query.filters import in_catalogue
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT
 
+_MARK = "accelbench"
 #: What a test says of a baseline.
 _BASELINE, _THRESHOLD, _ALLOW = "baseline", "threshold", "allow"
 _OF_BENCHMARK = tuple(inspect.signature(benchmark).parameters)[2:]
@@ -49,8 +49,9 @@ _SEPARATORS = re.compile(r"[\s,]+")
 class BenchmarkFixture:
     """What a test calls to measure."""
 
-    def __init__(self, item: pytest.Item) -> None:
+    def __init__(self, item: pytest.Item, measured: list[dict[str, Any]]) -> None:
         self._item = item
+        self._lines = measured  # of the phase that the test is in
         self._unnamed = 0
 
     def __call__(self, model: Any, inputs: Any = None, **arguments: Any) -> Result:
@@ -118,8 +119,7 @@ class BenchmarkFixture:
             against = of_baseline(question, database, models, [result.run_id])
             verdicts.append(against)
             told = [(rows, figures, [*own, against]) for rows, figures, own in told]
-        lines = self._item.stash.setdefault(MEASURED, [])
-        lines += [_line(self._item.nodeid, database, *case) for case in told]
+        self._lines += [_line(self._item.nodeid, database, *case) for case in told]
         return result, verdicts
 
     def _how(self, model: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class BenchmarkFixture:
     def _of_marks(self) -> dict[str, Any]:
         """The arguments of marks; of several the nearest to the test says most."""
         asked: dict[str, Any] = {}
-        for mark in reversed(list(self._item.iter_markers(NAME))):
+        for mark in reversed(list(self._item.iter_markers(_MARK))):
             if mark.args:
                 raise UsageError("The mark accelbench takes arguments by name.", "launches=10")
             asked |= _known(mark.kwargs)

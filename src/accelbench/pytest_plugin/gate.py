@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.checking import Outcome
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
+from accelbench.core.visible import in_quotes
 from accelbench.core.worth import answered
 from accelbench.exchange.titles import title
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
@@ -111,7 +112,8 @@ class BaselineQuestion:
         unknown = [name for name in self.allow if name not in ALLOWED]
         if unknown:
             raise UsageError(
-                f"There is nothing {unknown[0]!r} to allow.", f"Known: {', '.join(ALLOWED)}."
+                f"There is nothing {in_quotes(unknown[0])} to allow.",
+                f"Known: {', '.join(ALLOWED)}.",
             )
 
 

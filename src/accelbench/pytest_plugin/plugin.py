@@ -68,13 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
     word = str(config.getini("accelbench_cant_tell"))
     if word and word not in ANSWERS:
-        raise pytest.UsageError(f"accelbench_cant_tell takes {', '.join(ANSWERS)}, not {word!r}.")
+        raise _refused("accelbench_cant_tell takes warn, fail or skip, not {}.", word)
     baseline = config.getoption("--accelbench-compare")
     if baseline and _names_tests(baseline):
-        raise pytest.UsageError(
-            f"--accelbench-compare took {baseline!r} for a baseline. Write --accelbench-compare="
-            "NAME, or put it behind the tests."
+        raise _refused(
+            "--accelbench-compare took {} for a baseline. Write --accelbench-compare=NAME, or put"
+            " it behind the tests.",
+            baseline,
         )
+
+
+def _refused(sentence: str, word: str) -> pytest.UsageError:
+    from accelbench.core.visible import in_quotes  # nothing of ours before there is need of it
+
+    return pytest.UsageError(sentence.format(in_quotes(word)))
 
 
 def _names_tests(word: str) -> bool:
@@ -102,7 +109,7 @@ def _accelbench(request: pytest.FixtureRequest) -> BenchmarkFixture:
         pytest.skip(_PARALLEL)
     from accelbench.pytest_plugin.fixture import BenchmarkFixture
 
-    return BenchmarkFixture(request.node)
+    return BenchmarkFixture(request.node, request.node.stash.setdefault(MEASURED, []))
 
 
 @pytest.hookimpl(wrapper=True)
