@@ -279,7 +279,7 @@ def test_help_names_every_extra(command: Callable[..., Command]) -> None:
 def test_no_advice_names_an_index_that_has_no_accelbench() -> None:
     files = [
         *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         *(ROOT / name for name in ("README.md", "action.yml", "Makefile")),
     ]
     found = [f.name for f in files if re.search(r"pip install [^\n]*accelbench\[", f.read_text())]

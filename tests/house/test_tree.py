@@ -133,7 +133,7 @@ def test_the_architecture_page_points_at_files_that_exist() -> None:
 
 
 def test_links_of_the_pages_lead_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     broken = [
         (page.name, target)
         for page in pages

@@ -6,7 +6,9 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from accelbench.analysis.cost_words import money
+from accelbench.cli.display.console import console
 from accelbench.cli.display.words import figure
+from accelbench.core.cards import short_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
@@ -16,6 +18,8 @@ from accelbench.select.evidence.ways import threads_said
 
 Answer = Mapping[str, Any]
 
+#: Columns of a terminal below which engines have their short names.
+_NARROW = 100
 #: The heading of times that are of several figures.
 MIXED = "ms"
 
@@ -59,7 +63,7 @@ def way(candidate: Answer, apart: Container[str] | None = None) -> str:
         candidate.get("runtime") == "pytorch" or "compiled" in known
     )
     parts = (
-        candidate.get("runtime"),
+        _engine(candidate.get("runtime")),
         "compiled" if is_compiled else None,
         candidate.get("precision"),
     )
@@ -72,6 +76,12 @@ def way(candidate: Answer, apart: Container[str] | None = None) -> str:
     if "machine" in known and candidate.get("machine"):
         words.append(f"on {str(candidate['machine']).partition(' (')[0]}")
     return " ".join(str(part) for part in words if part)
+
+
+def _engine(runtime: str | None) -> str | None:
+    """An engine's name; where a terminal is narrow the short one, which is not broken in two."""
+    narrow = console().width < _NARROW
+    return short_of(runtime) if runtime and narrow else runtime
 
 
 def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
