@@ -151,6 +151,20 @@ def test_an_output_called_logits_is_meant_where_there_are_others(tmp_path: Path)
     assert (answer["columns"]["accuracy"], answer["details"]["output"]) == (1.0, "logits")
 
 
+def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    np.savez(path, x=np.eye(4, dtype=np.float32), labels=np.arange(4))
+    settings, case = JobSettings(data=str(path)), asked()
+
+    class Drawing(Answering):
+        def prepare(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
+            return {"x": np.eye(4, dtype=np.float32)}
+
+    answer = task_accuracy(cast(Session, Drawing(case, settings, itself)), case, settings)
+    assert "onnxruntime draws its inputs by itself" in answer["why"]
+    assert "columns" not in answer
+
+
 def test_a_folder_without_labels_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some words")
     settings = JobSettings(data=str(tmp_path))

@@ -44,8 +44,13 @@ def _measured(
 ) -> dict[str, Any]:
     scores: SampleScores | None = None
     for rows, labels in _batches(data, case.shapes.batch):
-        with feeding(batch_of(case, rows, settings.seed)):
+        with feeding(batch_of(case, rows, settings.seed)) as batch:
             inputs = session.prepare(case)
+        if not batch.taken:
+            raise AccelbenchError(
+                f"The runtime {case.target.runtime} draws its inputs by itself: it is fed with no"
+                " labelled samples."
+            )
         outputs = session.outputs(inputs)
         if scores is None:
             scores = scores_for(settings.accuracy, labels, case, data.classes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from accelbench.catalog.data import Feed
@@ -15,16 +16,28 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
 
-#: A batch that is fed here in place of a job's own.
-_fed: ContextVar[Mapping[str, Any] | None] = ContextVar("_fed", default=None)
+
+@dataclass
+class FedBatch:
+    """A batch that is fed in place of a job's own, and whether any session has asked for it."""
+
+    arrays: Mapping[str, Any]
+    taken: bool = False
+
+
+_fed: ContextVar[FedBatch | None] = ContextVar("_fed", default=None)
 
 
 @contextmanager
-def feeding(arrays: Mapping[str, Any]) -> Iterator[None]:
-    """Whatever a session prepares here are these arrays, as accuracy goes through labelled data."""
-    before = _fed.set(arrays)
+def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
+    """Whatever a session prepares here are these arrays, as accuracy goes through labelled data.
+
+    A session of another package may draw its inputs by itself: then they are not taken.
+    """
+    batch = FedBatch(arrays)
+    before = _fed.set(batch)
     try:
-        yield
+        yield batch
     finally:
         _fed.reset(before)
 
@@ -66,7 +79,8 @@ class Inputs:
         """
         fed = _fed.get()
         if fed is not None:
-            return fed
+            fed.taken = True
+            return fed.arrays
         if seed is None:
             seed = self._seed
         if self._feed is not None and seed == self._seed:
