@@ -25,6 +25,7 @@ import pytest
 
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
+from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
@@ -39,6 +40,7 @@ from accelbench.runtimes.litert import LitertRuntime
 from accelbench.runtimes.ncnn import NcnnRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
+from accelbench.runtimes.python import PythonRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
@@ -46,9 +48,10 @@ from kept_artefacts import kept_artefacts
 
 
 @cache
-def chosen(model: str) -> ModelSpec:
+def chosen(model: str, inputs: tuple[str, ...] = ()) -> ModelSpec:
     """A model by its name; of a file a process looks at it, for a second."""
-    return choose([model], None, (), (), all_models=False)[0]
+    given = given_inputs(list(inputs)) if inputs else None
+    return choose([model], None, (), (), all_models=False, inputs=given)[0]
 
 
 @dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
@@ -69,16 +72,18 @@ class Subject:
     options: Mapping[str, Any] = field(default_factory=dict)
     new_tokens: int | None = None  # where a step is a whole request
     mode: Mode = Mode.INFERENCE
+    inputs: tuple[str, ...] = ()  # what its owner says of them, as --input takes it
 
     def __str__(self) -> str:
         flags = "".join(f"-{name}" for name in self.options)
         flags += "-generating" if self.new_tokens else ""
         flags += "-training" if self.mode is Mode.TRAINING else ""
         name = self.card.rpartition(":")[2]
-        return f"{name}-{self.hardware}-{self.model}-{self.precision}{flags}"
+        model = self.model.rpartition("/")[2] if self.inputs else self.model
+        return f"{name}-{self.hardware}-{model}-{self.precision}{flags}"
 
     def case(self, batch: int = 2) -> Case:
-        spec = chosen(self.model)
+        spec = chosen(self.model, self.inputs)
         # Short: nothing here is a measurement.
         shapes = Shapes(
             batch,
@@ -297,6 +302,18 @@ NCNN = [
     )
     for precision, options in (("fp32", {}), ("bf16", {}), ("fp32", {"kernels": "plain"}))
 ]
+PYTHON = [
+    Subject(
+        runtime=PythonRuntime,
+        card="accelbench.runtimes.python:PythonRuntime",
+        hardware="cpu",
+        model=f"{Path(__file__).with_name('product_of_rows.py')}:Product",
+        precision="fp32",
+        changed=lambda inputs: ((), {name: array + 1 for name, array in inputs[1].items()}),
+        freed=lambda session: session._loaded.subject,  # type: ignore[attr-defined]
+        inputs=("x=float32[batch,4]",),
+    )
+]
 #: A runtime of another package, as its author would have it tested.
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
 sys.path.append(str(EXAMPLE))
@@ -417,6 +434,7 @@ SUBJECTS: list[Subject] = [
     *ONNXRUNTIME,
     *LITERT,
     *NCNN,
+    *PYTHON,
     *OPENVINO,
     *QNN,
     *PLUGIN,

@@ -30,6 +30,8 @@ from accelbench.runtimes.shared.sketches import Sketch, sketch
 #: What a callable is called with: by place, and by name.
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _ENGINES = ("torch", "jax", "numpy")
+#: What timed steps left once something else is asked: a callable may well return None.
+_GIVEN_UP = object()
 
 
 class LapSampler(LocalSampler):
@@ -80,6 +82,7 @@ class PythonSession:
         self._call: Callable[..., Any] = self._loaded.subject
         self._wait: Callable[[Any], Any] | None = None
         self._sampler = LapSampler(clock=clock, step=self._step)
+        self._sampler.left = _GIVEN_UP
 
     def _limit_threads(self) -> None:
         """Libraries read the number of threads from the environment; torch is told as well."""
@@ -142,14 +145,15 @@ class PythonSession:
         return self._sampler.sample(inputs, n, timing)
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
-        return sketch(arrays(self._sampler.left), most)
+        left = self._sampler.left
+        return {} if left is _GIVEN_UP else sketch(arrays(left), most)
 
     def inspect(self, inputs: Arguments) -> None:
-        self._sampler.left = None
+        self._sampler.left = _GIVEN_UP
         self._look(self._answer(inputs))
 
     def outputs(self, inputs: Arguments) -> Mapping[str, Any]:
-        self._sampler.left = None
+        self._sampler.left = _GIVEN_UP
         answer = self._answer(inputs)
         self._look(answer)
         return arrays(answer)
@@ -169,10 +173,16 @@ class PythonSession:
         """By Python's own profiler: functions, of which what they call is left out."""
         import cProfile
 
-        profiler = cProfile.Profile()
-        step = self._sampler.step
-        with profiler:
-            times = walls(self._clock, steps, lambda: step(inputs))
+        profiler, step = cProfile.Profile(), self._sampler.step
+
+        def profiled_step() -> None:
+            profiler.enable()  # within the time around it, which it adds up to
+            try:
+                step(inputs)
+            finally:
+                profiler.disable()
+
+        times = walls(self._clock, steps, profiled_step)
         where = str(self._job.device)
         spent = []
         for entry in profiler.getstats():
@@ -200,7 +210,7 @@ class PythonSession:
     def close(self) -> None:
         loaded, self._loaded = self._loaded, LoadedCode(_gone)
         self._call = _gone
-        self._sampler.left = None
+        self._sampler.left = _GIVEN_UP
         if loaded.teardown is not None:
             loaded.teardown()
 
