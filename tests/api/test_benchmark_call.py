@@ -57,6 +57,25 @@ def test_a_result_is_a_table_of_pandas(result: Result) -> None:
     assert len(frame["samples_ms"][0]) == 4
 
 
+def test_a_result_is_a_table_of_polars(result: Result) -> None:
+    pytest.importorskip("polars", reason="polars takes 180 MB, and nothing else here needs it")
+    failed = {**result.rows[0], "status": "failed", "latency_p50_ms": None}
+    failed |= {"samples": {}, "sampling": {}}
+    frame = Result("r", [failed, *result.rows]).to_polars()
+    assert frame.columns == list(result.to_pandas().columns)
+    assert frame["model"].to_list() == ["mine", "mine"]
+    assert [len(samples) for samples in frame["samples_ms"].to_list()] == [0, 4]
+    assert Result("r", []).to_polars().is_empty()
+
+
+def test_without_polars_the_install_is_named(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(UsageError, match="pip install polars"):
+        result.to_polars()
+
+
 def test_a_run_has_the_label_that_it_is_given(tmp_path: Path) -> None:
     db = tmp_path / "kept.duckdb"
     made = accelbench.benchmark(
