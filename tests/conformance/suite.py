@@ -35,6 +35,7 @@ from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, S
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
+from accelbench.runtimes.executorch import ExecutorchRuntime
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.litert import LitertRuntime
 from accelbench.runtimes.ncnn import NcnnRuntime
@@ -122,6 +123,8 @@ class Subject:
     def fixed_batch(self) -> bool:
         """Whether a session is for one batch size alone."""
         runtime = self.runtime()
+        if self.case().model.fixed_batch is not None:
+            return True
         return isinstance(runtime, Importing) and runtime.wants(self.case()).static
 
     @contextlib.contextmanager
@@ -314,6 +317,17 @@ PYTHON = [
         inputs=("x=float32[batch,4]",),
     )
 ]
+EXECUTORCH = [
+    Subject(
+        runtime=ExecutorchRuntime,
+        card="accelbench.runtimes.executorch:ExecutorchRuntime",
+        hardware="cpu",
+        model=written_model("executorch", "executorch_programs"),
+        precision="fp32",
+        changed=lambda inputs: tuple(value + 1 for value in inputs),
+        freed=None,  # its method is no object that can be watched
+    )
+]
 #: A runtime of another package, as its author would have it tested.
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
 sys.path.append(str(EXAMPLE))
@@ -435,6 +449,7 @@ SUBJECTS: list[Subject] = [
     *LITERT,
     *NCNN,
     *PYTHON,
+    *EXECUTORCH,
     *OPENVINO,
     *QNN,
     *PLUGIN,
@@ -456,7 +471,7 @@ def cards(subjects: list[Subject]) -> list[Any]:
         pytest.param(
             subject,
             id=str(subject),
-            marks=absent(subject) if subject in (*LITERT, *NCNN) else [],
+            marks=absent(subject) if subject in (*LITERT, *NCNN, *EXECUTORCH) else [],
         )
         for subject in found.values()
     ]
@@ -470,6 +485,8 @@ def absent(subject: Subject) -> list[Any]:
         return [pytest.mark.skip(reason="ai-edge-litert, which runs .tflite, is not installed")]
     if subject in NCNN and find_spec("ncnn") is None:
         return [pytest.mark.skip(reason="ncnn, which runs .param, is not installed")]
+    if subject in EXECUTORCH and find_spec("executorch") is None:
+        return [pytest.mark.skip(reason="executorch, which runs .pte, is not installed")]
     if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
         return []
     return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]

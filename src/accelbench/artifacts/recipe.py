@@ -33,10 +33,16 @@ _PACKAGES = {
     "ir-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino", "nncf"),
     "tflite": ("ai-edge-litert",),
     "ncnn": ("ncnn",),
+    "pte": ("executorch",),
 }
 FORMATS = tuple(_PACKAGES)
 #: What a file is as an artefact, where it is no graph in ONNX.
-_OF_FILES = {FileFormat.OPENVINO: "ir", FileFormat.TFLITE: "tflite", FileFormat.NCNN: "ncnn"}
+_OF_FILES = {
+    FileFormat.OPENVINO: "ir",
+    FileFormat.TFLITE: "tflite",
+    FileFormat.NCNN: "ncnn",
+    FileFormat.EXECUTORCH: "pte",
+}
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ class FileFormat(StrEnum):
     TFLITE = "tflite"
     PT2 = "pt2"
     NCNN = "ncnn"
+    EXECUTORCH = "executorch"
     CALLABLE = "callable"
 
     @property
@@ -90,6 +91,7 @@ class FileFormat(StrEnum):
             "tflite": "TensorFlow Lite model",
             "pt2": "program of torch.export",
             "ncnn": "ncnn network",
+            "executorch": "ExecuTorch program",
             "callable": "Python callable",
         }[self.value]
 

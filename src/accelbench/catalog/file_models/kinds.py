@@ -17,6 +17,7 @@ FORMATS = {
     ".tflite": FileFormat.TFLITE,
     ".pt2": FileFormat.PT2,
     ".param": FileFormat.NCNN,
+    ".pte": FileFormat.EXECUTORCH,
 }
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 #: Files of models that are not measured: why, and what to do instead.
@@ -52,8 +53,11 @@ _LARGEST = {
     FileFormat.TFLITE: 2**31,
     FileFormat.PT2: 2**40,
     FileFormat.NCNN: 2**26,
+    FileFormat.EXECUTORCH: 2**33,
 }
 _LFS_POINTER = b"version https://git-lfs"
+#: Marks of formats that are flatbuffers, after four bytes.
+_MARKS = {FileFormat.TFLITE: b"TFL3", FileFormat.EXECUTORCH: b"ET12"}
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
     b"PK\x03\x04": "a zip archive",
@@ -127,7 +131,9 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
         raise FileRefusedError(
             "It is a pointer of Git LFS, not the file itself.", "Fetch the file: git lfs pull"
         )
-    others = dict(_OTHER_BEGINNINGS)
+    # Four bytes of an offset come before it: any, such as the "<" of 60.
+    marked = kind in _MARKS and begins[4:8] == _MARKS[kind]
+    others = {} if marked else dict(_OTHER_BEGINNINGS)
     if kind is FileFormat.PT2:
         del others[b"PK\x03\x04"]
     if kind is FileFormat.OPENVINO:

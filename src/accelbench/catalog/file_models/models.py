@@ -37,6 +37,7 @@ _NEEDS = {
     FileFormat.TFLITE: ("ai_edge_litert", "litert"),
     FileFormat.PT2: ("torch", "torch"),
     FileFormat.NCNN: ("ncnn", "ncnn"),
+    FileFormat.EXECUTORCH: ("executorch", "executorch"),
 }
 
 

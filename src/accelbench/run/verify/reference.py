@@ -63,6 +63,12 @@ _OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
     FileFormat.OPENVINO: (Target("openvino", "openvino"), {}),
     FileFormat.TFLITE: (Target("litert", "cpu"), {"kernels": "reference"}),
     FileFormat.NCNN: (Target("ncnn", "cpu"), {"kernels": "plain"}),
+    FileFormat.EXECUTORCH: (Target("executorch", "cpu"), {}),
+}
+#: Of formats that can be run in one way alone: why nothing is to be held against them.
+_WITHOUT: Mapping[FileFormat, str] = {
+    FileFormat.EXECUTORCH: "a program holds what was made for one backend, and not the model that"
+    " it was lowered from"
 }
 _UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
 
@@ -102,6 +108,8 @@ def _reference_function(model: ModelSpec) -> ModelSpec:
 
 def is_own(case: Case) -> bool:
     """Whether a case is already what it would be held against."""
+    if case.model.format in _WITHOUT:
+        return False
     kept = {name: value for name, value in case.options.items() if name not in _HARMLESS}
     unit = Target(case.target.runtime, case.target.hardware)
     return replace(case, options=kept, target=unit).case_id == reference_of(case).case_id
@@ -137,6 +145,8 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     """
     name = case.target.runtime
     runtime = context.runtimes.get(name)
+    if case.model.format in _WITHOUT:
+        raise NoReferenceError(_WITHOUT[case.model.format])
     if runtime is None:
         raise NoReferenceError(f"the runtime {name} is not installed here")
     support = runtime.supports(case, _unit(case))
