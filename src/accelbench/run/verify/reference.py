@@ -145,8 +145,9 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     """
     name = case.target.runtime
     runtime = context.runtimes.get(name)
-    if case.model.format in _WITHOUT:
-        raise NoReferenceError(_WITHOUT[case.model.format])
+    wanted = case.model.format
+    if wanted is not None and wanted in _WITHOUT:
+        raise NoReferenceError(_WITHOUT[wanted])
     if runtime is None:
         raise NoReferenceError(f"the runtime {name} is not installed here")
     support = runtime.supports(case, _unit(case))
