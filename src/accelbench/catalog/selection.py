@@ -14,6 +14,7 @@ from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.find import CUSTOM, LIST_THEM, find, in_categories, key_of, members
 from accelbench.catalog.models import MODELS
+from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 
@@ -94,6 +95,8 @@ def _named(
     try:
         return find(name, own)
     except UsageError:
+        if is_package_word(name) and not Path(name).exists():
+            return model_of_package(name, inputs)
         if is_folder_word(name):
             return model_of_folder(name)
         code = code_word(name)

@@ -152,6 +152,10 @@ class CodeKind(StrEnum):
     CALLABLE = "callable"  # anything else that can be called: it is timed as it is
 
 
+#: Modules that build models of packages by name, each with the package's name behind this.
+PACKAGE_MODELS = "accelbench.catalog.package_models.of_"
+
+
 @dataclass(frozen=True)
 class ModelCode:
     """The Python object that a model is, where its owner's code makes it.
@@ -191,6 +195,12 @@ class ModelCode:
     notes: tuple[str, ...] = ()
     counted: Mapping[str, Any] | None = None
     uncounted: str = ""
+
+    @property
+    def package(self) -> str:
+        """The package that builds it by name; "" of an owner's own code."""
+        prefixed = self.module.startswith(PACKAGE_MODELS)
+        return self.module.removeprefix(PACKAGE_MODELS) if prefixed else ""
 
 
 @dataclass(frozen=True)

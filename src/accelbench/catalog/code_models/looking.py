@@ -67,6 +67,7 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
             "Run it in Python alone, and mend it.",
         ) from error
     sources = loading.own_sources(file if file.endswith(SUFFIX) else "", code.folder)
+    sources += getattr(module, "__accelbench_sources__", ())
     return {
         **answer,
         "made_by": made_by,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,13 @@ def described(spec: ModelSpec) -> list[str]:
     if code is None:
         return []
     where = Path(code.path).name if code.path else code.module
+    package = code.package
     what = "a torch module" if code.kind is CodeKind.MODULE else "timed as it is"
     runs = f"{where} was run to look at it, and runs in every worker"
     lines = [
-        f"{spec.id} is your own code, {what}: {runs}.",
+        f"{spec.id} is built by {_with_version(package)}, with random weights."
+        if package
+        else f"{spec.id} is your own code, {what}: {runs}.",
         *(
             f"{spec.id} reads {entry.name}, {entry.dtype} [{','.join(map(str, entry.shape))}]:"
             f" {code.drawn.get(entry.name, 'as it was said')}."
@@ -73,6 +77,13 @@ def described(spec: ModelSpec) -> list[str]:
     if code.reference:
         lines.append(f"{spec.id} is held against {code.reference}.")
     return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
+
+
+def _with_version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:  # on the search path without being installed
+        return package
 
 
 def name_of(word: CodeWord) -> str:

@@ -63,9 +63,9 @@ def setup() -> None:
     accelbench setup onnx openvino
 
     NAME is torch, data, frames, lake, cuda, rocm, energy, int8, onnx, openvino, jax, litert, ncnn,
-    executorch, qnn, browser, predict, charts, dashboard, fleet, or all (of them but executorch,
-    rocm and qnn). accelbench itself is not installed again, wherever it came from; versions are
-    those that it was made for.
+    executorch, qnn, browser, predict, charts, dashboard, fleet, timm, torchvision, or all (of them
+    but executorch, rocm, qnn, timm and torchvision). accelbench itself is not installed again,
+    wherever it came from; versions are those that it was made for.
     """
 
 

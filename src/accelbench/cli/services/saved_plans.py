@@ -110,7 +110,7 @@ def _blocks(asked: AskedRun, folder: Path) -> list[dict[str, Any]]:
 
 def _model(word: str, model: ModelSpec, folder: Path) -> str:
     """A model as a plan names it: a file from the plan's folder."""
-    if model.code is not None:
+    if model.code is not None and not model.code.package:
         raise UsageError(
             f"A plan file cannot name code, which would run as soon as it is read: {model.id}.",
             "Leave out --save-plan.",

@@ -194,6 +194,8 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 def _weights(source: str, case: Case) -> str:
     """Which weights: random, the folder, the id that the hub was asked for, or an owner's own."""
+    if case.model.code is not None and case.model.code.package:
+        return "random"
     if case.model.is_own:
         return "file" if case.model.file is not None else "code"
     source = case.model.weights_from(source)

@@ -56,7 +56,7 @@ class ExecutorchSession(ArraySession):
             raise understood(error, "run_failed") from error
 
     def _read(self, result: Any) -> list[Any]:
-        return [np.array(value) for value in result]
+        return [np.array(value.numpy()) for value in result]
 
     def evidence(self) -> Evidence:
         device = str(self._job.device)
