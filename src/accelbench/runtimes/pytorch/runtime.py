@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -28,6 +29,9 @@ from accelbench.runtimes.shared.refusals import (
 from accelbench.runtimes.shared.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 _HARDWARE = ("cpu", "cuda", "rocm", "mps")
+#: Of torch.compile: what it is told by, and what it may be told.
+COMPILE_MODE = "compile_mode"
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 class PytorchRuntime:
@@ -57,6 +61,14 @@ class PytorchRuntime:
             **CARDS_IN_ORDER,
             **MODULES_QUIET,
         },
+        options=(
+            RuntimeOption(
+                COMPILE_MODE,
+                "how torch.compile goes about it, beside --compile",
+                choices=COMPILE_MODES,
+                default=COMPILE_MODES[0],
+            ),
+        ),
         spills=True,
         distributes=True,
         several_machines=True,
@@ -86,7 +98,10 @@ class PytorchRuntime:
             or not_listed(name, case, self.info.precisions)
             or (_quantises(case) if case.precision == "int8" else None)
             or _casts(case)
-            or not_an_option(name, case, MODULE_OPTIONS[case.mode] | _of_ranks(case))
+            or not_an_option(
+                name, case, MODULE_OPTIONS[case.mode] | {COMPILE_MODE} | _of_ranks(case)
+            )
+            or _compiles(case, device)
             or (not_trained(name, case) if trains else _generates(case))
             or (_shared_out(case, device) if case.world_size > 1 else None)
             or SUPPORTED
@@ -232,6 +247,22 @@ def _casts(case: Case) -> Support | None:
         f"Export it in {case.precision}, use amp-{case.precision}, or let an engine convert it:"
         " --framework onnxruntime,openvino.",
     )
+
+
+def _compiles(case: Case, device: Device) -> Support | None:
+    """A way of torch.compile's, where it compiles and has something to go by."""
+    mode = case.options.get(COMPILE_MODE)
+    if mode is None:
+        return None
+    if not case.compiled:
+        return no("option", f"pytorch.{COMPILE_MODE}={mode} is of torch.compile", "Add --compile.")
+    if mode == "reduce-overhead" and device.hardware not in ("cuda", "rocm"):
+        return no(
+            "option",
+            f"{mode} records the launches of a GPU, and there are none on {device.hardware}",
+            f"Leave it out, or use pytorch.{COMPILE_MODE}=max-autotune.",
+        )
+    return None
 
 
 def _generates(case: Case) -> Support | None:

@@ -133,7 +133,8 @@ class PytorchSession:
             # Static shapes: with dynamic ones, the second batch size of a worker would
             # silently run other code than the first.
             allow_many_graphs()
-            run = torch.compile(module, dynamic=False)
+            mode = self._job.case.options.get("compile_mode")
+            run = torch.compile(module, dynamic=False, mode=None if mode is None else str(mode))
         return run
 
     def _procedure_of(self, case: Case) -> Procedure:

@@ -1,0 +1,57 @@
+"""`pytorch.compile_mode`: what torch.compile is told, and where it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Option, Shapes, Target
+from accelbench.core.job_settings import JobSettings
+from accelbench.core.protocols import Device, Job
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+
+def case(hardware: str = "cpu", **options: Option) -> Case:
+    return Case(
+        find("resnet-tiny"),
+        Target("pytorch", hardware),
+        "fp32",
+        Shapes(1, image=64),
+        options=options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hardware", "options", "says"),
+    [
+        ("cpu", {"compile_mode": "max-autotune"}, "is of torch.compile"),
+        ("cpu", {"compile": True, "compile_mode": "reduce-overhead"}, "launches of a GPU"),
+        ("cpu", {"compile": True, "compile_mode": "max-autotune"}, ""),
+        ("cuda", {"compile": True, "compile_mode": "reduce-overhead"}, ""),
+    ],
+)
+def test_a_mode_is_taken_where_there_is_something_to_it(
+    hardware: str, options: dict[str, Any], says: str
+) -> None:
+    support = PytorchRuntime().supports(case(hardware, **options), Device(hardware, hardware))
+    assert support.ok is not bool(says)
+    assert says in support.message
+
+
+@pytest.mark.parametrize("mode", [None, "max-autotune"])
+def test_torch_compile_is_told_the_mode(monkeypatch: pytest.MonkeyPatch, mode: str | None) -> None:
+    told: list[dict[str, Any]] = []
+
+    def noted(module: Any, **how: Any) -> Any:
+        told.append(how)
+        return module
+
+    monkeypatch.setattr(torch, "compile", noted)
+    more: dict[str, Option] = {} if mode is None else {"compile_mode": mode}
+    asked = case(compile=True, **more)
+    session = PytorchRuntime().open(Job(asked, Device("cpu", "cpu"), JobSettings(threads=1)))
+    session.close()
+    assert told == [{"dynamic": False, "mode": mode}]
