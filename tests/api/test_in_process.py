@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import accelbench
+from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 
 
@@ -95,3 +96,16 @@ def test_what_needs_a_process_of_its_own_is_refused(more: dict[str, Any], says: 
 def test_a_name_is_no_object_of_this_process() -> None:
     with pytest.raises(UsageError, match="not a name"):
         measured("bert-tiny")
+
+
+def test_a_result_of_this_process_is_drawn_and_tabled_as_any_other() -> None:
+    result = measured(lambda x: x + 1, 41, name="closure")
+    (row,) = result.rows
+    missing = {column.name for column in COLUMNS} - set(row)
+    assert not missing
+    assert "closure" in str(result.plot().picture.spec)
+
+
+def test_a_lambda_that_cannot_travel_is_told_of_the_way_to_measure_it_here() -> None:
+    with pytest.raises(UsageError, match="isolate=False"):
+        accelbench.benchmark(lambda x: x + 1, 41)

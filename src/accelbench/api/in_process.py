@@ -23,6 +23,7 @@ from accelbench.catalog.code_models.models import model_found
 from accelbench.catalog.code_models.words import CodeWord
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
@@ -210,7 +211,12 @@ def _result(
             )
     finally:
         bench.close()
-    return Result(settings.run_id, rows, here)
+    return Result(settings.run_id, [_every_column(row) for row in rows], here)
+
+
+def _every_column(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as a database gives it back: with what is not measured as None."""
+    return {**{column.name: None for column in COLUMNS}, **row}
 
 
 def _outcome(bench: CaseBench, case: Case, settings: RunSettings, alone: bool) -> Outcome:

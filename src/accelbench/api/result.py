@@ -18,7 +18,7 @@ from accelbench.store.samples import step_ms
 if TYPE_CHECKING:
     from accelbench.report.charts.chart import Picture
 
-_HEADINGS = ("what", "p50 ms", "mean ms", "items", "peak MB", "verified", "quality")
+_HEADINGS = ("what", "p50 ms", "mean ms", "rate", "peak MB", "verified", "quality")
 #: Of columns those that are not one value.
 _NESTED = ("samples", "sampling")
 

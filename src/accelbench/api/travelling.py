@@ -140,7 +140,8 @@ def _refuse_local(subject: Any) -> None:
 def _cannot(subject: Any, why: str) -> UsageError:
     return UsageError(
         f"{in_quotes(name_of(subject))} cannot be handed to a fresh process: {why}.",
-        "Define it at the top of a file, and give that object, or 'file.py:function'.",
+        "Define it at the top of a file, and give that object, or 'file.py:function'; or measure it"
+        " in this process, with less certainty: isolate=False.",
     )
 
 
