@@ -151,6 +151,26 @@ def test_a_figure_whose_interval_is_too_wide_is_unusable_whatever_else_it_is() -
     assert f"95 % interval is {share} % of the median, where 25 % is the most" in said
 
 
+def test_of_steps_in_blocks_the_width_that_counts_is_of_the_mean_which_is_shown() -> None:
+    """A few slow blocks leave the median of blocks where it was, and the mean anywhere."""
+    slow = [MS // 100] * 3_000 + [60 * MS] + [MS // 100] * 40_000
+    found = measured(step_ns=slow, tick_ns=1000.0, rules=fixed(5, 30))
+    m = found.metrics
+    half = (m["latency_ci_high_ms"] - m["latency_ci_low_ms"]) / 2 / m["latency_mean_ms"]
+    assert m["latency_p50_ms"] is None
+    assert half > 0.25
+    assert found.quality is Quality.UNUSABLE
+    (said,) = [w for w in found.warnings if "counts nowhere" in w]
+    assert f"95 % interval is {math.ceil(100 * half)} % of the mean, where 25 % is" in said
+
+
+def test_fewer_blocks_than_thirty_that_were_asked_for_stay_fixed() -> None:
+    slow = [MS // 100] * 1_000 + [60 * MS] + [MS // 100] * 40_000
+    found = measured(step_ns=slow, tick_ns=1000.0, rules=fixed(5, 12))
+    assert found.metrics["latency_p50_ms"] is None
+    assert found.quality is Quality.FIXED
+
+
 @pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("rho", [0.0, 0.75])
 def test_random_latencies_stop_as_the_rule_says(sigma: float, rho: float) -> None:

@@ -8,7 +8,6 @@ a listener that draws or writes does so while no sample is being taken.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -20,14 +19,10 @@ from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure.block_validation import refuse_other_tokens, samples_of
+from accelbench.measure.figure_width import too_wide
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
-from accelbench.measure.stopping import (
-    UNUSABLE_WIDTH,
-    Decision,
-    StoppingRule,
-    sample_warnings,
-)
+from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
 from accelbench.measure.summary import summarise
 from accelbench.measure.throttle import drift, drift_quality
 from accelbench.measure.timer_resolution import Resolution, choose_timing
@@ -346,22 +341,6 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
     }
 
 
-def _too_wide(steady: _Steady) -> str:
-    """One figure, so that a run that warns of many results can give its range; ends are columns."""
-    interval = steady.decision.interval
-    assert interval is not None  # else nothing was too wide
-    wide = interval.relative_half_width(median(steady.samples))
-    return (
-        f"Half of the 95 % interval is {_percent(wide)} % of the median, where"
-        f" {_percent(UNUSABLE_WIDTH)} % is the most: the figure is shown and counts nowhere."
-    )
-
-
-def _percent(share: float) -> str:
-    """Rounded up: what is more than a limit does not look like it."""
-    return f"{math.ceil(100 * share):,}" if math.isfinite(share) else "more than 1,000"
-
-
 def _judge(
     steady: _Steady, warm: WarmupState, rules: Rules, evidence: Evidence
 ) -> tuple[Quality, list[str]]:
@@ -386,9 +365,11 @@ def _judge(
         quality = drifted
         way = "slower" if trend.relative > 0 else "faster"
         warnings.append(f"The step became {abs(trend.relative):.0%} {way} during the measurement.")
-    if steady.decision.quality is Quality.UNUSABLE:
+    timing, decision = steady.resolution.timing, steady.decision
+    useless = too_wide(steady.samples, timing, decision, rules.stopping)
+    if useless is not None:
         quality = Quality.UNUSABLE  # whatever else it is
-        warnings.append(_too_wide(steady))
+        warnings.append(useless)
     if evidence.details.get("outputs_finite") is False:
         warnings.append("The outputs hold values that are not finite.")
     computed_in = evidence.details.get("computed_in", True)
