@@ -20,7 +20,7 @@ from rich.text import Text
 from accelbench.catalog.selection import choose
 from accelbench.cli.display.console import console
 from accelbench.cli.display.frameworks import compared
-from accelbench.cli.display.summary import print_summary
+from accelbench.cli.display.summary import print_summary, trust
 from accelbench.cli.display.watch import (
     LiveWatch,
     PlainWatch,
@@ -293,6 +293,34 @@ def test_the_table_fits_eighty_columns_and_takes_names_literally(
     assert "30 s+128 tok" in text
     assert "out of memory" in text.replace("\n", " ") or "out of" in text
     assert "12.3" in text
+
+
+def test_what_could_not_be_verified_is_named_with_its_reason() -> None:
+    undone = {
+        **ROW,
+        "model": "noise.onnx", "runtime": "onnxruntime", "weights": "file",
+        "verification": "not_done", "nulls": {"verification_error": "its outputs differ"},
+    }  # fmt: skip
+    counted, named = trust([{**undone, "verification": "ok"}, undone, {**undone, "batch_size": 9}])
+    assert "1 of 3 (2 could not be)" in counted
+    assert named == "Not verified: noise.onnx onnxruntime: its outputs differ"
+
+
+def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interval that is told by its ends, free sizes, and an engine that is its platform."""
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = io.StringIO()
+    wide = {
+        **ROW,
+        "model": "mlp.onnx", "runtime": "openvino", "hardware": "openvino", "quality": "unusable",
+        "dimensions": "queries=5", "sequence_length": 16, "throughput": 100_000.0,
+        "latency_p50_ms": 0.219, "latency_ci_low_ms": 0.139, "latency_ci_high_ms": 0.511,
+    }  # fmt: skip
+    print_summary([wide, {**wide, "status": "unsupported"}], stream)
+    text = stream.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    for word in ("quality", "unusable", "unsupported", "openvino", "queries=5", "0.139", "0.511"):
+        assert word in text.split(), text
 
 
 EMULATED = {**ROW, "hardware": "qnn", "runtime": "qnn", "precision": "int8", "emulated": True}

@@ -9,6 +9,7 @@ import pytest
 
 from accelbench.run.verify.agreement import TOLERANCES, Agreement, agree, allowed_for, tolerance_of
 from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.verdicts import NOT_FINITE, NOT_TELLING, judged
 
 RIGHT = np.random.default_rng(1).standard_normal((4, 50)).astype(np.float32)
 OTHER = np.random.default_rng(2).standard_normal((4, 50)).astype(np.float32)
@@ -175,3 +176,13 @@ def test_complex_numbers_are_held_with_both_their_parts() -> None:
     pairs = np.stack([right.real, right.imag], -1)  # as ONNX has them
     assert held(pairs, "fp32", right, other).ok
     assert not held(pairs[..., ::-1], "bf16", right, other).ok
+
+
+def test_a_reference_without_a_finite_value_is_told_from_one_that_ignores_its_inputs() -> None:
+    nothing = {"y": np.full((2, 3), np.nan)}
+    found = agree(nothing, pick(nothing, 0), pick(nothing, 0), "fp32")
+    assert (found.telling, found.finite) == (False, False)
+    assert held(RIGHT).finite
+    answer = {"error": 0.0, "tolerance": 1e-4, "errors": {}, "wrong": "", "telling": False}
+    assert judged({**answer, "finite": False}).why == NOT_FINITE
+    assert judged({**answer, "finite": True}).why == NOT_TELLING

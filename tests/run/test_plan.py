@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError
+from accelbench.core.model import FileFormat
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.conduct import run_record
 from accelbench.run.plan import planning
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.targets import places
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -155,6 +158,25 @@ def test_hardware_that_no_runtime_serves_is_unsupported_where_it_was_named() -> 
     assert one.refusal is not None
     assert one.refusal.reason == "no_runtime"
     assert "cpu, cuda, mps" in one.refusal.advice
+
+
+def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do() -> None:
+    def runtime(*files: FileFormat, hardware: tuple[str, ...]) -> Any:
+        info = SimpleNamespace(files=files, hardware=hardware, default_for=hardware, place=0)
+        return SimpleNamespace(info=info)
+
+    there = {
+        "torch": runtime(hardware=("cpu", "cuda", "mps")),
+        "openvino": runtime(FileFormat.OPENVINO, hardware=("openvino",)),
+    }
+    wanted = SimpleNamespace(
+        hardware=("cpu",), runtimes=(), file_format=FileFormat.OPENVINO, simulate=False
+    )
+    (place,), _ = places(cast(Any, wanted), FOUND, cast(Any, there))
+    assert place.refusal is not None
+    assert place.refusal.advice == (
+        "This installation opens OpenVINO graphs on openvino: name one by --hardware."
+    )
 
 
 def test_a_named_runtime_takes_the_hardware_it_serves() -> None:

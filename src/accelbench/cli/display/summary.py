@@ -52,6 +52,7 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             f"Verified against {_reference(done)}: {held} of {len(words)}"
             + (f" ({rest})" if rest else "")
         )
+        lines += _unverified(done)
     used = sorted(
         {
             f"{row['model']} {row['runtime']}: {', '.join(row['workarounds'])}"
@@ -62,6 +63,18 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if used:
         lines.append("Workarounds: " + "; ".join(used))
     return lines
+
+
+def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why nothing was compared, each reason with the models that it is of."""
+    models: dict[str, list[str]] = {}
+    for row in rows:
+        why = (row.get("nulls") or {}).get("verification_error")
+        if row.get("verification") == "not_done" and why and why != NOT_ASKED_FOR:
+            models.setdefault(str(why), []).append(f"{row['model']} {row['runtime']}")
+    return [
+        f"Not verified: {', '.join(dict.fromkeys(names))}: {why}" for why, names in models.items()
+    ]
 
 
 def _reference(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -92,8 +105,11 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     table.add_column("model", overflow="fold")
     table.add_column("where", overflow="fold")
     unit = unit_of_all(rows)
+    # Free sizes and lopsided intervals are of several words and may be broken between them.
+    breakable = {"", "size"} if any(row.get("dimensions") for row in rows) else {""}
     for heading in ("batch", "size", "p50 ms", "", unit, "MB"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        whole = heading not in breakable
+        table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
     metered = any(row.get("energy_per_item_joules") for row in rows)
     for heading in ("J/item", "W") if metered else ():
         table.add_column(heading, justify="right", no_wrap=True)
@@ -101,14 +117,14 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     labelled = any(accuracy is not None for accuracy in known)
     if labelled:
         table.add_column(accuracy_heading(rows), justify="right", no_wrap=True)
-    table.add_column("quality", overflow="fold")
+    table.add_column("quality", no_wrap=True)
     several = _several_launches(rows)
     if several:
         table.add_column("launch", justify="right", no_wrap=True)
     for row, accuracy in zip(rows, known, strict=True):
         timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
-        if row["runtime"] not in ("pytorch", "none"):
+        if row["runtime"] not in ("pytorch", "none", place):
             place = f"{short_of(row['runtime'])}/{place}"
         table.add_row(
             str(row["model"]),

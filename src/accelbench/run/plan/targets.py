@@ -45,7 +45,9 @@ def places(
         if not serving:
             text = _unserved(name, request)
             if named or request.runtimes:
-                refusal = Refusal(Status.UNSUPPORTED, "no_runtime", text, _served(runtimes))
+                refusal = Refusal(
+                    Status.UNSUPPORTED, "no_runtime", text, _served(request, runtimes)
+                )
                 runtime = request.runtimes[0] if request.runtimes else "none"
                 chosen.append(TargetDevice(Target(runtime, name, rest or None), None, refusal))
             else:
@@ -124,9 +126,21 @@ def _unserved(hardware: str, request: Request) -> str:
     return f"no runtime of this installation runs on {hardware}"
 
 
-def _served(runtimes: Mapping[str, Runtime]) -> str:
-    platforms = sorted({h for r in runtimes.values() for h in r.info.default_for})
-    return f"Platforms that can be measured here: {', '.join(platforms)}."
+def _served(request: Request, runtimes: Mapping[str, Runtime]) -> str:
+    """The platforms that would be served, whether they are here or not."""
+    wanted, named = request.file_format, set(request.runtimes) or set(runtimes)
+    platforms: set[str] = set()
+    for name in named & set(runtimes):
+        info = runtimes[name].info
+        if wanted is None:
+            platforms.update(info.hardware if request.runtimes else info.default_for)
+        elif wanted in info.files:
+            platforms.update(info.hardware)
+    if not platforms:
+        return "Leave --framework out, or name another."
+    subject = "It" if request.runtimes and len(named) == 1 else "This installation"
+    does = "runs" if wanted is None else f"opens {wanted.graph}s"
+    return f"{subject} {does} on {', '.join(sorted(platforms))}: name one by --hardware."
 
 
 def device_of(

@@ -89,6 +89,7 @@ class Agreement:
     errors: Mapping[str, float]  # an output each
     wrong: str = ""  # what makes it no matter of numbers: a missing output, another shape
     telling: bool = True  # False: no output depends on the inputs beyond the rounding
+    finite: bool = True  # False: no value of the reference's outputs is
 
     @property
     def ok(self) -> bool:
@@ -140,7 +141,8 @@ def agree(
         errors[name] = off / scale if scale else (0.0 if off == 0 else float("inf"))
         telling = telling or moved > rounding
     worst = max(errors.values(), default=0.0)
-    return Agreement(worst, most, errors, telling=telling)
+    finite = any(_finite(reference[name].values).size for name in judged)
+    return Agreement(worst, most, errors, telling=telling, finite=finite)
 
 
 def _with_parts(output: Any, right: ReferenceOutputs) -> Any:

@@ -12,6 +12,9 @@ NOT_ASKED_FOR = "it was not asked for"
 #: Why a comparison says nothing: as random weights of ResNet-50 often have it in bf16.
 NOT_TELLING = "no output depends on the inputs by more than this precision rounds"
 
+#: The same of what is NaN or infinite throughout, as logarithms of negative numbers are.
+NOT_FINITE = "no value of the reference's outputs is finite for the inputs that are drawn"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -50,7 +53,7 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
         why = f"the output {worst} is {far} off where {tolerance:.2g} is allowed"
         return Verdict(FAILED, why, error, tolerance, errors)
     if not answer["telling"]:
-        return Verdict(NOT_DONE, NOT_TELLING)
+        return Verdict(NOT_DONE, NOT_TELLING if answer.get("finite", True) else NOT_FINITE)
     return Verdict(OK, "", error, tolerance, errors)
 
 

@@ -96,6 +96,7 @@ def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[st
         "errors": {name: finite(error) for name, error in held.errors.items()},
         "wrong": held.wrong,
         "telling": held.telling,
+        "finite": held.finite,
     }
 
 
