@@ -371,6 +371,42 @@ def test_weights_beside_the_graph_are_part_of_its_digest(tmp_path: Path) -> None
     assert look(path)["digest"] != first["digest"]
 
 
+def within(path: Path, where: str, location: str) -> Path:
+    """A graph that has a tensor in another file, in a place that is no list of weights."""
+    model = onnx.load(str(reader(path.parent, path.name)))
+    tensor = TensorProto(name="c", data_type=TensorProto.FLOAT, dims=[4])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    node = helper.make_node("Constant", [], ["c"])
+    attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+    if where == "sparse":
+        attribute.name, attribute.type = "sparse_value", onnx.AttributeProto.SPARSE_TENSOR
+        attribute.sparse_tensor.values.CopyFrom(tensor)
+        attribute.sparse_tensor.indices.CopyFrom(numpy_helper.from_array(np.arange(4), "i"))
+        attribute.sparse_tensor.dims.append(4)
+    else:
+        attribute.t.CopyFrom(tensor)
+    if where == "function":
+        opset = [helper.make_opsetid("", 17)]
+        model.functions.append(helper.make_function("my", "F", [], ["c"], [node], opset))
+    else:
+        model.graph.node.insert(0, node)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("where", ["function", "sparse"])
+def test_weights_of_functions_and_sparse_ones_are_weights(tmp_path: Path, where: str) -> None:
+    data = tmp_path / "w.data"
+    data.write_bytes(b"\1" * 16)
+    path = within(tmp_path / "m.onnx", where, "w.data")
+    first = look(path)
+    assert first["beside"] == [str(data)]
+    data.write_bytes(b"\2" * 16)
+    assert look(path)["digest"] != first["digest"]
+    assert "outside its own folder: it is not read" in refusal(within(path, where, "../secret"))
+
+
 @pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "a/../../secret", "link"])
 def test_weights_outside_the_folder_are_not_read(tmp_path: Path, location: str) -> None:
     (tmp_path / "secret").write_bytes(b"\0" * 16000)

@@ -60,7 +60,7 @@ def look(path: Path) -> dict[str, Any]:
     if not graph.node:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     nodes = list(_nodes(graph))
-    beside = _weights_beside(path, _tensors(graph))
+    beside = _weights_beside(path, _all_tensors(model))
     _refuse_unordered(graph)
     given = {tensor.name for tensor in graph.initializer}
     given |= {tensor.values.name for tensor in graph.sparse_initializer}
@@ -107,14 +107,37 @@ def _nodes(graph: Any, depth: int = 0) -> Iterator[Any]:
                     yield from _nodes(inner, depth + 1)
 
 
+def _all_tensors(model: Any) -> Iterator[Any]:
+    """Every tensor that is stored in a file or beside it, those of its own functions too."""
+    yield from _tensors(model.graph)
+    for function in model.functions:
+        yield from _in_nodes(function.node)
+        for attribute in function.attribute_proto:
+            yield from _in_attribute(attribute)
+
+
 def _tensors(graph: Any) -> Iterator[Any]:
     yield from graph.initializer
-    for node in graph.node:
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _in_nodes(graph.node)
+
+
+def _in_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for node in nodes:
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _tensors(inner)
+            yield from _in_attribute(attribute)
+
+
+def _in_attribute(attribute: Any) -> Iterator[Any]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    own = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+    for sparse in (*own, *attribute.sparse_tensors):
+        yield from (sparse.values, sparse.indices)
+    for inner in (attribute.g, *attribute.graphs):
+        yield from _tensors(inner)
 
 
 def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
