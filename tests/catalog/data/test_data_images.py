@@ -182,3 +182,19 @@ def test_tiles_are_those_of_transformers_own_processor() -> None:
     assert how is not None
     ours = images.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
     assert np.allclose(np.stack(ours), theirs, atol=1e-6)
+
+
+def test_no_program_is_started_for_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow hands EPS to Ghostscript, whatever the file is called."""
+    from PIL import EpsImagePlugin
+
+    asked: list[object] = []
+    monkeypatch.setattr(EpsImagePlugin, "has_ghostscript", lambda: asked.append(1) or False)
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", False)
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *words, **_: asked.append(words))
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+    with pytest.raises(UnreadableError, match="it is no picture"):
+        images.decode(eps)
+    assert not asked

@@ -64,6 +64,11 @@ def usual_preprocessing() -> Preprocessing:
     return _USUAL
 
 
+#: What is decoded. Of the other formats that Pillow knows some are handed to programs, as EPS is to
+#: Ghostscript, which runs the code in it.
+_DECODED = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+
+
 def decode(data: bytes) -> Image.Image:
     """A picture in RGB, upright.
 
@@ -74,7 +79,7 @@ def decode(data: bytes) -> Image.Image:
     from PIL import ImageOps, UnidentifiedImageError
 
     try:
-        image = image_module.open(BytesIO(data))
+        image = image_module.open(BytesIO(data), formats=_DECODED)
         image.load()
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I"):  # 16 bits: Pillow's own conversion would clip them to white
