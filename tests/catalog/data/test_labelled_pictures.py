@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,29 @@ def test_a_recipe_is_its_own_arithmetic(name: str) -> None:
     )
     made = plain.pixels(Image.fromarray(values), 5, 5, 3)
     assert np.allclose(made.transpose(1, 2, 0), expected, atol=1e-6)
+
+
+def test_pictures_cut_out_otherwise_are_other_samples(tmp_path: Path) -> None:
+    root = pictures(tmp_path / "p")
+
+    def digest(**config: Any) -> str:
+        path = tmp_path / "preprocessor_config.json"
+        path.write_text(json.dumps({"size": {"height": 8, "width": 8}, **config}))
+        data = labelled(root, preprocessing=str(path))
+        list(data.rows())
+        return data.digest()
+
+    whole = {"size": {"shortest_edge": 8}, "do_center_crop": True, "crop_size": 8}
+    border = {**whole, "size": {"shortest_edge": 12}}
+    assert digest(**whole) == digest(**whole)
+    assert digest(**whole) != digest(**border)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_skipped_and_not_waited_for(tmp_path: Path) -> None:
+    root = pictures(tmp_path / "p")
+    os.mkfifo(root / "ant" / "1.png")
+    (root / "bee" / "1.png").symlink_to("/dev/zero")
+    data = labelled(root)
+    assert len(list(data.rows())) == 6
+    assert data.facts["skipped"] == {"ant/1.png": "it is no file", "bee/1.png": "it is no file"}

@@ -149,6 +149,7 @@ class LabelledArrays:
             raise CaseError("data_unreadable", error.message, error.advice) from error
         self.notes: list[str] = []
         self._takes = _matched(self._path, stored, case, self.notes)
+        self._stored = {name: stored[name] for name in (*self._takes, LABELS)}
         whole = stored[LABELS].shape[0]
         self._places = chosen(whole, most, seed)
         self.count = len(self._places)
@@ -162,7 +163,8 @@ class LabelledArrays:
         self._sum = hashlib.sha256()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
-        self._sum = hashlib.sha256(repr(sorted(self._takes)).encode())
+        kinds = [(name, stored.dtype, stored.shape[1:]) for name, stored in self._stored.items()]
+        self._sum = hashlib.sha256(repr(sorted(kinds)).encode())
         names = [*self._takes, LABELS]
         with zipfile.ZipFile(self._path) as archive, ExitStack() as stack:
             streams = {}

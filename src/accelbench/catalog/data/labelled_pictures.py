@@ -11,7 +11,7 @@ from accelbench.catalog.data import images
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
 from accelbench.catalog.data.labelled import chosen, settled
 from accelbench.catalog.data.picture_recipe import ADVICE, CONFIG, PictureRecipe, recipe_of
-from accelbench.catalog.data.rows import UnreadableError, need
+from accelbench.catalog.data.rows import UnreadableError, contents, need
 from accelbench.catalog.inputs import input_shapes, tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
@@ -88,14 +88,16 @@ class LabelledPictures:
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
         import numpy as np
 
-        self._sum, self._skipped = hashlib.sha256(self._recipe.note.encode()), {}
+        # All of the recipe, of which its note leaves the margin out.
+        self._sum = hashlib.sha256(repr((self._recipe, self._view)).encode())
+        self._skipped = {}
         height, width, channels, last = self._view
         for entry in self._entries:
             number = self._numbers[entry.label]
             try:
-                data = entry.path.read_bytes()
+                data = contents(entry.path)
                 pixels = self._recipe.pixels(images.decode(data), height, width, channels)
-            except (OSError, UnreadableError) as error:
+            except UnreadableError as error:
                 self._skipped[entry.name] = str(error)
                 continue
             self._sum.update(hashlib.sha256(data).digest() + number.to_bytes(8, "big"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.catalog.data import images
 from accelbench.catalog.data.captions import Captions, Fed
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
-from accelbench.catalog.data.rows import Saw, UnreadableError, label_of, number
+from accelbench.catalog.data.rows import Saw, contents, label_of, number
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec
 
@@ -79,10 +79,7 @@ class PictureReader:
         entries = self._items[index]
         decoded = []
         for entry in entries:
-            try:
-                data = entry.path.read_bytes()
-            except OSError as error:
-                raise UnreadableError(str(error)) from error
+            data = contents(entry.path)
             decoded.append(images.decode(data))
             saw(data)
         row = {"pixel_values": self._pixels(decoded)}

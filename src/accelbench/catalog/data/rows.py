@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError
@@ -21,6 +22,20 @@ Saw = Callable[[bytes], None]
 
 class UnreadableError(Exception):
     """A single item cannot be decoded: it is skipped and counted."""
+
+
+def contents(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        UnreadableError: it cannot be read, or is a pipe or a device, which would have no end.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise UnreadableError("it is no file")
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(str(error)) from error
 
 
 class Reader(Protocol):

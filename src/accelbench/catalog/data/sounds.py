@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.catalog.data import audio
 from accelbench.catalog.data.captions import Captions, Fed, letters, targets
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
-from accelbench.catalog.data.rows import Saw, UnreadableError, label_of, number
+from accelbench.catalog.data.rows import Saw, UnreadableError, contents, label_of, number
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import InputSpec, ModelSpec
 
@@ -115,10 +115,7 @@ class SoundReader:
 
     def read(self, index: int, saw: Saw) -> dict[str, Array]:
         entry = self._entries[index]
-        try:
-            data = entry.path.read_bytes()
-        except OSError as error:
-            raise UnreadableError(str(error)) from error
+        data = contents(entry.path)
         row = {self._name: self._features(audio.decode(data, self._seconds, self._rate))}
         if self._captions is not None:
             row |= self._captions.rows(self._written.of(entry))
