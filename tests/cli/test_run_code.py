@@ -31,6 +31,19 @@ def summed(x, y):
 def wrong(x, y):
     return x @ y + 1
 
+def doubled(x):
+    return [value + value for value in x]
+
+def twice(x):
+    return [2 * value for value in x]
+twice.example_inputs = ([1.5, 2.5, 4.0],)
+twice.reference = doubled
+
+def more_than_twice(x):
+    return [2 * value + 1 for value in x]
+more_than_twice.example_inputs = ([1.5, 2.5, 4.0],)
+more_than_twice.reference = doubled
+
 class Sorter:
     example_inputs = (np.arange(50)[::-1].copy(),)
     def setup(self):
@@ -86,6 +99,14 @@ def test_a_callable_is_timed_and_held_against_its_reference(run: Command) -> Non
     (row,) = json.loads(out)["results"]
     assert row["verification"] == "failed"
     assert code != 0
+
+
+def test_a_reference_is_called_with_the_example_of_what_it_is_of(run: Command) -> None:
+    (row,) = ran(run, "ops.py:twice", "--hardware", "cpu", *FEW[:-2])
+    assert (row["status"], row["verification"]) == ("ok", "ok"), row["nulls"]
+    _, out, _ = run("ops.py:more_than_twice", "--hardware", "cpu", *FEW[:-2], "--json")
+    (row,) = json.loads(out)["results"]
+    assert (row["status"], row["verification"]) == ("failed", "failed")
 
 
 def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> None:

@@ -174,6 +174,8 @@ class ModelCode:
         made_by: how the attribute gives the object: "itself", or by a call of a "class" or
             a "factory".
         reference: an attribute of the same module whose answers are the right ones.
+        example_of: the attribute, and how that is made, whose example it is called with: of a
+            reference, which is held against that; () where it has its own.
         fixed_batch: items that it takes at once, where it takes no other number of them.
         drawn: of inputs what their values are drawn from, and how that is known.
         notes: what was found of it that a reader should know.
@@ -190,6 +192,7 @@ class ModelCode:
     sources: tuple[str, ...]
     made_by: str
     reference: str = ""
+    example_of: tuple[str, ...] = ()
     fixed_batch: int | None = None
     drawn: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

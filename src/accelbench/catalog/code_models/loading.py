@@ -11,7 +11,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -66,7 +66,13 @@ def load(code: ModelCode) -> LoadedCode:
     refuse_changed(code)
     try:
         module = imported(code)
-        return made(module, attribute_of(module, code.attribute), code.made_by)
+        loaded = made(module, attribute_of(module, code.attribute), code.made_by)
+        if not code.example_of:
+            return loaded
+        # Whatever example it has itself: its answers are compared with those to this one.
+        attribute, made_by = code.example_of
+        other = made(module, attribute_of(module, attribute), made_by)
+        return replace(loaded, example=other.example)
     except CaseError:
         raise
     except Exception as error:

@@ -102,7 +102,8 @@ def _reference_function(model: ModelSpec) -> ModelSpec:
     code = model.code
     if code is None or not code.reference:
         return model
-    code = replace(code, attribute=code.reference, made_by="itself", reference="")
+    own = (code.attribute, code.made_by)
+    code = replace(code, attribute=code.reference, made_by="itself", reference="", example_of=own)
     return replace(model, builder=builder_of(code), code=code)
 
 

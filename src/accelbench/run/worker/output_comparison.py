@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from accelbench.catalog.inputs import repeating
 from accelbench.core.abilities import RoundingReference
@@ -42,7 +45,11 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
         right = pick(session.outputs(session.prepare(case, right_seed(seed))), draw)
         save(right, folder / RIGHT)
         for number in range(_DRAWS if _tells_little(right) else 1):
-            other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
+            # What is called with its own example has no other inputs: what its outputs amount to is
+            # the yardstick then, as if those of others were nothing.
+            other = _nothing(right)
+            if case.model.inputs:
+                other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
             save(other, folder / OTHERS.format(number))
     error = None
     if precision is not None and isinstance(session, RoundingReference):
@@ -116,6 +123,13 @@ def _kept(folder: Path) -> tuple[Outputs, list[Outputs]]:
 
 def _other(seed: int, number: int) -> int:
     return other_seed(seed) + number
+
+
+def _nothing(outputs: Outputs) -> Outputs:
+    return {
+        name: replace(output, values=np.zeros_like(output.values))
+        for name, output in outputs.items()
+    }
 
 
 def _tells_little(outputs: Outputs) -> bool:
