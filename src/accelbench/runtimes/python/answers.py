@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,44 @@ from accelbench.core.errors import CaseError
 _DEEPEST = 8
 
 
+#: Of a list or a dict so many parts are asked whether they are finished.
+_MOST_PARTS = 10_000
+#: What stands for work that goes on elsewhere, by its module; asked only where that is imported.
+_ELSEWHERE = (
+    ("concurrent.futures", "Future", "a future"),
+    ("torch.futures", "Future", "a future"),
+    ("multiprocessing.pool", "ApplyResult", "a result to come"),
+    ("threading", "Thread", "a thread"),
+    ("subprocess", "Popen", "a process"),
+)
+
+
 def refuse_unfinished(answer: Any) -> None:
-    """Refuse what says only how the work would be done."""
-    what = ""
-    if inspect.isawaitable(answer) or inspect.isasyncgen(answer):
-        what = "a coroutine"
-    elif isinstance(answer, Iterator):
-        what = f"an iterator ({type(answer).__name__})"
+    """Refuse what says only how, or where, the work would be done; within lists and dicts too."""
+    what = _unfinished(answer, 0)
     if what:
         raise CaseError(
             "unfinished",
             f"it returns {what}: its work is not done when it returns",
             "Let it go through all of it, such as by list(…) or asyncio.run(…).",
         )
+
+
+def _unfinished(answer: Any, depth: int) -> str:
+    """What an answer, or a part of it, is instead of finished work; "" where it is that."""
+    if inspect.isawaitable(answer) or inspect.isasyncgen(answer):
+        return "a coroutine"
+    if isinstance(answer, Iterator):
+        return f"an iterator ({type(answer).__name__})"
+    for place, name, words in _ELSEWHERE:
+        kind = getattr(sys.modules.get(place), name, None)
+        if isinstance(kind, type) and isinstance(answer, kind):
+            return words
+    if depth > _DEEPEST or not isinstance(answer, (list, tuple, Mapping)):
+        return ""
+    parts = answer.values() if isinstance(answer, Mapping) else answer
+    several = (_unfinished(part, depth + 1) for part in islice(parts, _MOST_PARTS))
+    return next(filter(None, several), "")
 
 
 def arrays(answer: Any) -> dict[str, Any]:
@@ -88,12 +114,33 @@ def _array(value: Any) -> Any:
 def waiting(answer: Any) -> Callable[[Any], Any] | None:
     """What waits until an answer of such a kind is there; None where it is when it is returned."""
     jax = sys.modules.get("jax")
-    if jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(answer)):
-        return jax.block_until_ready  # type: ignore[no-any-return]
+    if jax is not None and (parts := list(_of_jax(jax, answer, 0))):
+        known = {id(leaf) for leaf in jax.tree.leaves(answer)}
+        if all(id(part) in known for part in parts):
+            return jax.block_until_ready  # type: ignore[no-any-return]
+        # An object of its owner's, into which JAX does not look.
+        return lambda answer: jax.block_until_ready(list(_of_jax(jax, answer, 0)))
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         return lambda _answer: torch.cuda.synchronize()
     return None
+
+
+def _of_jax(jax: Any, value: Any, depth: int) -> Iterator[Any]:
+    """The arrays of JAX in an answer, wherever their values are compared."""
+    if isinstance(value, jax.Array):
+        yield value
+    elif depth > _DEEPEST or value is None or isinstance(value, (str, bytes, int, float)):
+        return
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _of_jax(jax, inner, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _of_jax(jax, inner, depth + 1)
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        for inner in vars(value).values():
+            yield from _of_jax(jax, inner, depth + 1)
 
 
 def devices(answer: Any) -> set[str]:
