@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +34,15 @@ def test_what_is_lost_is_said() -> None:
     assert any("isolate=False" in text for text in row["warnings"])
     assert row["memory_peak_mb"] is None
     assert "isolate=False" in row["nulls"]["memory_peak_mb"]
+
+
+def test_it_is_not_compared_with_what_fresh_processes_measured() -> None:
+    here = measured(lambda: sum(range(99)), name="closure")
+    apart = replace(here, run_id="of-fresh-processes", isolated=True)
+    for one, other in ((here, apart), (apart, here)):
+        with pytest.raises(UsageError, match="is not compared with one of fresh processes"):
+            one.compare(other)
+    here.compare(here)
 
 
 def test_a_module_is_as_it_was_afterwards() -> None:

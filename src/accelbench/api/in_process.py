@@ -211,7 +211,8 @@ def _result(
             )
     finally:
         bench.close()
-    return Result(settings.run_id, [_every_column(row) for row in rows], here)
+    every = [_every_column(row) for row in rows]
+    return Result(settings.run_id, every, here, isolated=False)
 
 
 def _every_column(row: Mapping[str, Any]) -> dict[str, Any]:

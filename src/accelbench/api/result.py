@@ -31,11 +31,13 @@ class Result:
         run_id: Of the run.
         rows: Each result by the columns of the store, with its `samples` in nanoseconds by phase.
         environment: What the machine was, when it began.
+        isolated: Whether it was measured in fresh processes.
     """
 
     run_id: str
     rows: Sequence[Mapping[str, Any]]
     environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    isolated: bool = True
 
     @property
     def ok(self) -> bool:
@@ -119,7 +121,16 @@ class Result:
         Returns:
             A line a side: `speedup` with its interval beside the other run, which comes first, and
             why where they are not compared.
+
+        Raises:
+            UsageError: one was measured in fresh processes, and the other was not.
         """
+        if self.isolated != other.isolated:
+            raise UsageError(
+                "A result of isolate=False is not compared with one of fresh processes: what else"
+                " ran and was kept there is in its times.",
+                "Measure both alike.",
+            )
         from accelbench.analysis.comparison import compared
         from accelbench.analysis.questions import AXES
         from accelbench.analysis.run_noise import Histories
