@@ -113,6 +113,8 @@ def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> No
     (row,) = ran(run, "ops.py:Sorter", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["verification"]) == ("ok", "reference")
     assert Path("up").exists()
+    changed = "The calls changed their inputs: each of them began with what the one before had left"
+    assert any(text.startswith(changed) for text in row["warnings"])
 
 
 def test_what_returns_nothing_is_timed_and_nothing_of_it_is_checked(run: Command) -> None:

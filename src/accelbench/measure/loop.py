@@ -19,6 +19,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure.block_validation import refuse_other_tokens, samples_of
+from accelbench.measure.evidence_warnings import warned_of
 from accelbench.measure.figure_width import too_wide
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
@@ -370,10 +371,5 @@ def _judge(
     if useless is not None:
         quality = Quality.UNUSABLE  # whatever else it is
         warnings.append(useless)
-    if evidence.details.get("outputs_finite") is False:
-        warnings.append("The outputs hold values that are not finite.")
-    computed_in = evidence.details.get("computed_in", True)
-    if not computed_in:
-        why = evidence.details.get("computed_in_unknown") or "the engine does not say"
-        warnings.append(f"In what type its products were computed is not known: {why}.")
+    warnings += warned_of(evidence.details)
     return quality, warnings

@@ -21,7 +21,13 @@ from accelbench.core.model import ModelCode
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Timing
-from accelbench.runtimes.python.answers import arrays, devices, refuse_unfinished, waiting
+from accelbench.runtimes.python.answers import (
+    arrays,
+    devices,
+    digest_of_values,
+    refuse_unfinished,
+    waiting,
+)
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
@@ -70,6 +76,7 @@ class PythonSession:
         self._clock = clock
         self._inputs = Inputs(job, clock)
         self._facts: dict[str, Any] = {}
+        self._given: tuple[Arguments | None, str] = None, ""
         self._devices: set[str] = set()
         self.timings: dict[str, int] = {}
         seed_all(job.settings.seed)
@@ -98,14 +105,18 @@ class PythonSession:
 
     def prepare(self, case: Case, seed: int | None = None) -> Arguments:
         """The arguments anew: what a call changes in its own is not there for the next."""
-        if case.model.inputs:
-            prepared: Arguments = ((), dict(self._inputs.arrays(case, seed)))
-        elif self._loaded.example is None:
-            prepared = ((), {})
-        else:
-            prepared = arguments(_copied(self._loaded.example))
+        self._given = None, ""
+        prepared = self._arguments(case, seed)
+        self._given = prepared, digest_of_values(arrays(prepared))
         self._settle(self._answer(prepared))
         return prepared
+
+    def _arguments(self, case: Case, seed: int | None) -> Arguments:
+        if case.model.inputs:
+            return (), dict(self._inputs.arrays(case, seed))
+        if self._loaded.example is None:
+            return (), {}
+        return arguments(_copied(self._loaded.example))
 
     def _settle(self, answer: Any) -> None:
         """Find out by a first call what has to be waited for."""
@@ -158,6 +169,11 @@ class PythonSession:
         self._look(answer)
         return arrays(answer)
 
+    def _inputs_changed(self) -> bool:
+        """Whether calls have changed what they were given; asked once memory has been measured."""
+        given, digest = self._given
+        return given is not None and digest_of_values(arrays(given)) != digest
+
     def _look(self, answer: Any) -> None:
         values = arrays(answer)
         floats = [v for v in values.values() if v.dtype.kind in "fc" and v.size]
@@ -200,16 +216,22 @@ class PythonSession:
 
     def evidence(self) -> Evidence:
         """Where the tensors lie that it returned, and whether it began to use a GPU."""
+        changed = self._inputs_changed()
         return Evidence(
             devices=tuple(sorted(self._devices or {"cpu:0"})),
             requested=str(self._job.device),
             engine=f"{python_implementation()} {python_version()}",
-            details={"libraries": _libraries(), **self._facts, **self._inputs.details()},
+            details={
+                "libraries": _libraries(),
+                **self._facts,
+                "inputs_changed": changed,
+                **self._inputs.details(),
+            },
         )
 
     def close(self) -> None:
         loaded, self._loaded = self._loaded, LoadedCode(_gone)
-        self._call = _gone
+        self._call, self._given = _gone, (None, "")
         self._sampler.left = _GIVEN_UP
         if loaded.teardown is not None:
             loaded.teardown()

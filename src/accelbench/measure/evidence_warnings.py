@@ -1,0 +1,25 @@
+"""What a reader is warned of by what a session has seen of its inputs and outputs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: By the name of a detail of the evidence, and the value that is warned of.
+_SEEN = (
+    ("outputs_finite", False, "The outputs hold values that are not finite."),
+    (
+        "inputs_changed",
+        True,
+        "The calls changed their inputs: each of them began with what the one before had left.",
+    ),
+)
+
+
+def warned_of(details: Mapping[str, Any]) -> list[str]:
+    """Sentences about what the details of an evidence say."""
+    warnings = [text for name, value, text in _SEEN if details.get(name) is value]
+    if not details.get("computed_in", True):
+        why = details.get("computed_in_unknown") or "the engine does not say"
+        warnings.append(f"In what type its products were computed is not known: {why}.")
+    return warnings
