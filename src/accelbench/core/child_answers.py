@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.jsonc import loads
+from accelbench.core.jsonc import JsonError, loads
 
 #: Before each answer: whatever else is printed there is not mistaken for one.
 _MARK = "accelbench-answer: "
@@ -48,4 +48,10 @@ def answers_of(module: str, arguments: Sequence[str], patience: float, doing: st
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if not lines:
         raise NoAnswerError(f"{doing} failed: {done.last_line or 'no message'}")
-    return [loads(line.removeprefix(_MARK)) for line in lines]
+    try:
+        answers = [loads(line.removeprefix(_MARK)) for line in lines]
+    except JsonError as error:  # of what it looked at, which can print anything
+        raise NoAnswerError(f"{doing} gave an answer that is none.") from error
+    if not all(isinstance(answer, (dict, list)) for answer in answers):
+        raise NoAnswerError(f"{doing} gave an answer that is none.")
+    return answers

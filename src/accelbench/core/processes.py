@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -182,8 +183,25 @@ def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
 
 
 def run_python(module: str, arguments: Sequence[str], timeout: float) -> ProcessEnd:
-    """Run a Python module to its end. Raises TimeoutExpired as `run` does."""
-    return run([*_PYTHON, "-m", module, *arguments], timeout)
+    """Run a Python module to its end. Raises TimeoutExpired as `run` does.
+
+    What it has started and left running is killed: it may hold the output open for as long as it
+    likes, as a service does that code of an owner's starts when it is imported.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        process = start([*_PYTHON, "-m", module, *arguments], out, errors)
+        try:
+            process.wait(timeout)
+        finally:
+            with contextlib.suppress(PermissionError):  # of a group that has just ended
+                kill_family(process)
+        output, words = (_written(file) for file in (out, errors))
+    return ProcessEnd(process.returncode, output, words)
+
+
+def _written(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def fork() -> int:

@@ -104,10 +104,16 @@ def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) 
         answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it")
     except NoAnswerError as error:
         raise FileRefusedError(str(error), "Run it in Python alone, and mend it.") from error
-    answer: dict[str, Any] = answers[-1]
+    answer = answers[-1]
+    if not isinstance(answer, dict) or not ("error" in answer or answer.keys() >= _ANSWERED):
+        raise FileRefusedError("Its code printed what looks like our answer.", "Leave that out.")
     if "error" in answer:
-        raise FileRefusedError(answer["error"], answer["advice"])
+        raise FileRefusedError(str(answer["error"]), str(answer.get("advice", "")))
     return {**question, **answer}
+
+
+#: What a look says of anything.
+_ANSWERED = {"kind", "inputs", "parameters", "batch", "free_batch", "notes", "made_by", "sources"}
 
 
 def _place(word: CodeWord) -> dict[str, str]:
