@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accelbench.catalog.data.arrays import stored_arrays
 from accelbench.catalog.data.labelled import LabelledArrays, batch_of, chosen, look_labelled
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
@@ -137,3 +140,22 @@ def test_arrays_are_the_models_inputs_or_say_what_is_not(tmp_path: Path) -> None
     data = LabelledArrays(str(path), case(), 0)
     assert data.notes == ["x is fed with its uint8 as float32, not scaled."]
     assert next(data.rows())[0]["x"].dtype == np.float32
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.npz"
+    os.mkfifo(path)
+    for look in (look_labelled, stored_arrays):
+        with pytest.raises(UsageError, match="is no file"):
+            look(path)
+
+
+def test_a_header_of_inputs_that_claims_more_than_memory_is_refused(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    claims = {"descr": "<f4", "fortran_order": False, "shape": (2**45,)}
+    np.lib.format.write_array_header_1_0(header, claims)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue() + bytes(64))
+    with pytest.raises(UsageError, match="claims to hold more than it has"):
+        stored_arrays(tmp_path / "x.npz")

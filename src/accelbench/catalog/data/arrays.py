@@ -42,6 +42,8 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
     """
     import numpy as np
 
+    if path.exists() and not path.is_file():
+        raise _refused(path, "is no file")  # a pipe or a device, which may have no end
     found: dict[str, StoredArray] = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -57,6 +59,8 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
         raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
     except ValueError as error:  # of pickled arrays, and of members that are none
         raise _refused(path, f"holds what is no plain array: {error}") from error
+    except MemoryError as error:  # of a header: the archive itself has been weighed
+        raise _refused(path, "claims to hold more than it has") from error
     if not found:
         raise _refused(path, "holds no array")
     return found

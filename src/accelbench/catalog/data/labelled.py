@@ -78,6 +78,8 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
     Raises:
         UsageError: it is no such file, or holds what is no plain array.
     """
+    if path.exists() and not path.is_file():
+        raise _refused(path, "is no file")  # a pipe or a device, which may have no end
     try:
         with zipfile.ZipFile(path) as archive:
             found = {}
