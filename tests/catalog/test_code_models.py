@@ -11,11 +11,11 @@ from accelbench.catalog.build import built
 from accelbench.catalog.code_models.models import described, model_of_code
 from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.given_inputs import given_inputs
-from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.inputs import input_shapes, make_inputs
 from accelbench.catalog.losses import of_module
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import CaseError, UsageError
+from accelbench.core.errors import CaseError, UnsupportedError, UsageError
 from accelbench.core.model import CodeKind, FileFormat, ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
 from code_looked_at import look_here
@@ -242,6 +242,14 @@ def test_what_is_no_module_is_timed_as_it_is(spec: Callable[..., ModelSpec]) -> 
     drawn = spec("bare", "x=float32[batch,64]", "y=int64[2]:0..9", source=CALLABLES)
     assert drawn.fixed_batch is None
     assert [entry.shape for entry in drawn.inputs] == [("batch", 64), (2,)]
+
+
+def test_another_batch_of_a_call_with_its_own_example_is_told_of_drawn_inputs(
+    spec: Callable[..., ModelSpec],
+) -> None:
+    with pytest.raises(UnsupportedError, match="takes a batch of 1 and no other") as caught:
+        input_shapes(spec("add", source=CALLABLES), Shapes(4))
+    assert "--batch-sizes 1, or have its inputs drawn: --input NAME=" in str(caught.value.advice)
 
 
 def test_an_owner_names_whose_answers_are_right(spec: Callable[..., ModelSpec]) -> None:

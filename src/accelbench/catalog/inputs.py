@@ -14,7 +14,7 @@ from accelbench.core.axes import Axis, Part, axes_of, numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
 from accelbench.core.free_dimensions import names_in, of_a_model, sizes_in
-from accelbench.core.model import Generation, InputSpec, ModelSpec
+from accelbench.core.model import CodeKind, Generation, InputSpec, ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 
@@ -132,9 +132,7 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
         raise UnsupportedError(
             "fixed_batch",
             f"{spec.id} takes a batch of {batch} and no other, not {shapes.batch}",
-            "Export it with a name for its first size, such as batch."
-            if spec.code is None
-            else f"Leave the batch at {batch}, or make it take others.",
+            _other_batches(spec, batch),
         )
     fixed = spec.image if _has_learned_positions(spec) else None
     if fixed is not None and shapes.image is not None and shapes.image != fixed:
@@ -143,6 +141,20 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f"{spec.id} takes images of {fixed} × {fixed}, not {shapes.image} × {shapes.image}.",
             f"Leave the image size at {fixed}.",
         )
+
+
+def _other_batches(spec: ModelSpec, batch: int) -> str:
+    """What to do about a model that takes one batch alone."""
+    if spec.code is None:
+        other = "export it with a name for its first size, such as batch."
+    elif spec.code.kind is CodeKind.CALLABLE:
+        other = (
+            "have its inputs drawn: --input NAME=float32[batch,64]. A call with its own example"
+            " is one step, whatever is in it."
+        )
+    else:
+        other = "make it take its example twice over."
+    return f"Measure it with --batch-sizes {batch}, or {other}"
 
 
 def _check_file(spec: ModelSpec, shapes: Shapes) -> None:
