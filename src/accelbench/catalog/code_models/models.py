@@ -156,7 +156,7 @@ def model_found(
         for entry in inputs
         if entry.name not in shown and entry.dtype.startswith("float") and entry.constant is None
     }
-    texts = {name: str(found[name]) for name in _TEXTS}
+    texts: dict[str, Any] = {name: str(found[name]) for name in _TEXTS}
     code = ModelCode(
         kind=kind,
         **texts,
