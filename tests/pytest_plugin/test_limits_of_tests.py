@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.pytest_plugin.gate import GateAnswer, GateVerdict, cases_of, of_limits, worst
+from accelbench.pytest_plugin.gate import (
+    BaselineQuestion,
+    GateAnswer,
+    GateVerdict,
+    cases_of,
+    of_limits,
+    worst,
+)
 from accelbench.pytest_plugin.limits import figures_of, limits_of
 from asked_rows import row
 
@@ -112,3 +119,9 @@ def test_each_case_has_its_own_figures() -> None:
 def test_a_limit_that_limits_nothing_is_refused_by_its_own_name(value: Any) -> None:
     with pytest.raises(UsageError, match="max_memory_mb"):
         limits_of({"max_memory_mb": value})
+
+
+@pytest.mark.parametrize("threshold", [True, "0.1"])
+def test_a_threshold_is_a_number(threshold: Any) -> None:
+    with pytest.raises(UsageError, match=r"threshold takes a number.* 0\.1 stands for 10 %"):
+        BaselineQuestion("main", threshold)

@@ -108,6 +108,12 @@ class BaselineQuestion:
     def __post_init__(self) -> None:
         from accelbench.cli.arguments.thresholds import refuse_threshold
 
+        threshold: object = self.threshold
+        plain = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+        if threshold is not None and not plain:
+            raise UsageError(
+                f"threshold takes a number, not {in_quotes(threshold)}.", "0.1 stands for 10 %."
+            )
         refuse_threshold(self.threshold)
         unknown = [name for name in self.allow if name not in ALLOWED]
         if unknown:
