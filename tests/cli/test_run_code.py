@@ -59,6 +59,11 @@ def lazy():
 def nothing(x=4):
     sum(range(x))
 nothing.example_inputs = (99,)
+
+def helped(x=4):
+    from late_help import add
+    return add(x)
+helped.example_inputs = (99,)
 """
 FEW = ("--iterations", "3", "--warmup", "0", "--threads", "1", "--batch-sizes", "2")
 XY = ("--input", "x=float32[batch,8]", "--input", "y=float32[8,3]")
@@ -120,6 +125,15 @@ def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> No
 def test_what_returns_nothing_is_timed_and_nothing_of_it_is_checked(run: Command) -> None:
     (row,) = ran(run, "ops.py:nothing", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["self_check"]) == ("ok", "not_done")
+
+
+def test_what_is_imported_late_is_said_to_be_in_no_digest(run: Command) -> None:
+    Path("late_help.py").write_text("def add(x):\n    return x + 1\n")
+    (row,) = ran(run, "ops.py:helped", "--hardware", "cpu", *FEW[:-2])
+    late = "late_help.py was imported as it was called: weights_digest does not tell where that"
+    assert any(text.startswith(late) for text in row["warnings"])
+    (row,) = ran(run, "ops.py:nothing", "--hardware", "cpu", *FEW[:-2])
+    assert not any("imported" in text for text in row["warnings"])
 
 
 def test_work_that_is_not_done_on_return_is_refused(run: Command) -> None:

@@ -19,6 +19,11 @@ _SEEN = (
 def warned_of(details: Mapping[str, Any]) -> list[str]:
     """Sentences about what the details of an evidence say."""
     warnings = [text for name, value, text in _SEEN if details.get(name) is value]
+    if later := details.get("imported_later"):
+        warnings.append(
+            f"{', '.join(later)} was imported as it was called: weights_digest does not tell where"
+            " that changes. Import it at the top of the file."
+        )
     if not details.get("computed_in", True):
         why = details.get("computed_in_unknown") or "the engine does not say"
         warnings.append(f"In what type its products were computed is not known: {why}.")

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.code_models.example import arguments
-from accelbench.catalog.code_models.loading import LoadedCode, failure, load, seed_all
+from accelbench.catalog.code_models.loading import (
+    LoadedCode,
+    failure,
+    load,
+    own_sources,
+    seed_all,
+)
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
@@ -174,6 +180,11 @@ class PythonSession:
         given, digest = self._given
         return given is not None and digest_of_values(arrays(given)) != digest
 
+    def _imported_later(self) -> list[str]:
+        """Its owner's files that were imported as it was called: no digest has them."""
+        later = set(own_sources("", self._code.folder)) - set(self._code.sources)
+        return sorted(Path(file).name for file in later)
+
     def _look(self, answer: Any) -> None:
         values = arrays(answer)
         floats = [v for v in values.values() if v.dtype.kind in "fc" and v.size]
@@ -225,6 +236,7 @@ class PythonSession:
                 "libraries": _libraries(),
                 **self._facts,
                 "inputs_changed": changed,
+                "imported_later": self._imported_later(),
                 **self._inputs.details(),
             },
         )
