@@ -206,3 +206,22 @@ def test_a_ratio_has_no_interval_because_of_the_side_that_is_a_single_figure() -
     quick = cell(2, latency_p50_ms=1.0, hardware="cuda", device_name="A card")
     (line,) = [one for one in told(*several, quick) if one.startswith("bert-tiny")]
     assert line.endswith("as long (no interval: one of the two is a single figure).")
+
+
+def test_outputs_are_said_to_be_held_against_what_they_were() -> None:
+    """A file was said to be held against PyTorch, which had no part in it."""
+    verified = {"verification": "ok"}
+    file = cell(1, model="mlp.onnx", weights="file", runtime="onnxruntime", **verified)
+    call = cell(2, model="ops.py:add", weights="code", runtime="python", **verified)
+    module = cell(3, model="model.py:make", weights="code", runtime="jax", **verified)
+
+    def outputs(*rows: dict[str, Any]) -> str:
+        return next(line for line in told(*rows) if line.startswith("Outputs: "))
+
+    assert outputs(file) == (
+        "Outputs: 1 held against each file as it is on the CPU, nothing of it rewritten, and within"
+        " their tolerance."
+    )
+    assert "PyTorch" not in outputs(file, call)
+    assert "each callable's own reference" in outputs(call)
+    assert "PyTorch in fp32 on the CPU" in outputs(module)

@@ -219,3 +219,20 @@ def test_an_empty_database_cannot_tell(recommend: Command, command: Callable[...
     code, _, err = recommend()
     assert code == 4
     assert "accelbench run --set small" in err
+
+
+def test_a_model_of_ones_own_is_judged_by_what_was_measured_of_it(
+    tmp_path: Path, recommend: Command
+) -> None:
+    own = {**ASKED, "model": "mlp.onnx", "family": "unknown", "weights": "file"}
+    store(
+        tmp_path / DB,
+        {**own, "hardware": "cpu", "latency_p50_ms": 2.0, "throughput": 500.0},
+        {**own, "hardware": "openvino", "runtime": "openvino", "latency_p50_ms": 9.0,
+         "throughput": 111.0},
+    )  # fmt: skip
+    found = answer(recommend, "mlp.onnx", "--hardware", "cpu,openvino")
+    assert found["primary_recommendation"] == "cpu"
+    status, out, err = recommend("--hardware", "cpu,openvino")
+    assert status == 0, err
+    assert "mlp.onnx" in out

@@ -19,6 +19,7 @@ from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import unit_of
+from accelbench.core.reference_words import reference_words
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, usable
@@ -270,9 +271,10 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
 def _verified(rows: Sequence[Row]) -> list[str]:
     done = [row for row in rows if row.get("status") == Status.OK]
     counts = Counter(str(row.get("verification") or "not_done") for row in done)
+    held = [row for row in done if row.get("verification") == "ok"]
     wrong = sum(row.get("reason") == "wrong_outputs" for row in rows)
     parts = [
-        f"{counts['ok']} held against PyTorch in fp32 and within their tolerance"
+        f"{counts['ok']} held against {reference_words(held)}, and within their tolerance"
         if counts["ok"]
         else "",
         f"{counts['reference']} are that reference" if counts["reference"] else "",

@@ -145,7 +145,7 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
 
 
 def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
-    yield "error: the largest of the verified outputs against PyTorch in fp32."
+    yield "error: the largest of the verified outputs against their reference."
     lines = [line for pivot in pivots for line in pivot.lines]
     if any(line.best for line in lines):
         yield f"{_BEST} is the fastest at a batch, by the mean time of an item."

@@ -17,16 +17,9 @@ from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.reference_words import reference_words
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
-
-_TORCH_CPU = "PyTorch in fp32 on the CPU"
-_OF_FILES = "each file as it is on the CPU, nothing of it rewritten"
-_OF_CALLABLES = "each callable's own reference"
-_ORDER = (_TORCH_CPU, _OF_FILES, _OF_CALLABLES)
-_REFERENCES = {"file": _OF_FILES}
-#: The runtime of callables.
-_CALLS = "python"
 
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -49,7 +42,7 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             if count
         )
         lines.append(
-            f"Verified against {_reference(done)}: {held} of {len(words)}"
+            f"Verified against {reference_words(done)}: {held} of {len(words)}"
             + (f" ({rest})" if rest else "")
         )
         lines += _unverified(done)
@@ -75,15 +68,6 @@ def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"Not verified: {', '.join(dict.fromkeys(names))}: {why}" for why, names in models.items()
     ]
-
-
-def _reference(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What outputs are held against: of files, the graph as it is; of callables, their owner's."""
-    kinds = {_REFERENCES.get(str(row.get("weights")), _TORCH_CPU) for row in rows}
-    kinds |= {_OF_CALLABLES for row in rows if row.get("runtime") == _CALLS}
-    if all(row.get("runtime") == _CALLS for row in rows):
-        kinds.discard(_TORCH_CPU)
-    return " and ".join(words for words in _ORDER if words in kinds)
 
 
 def _unasked(row: Mapping[str, Any]) -> bool:

@@ -106,8 +106,8 @@ def _model(query: Query) -> ModelSpec:
     if not query.model:
         raise _NoCommandError("no model is named")
     raise _NoCommandError(
-        f"{query.model} is in no catalogue: give --models-file with its description to accelbench"
-        " run"
+        f"{query.model} is in no catalogue: name its file, folder or code to accelbench run, or"
+        " give --models-file"
     )
 
 

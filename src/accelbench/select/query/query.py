@@ -146,7 +146,9 @@ class RawQuery:
         given_family = None if self.family in (None, "") else family_named(self.family)
         if spec is not None and given_family is not None:
             _refuse_other_family(spec, given_family)
-        family = given_family or (spec.family.value if spec else "") or stored.get("family")
+        measured_as = stored.get("family")  # of a model of one's own it says nothing
+        known_family = measured_as if measured_as in FAMILIES else None
+        family = given_family or (spec.family.value if spec else "") or known_family
         if not family and not names:  # what was measured of it speaks for itself
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
