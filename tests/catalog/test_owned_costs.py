@@ -46,6 +46,24 @@ def net():
     return Net(), (torch.randn(2, 3, 32, 32),)
 
 
+class Grows(torch.nn.Module):
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        Grows.calls += 1
+        for _ in range(Grows.calls):
+            x = self.out(x)
+        return x
+
+
+def grows():
+    return Grows(), (torch.randn(1, 8),)
+
+
 def looks():
     return Looks(), (torch.randn(2, 3),)
 
@@ -169,7 +187,11 @@ def test_a_graph_that_is_not_counted_says_why(
 
 @pytest.mark.parametrize(
     ("attribute", "why"),
-    [("looks", "its way depends on values"), ("call", "not seen from outside")],
+    [
+        ("looks", "its way depends on values"),
+        ("grows", "two passes of it do not take the same"),
+        ("call", "not seen from outside"),
+    ],
 )
 def test_code_that_is_not_counted_says_why(tmp_path: Path, attribute: str, why: str) -> None:
     (tmp_path / "own.py").write_text(MODULE)

@@ -65,11 +65,17 @@ def _fitted(
     batch: int | None,
     dtype: torch.dtype,
 ) -> dict[str, Any]:
-    @cache
-    def at(items: int, _: int) -> Count:
+    def counted_at(items: int) -> Count:
         fed = {name: _shaped(value, batch, items, dtype) for name, value in inputs.items()}
         return count_forward(module, fed, _Blind)
 
+    @cache
+    def at(items: int, _: int) -> Count:
+        return counted_at(items)
+
+    # Of passes that differ with every call a rule in the batch might fit by chance.
+    if counted_at(1) != at(1, 0):
+        raise UnknownOperationError("two passes of it do not take the same")
     own = {id(t): t for t in (*module.parameters(), *module.buffers())}
     return {
         "weight_bytes": sum(tensor.nbytes for tensor in own.values()),
