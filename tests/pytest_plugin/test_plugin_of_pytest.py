@@ -319,6 +319,18 @@ def test_a_run_that_measures_nothing_shows_nothing(project: Project) -> None:
     assert not (project.pytester.path / "accelbench.duckdb").exists()
 
 
+@pytest.mark.parametrize(
+    ("body", "warnings"), [("pass", 1), ("assert not 1", 0), ("accelbench(len)", 0)]
+)
+def test_a_test_that_never_measured_is_warned_of(
+    project: Project, body: str, warnings: int
+) -> None:
+    done = project.run(source=f"def test_it(accelbench):\n    {body}\n")
+    done.assert_outcomes(**{"failed" if "not" in body else "passed": 1}, warnings=warnings)
+    told = "It never called its fixture accelbench: nothing was measured." in done.stdout.str()
+    assert told == bool(warnings)
+
+
 def test_nothing_is_measured_beside_other_tests(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ class BenchmarkFixture:
         self._item = item
         self._lines = measured  # of the phase that the test is in
         self._unnamed = 0
+        self.called = False
 
     def __call__(self, model: Any, inputs: Any = None, **arguments: Any) -> Result:
         """Measure a model, and hold it to what is asked.
@@ -69,6 +70,7 @@ class BenchmarkFixture:
             What was measured; its results are in the database when this returns.
         """
         __tracebackhide__ = True
+        self.called = True
         try:
             result, verdicts = self._measured(model, inputs, arguments)
         except AccelbenchError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ ANSWERS = ("warn", "fail", "skip")
 _XDIST = "PYTEST_XDIST_WORKER"
 #: What was measured in a test, as plain values that travel with its report.
 MEASURED = pytest.StashKey[list[dict[str, Any]]]()
+#: Whether a test passed.
+PASSED = pytest.StashKey[bool]()
 _MARK = (
     "accelbench(**arguments): what the fixture accelbench is called with where a test does not say"
     " otherwise, such as launches=10; every test that uses the fixture has the mark, so that -m"
@@ -100,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(name=NAME)
-def _accelbench(request: pytest.FixtureRequest) -> BenchmarkFixture:
+def _accelbench(request: pytest.FixtureRequest) -> Iterator[BenchmarkFixture]:
     """Measure a model in fresh processes, as accelbench.benchmark does, and hold it to limits.
 
     accelbench(model, inputs, max_latency_ms=5, baseline="main") gives a Result.
@@ -109,7 +112,15 @@ def _accelbench(request: pytest.FixtureRequest) -> BenchmarkFixture:
         pytest.skip(_PARALLEL)
     from accelbench.pytest_plugin.fixture import BenchmarkFixture
 
-    return BenchmarkFixture(request.node, request.node.stash.setdefault(MEASURED, []))
+    fixture = BenchmarkFixture(request.node, request.node.stash.setdefault(MEASURED, []))
+    yield fixture
+    if not fixture.called and request.node.stash.get(PASSED, False):
+        from accelbench.pytest_plugin import CannotTellWarning
+
+        warnings.warn(
+            CannotTellWarning("It never called its fixture accelbench: nothing was measured."),
+            stacklevel=1,
+        )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -118,6 +129,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let the report of a phase have what was measured in it."""
     report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
     if lines := item.stash.get(MEASURED, []):
         report.accelbench = list(lines)  # type: ignore[attr-defined]  # pytest-xdist passes it on
         lines.clear()
