@@ -172,6 +172,12 @@ def _result(
                 f"isolate=False measures it by {only} alone, not by {in_quotes(word)}.",
                 "Leave out isolate=False.",
             )
+    for batch in batch_sizes:
+        if spec.fixed_batch is not None and batch != spec.fixed_batch:
+            raise UsageError(
+                f"It takes {spec.fixed_batch} items at once, not {batch}.",
+                "Leave out batch_sizes.",
+            )
     runtime: Runtime = load(registered(RUNTIMES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))
     here = environment()
@@ -181,11 +187,6 @@ def _result(
     try:
         for batch in batch_sizes:
             case = Case(spec, Target(only, "cpu"), "fp32", Shapes(batch))
-            if spec.fixed_batch is not None and batch != spec.fixed_batch:
-                raise UsageError(
-                    f"It takes {spec.fixed_batch} items at once, not {batch}.",
-                    "Leave out batch_sizes.",
-                )
             began = utc_now()
             try:
                 if not opened:

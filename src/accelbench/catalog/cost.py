@@ -189,9 +189,8 @@ def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
 
 def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
     """The counts of this very config; what its owner brought was counted when looked at."""
-    own = spec.file or spec.code
-    if own is not None:
-        return own.counted
+    if spec.own is not None:
+        return spec.own.counted
     entry = _costs().get(spec.id)
     return None if entry is None or entry["config"] != spec.config_digest else entry
 

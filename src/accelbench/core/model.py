@@ -246,9 +246,14 @@ class ModelSpec:
         return self.folder or setting
 
     @property
+    def own(self) -> ModelFile | ModelCode | None:
+        """What its owner brought, a file or code; None of what a config builds."""
+        return self.file or self.code
+
+    @property
     def is_own(self) -> bool:
         """Whether its owner brought it, as a file or as code; nothing is known of it but that."""
-        return self.file is not None or self.code is not None
+        return self.own is not None
 
     @property
     def format(self) -> FileFormat | None:
@@ -265,8 +270,7 @@ class ModelSpec:
     @property
     def fixed_batch(self) -> int | None:
         """Items that it takes at once, where it takes no other number of them."""
-        own = self.file or self.code
-        return None if own is None else own.fixed_batch
+        return None if self.own is None else self.own.fixed_batch
 
     @cached_property
     def config_digest(self) -> str:

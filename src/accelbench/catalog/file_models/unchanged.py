@@ -76,16 +76,11 @@ def refuse_changed(file: ModelFile) -> None:
             REASON, f"{file.path} cannot be read: {error.strerror}", "Run it again."
         ) from error
     if not same:
-        raise changed(file)
-
-
-def changed(file: ModelFile) -> CaseError:
-    """What is said of a file that is no longer what was looked at."""
-    return CaseError(
-        REASON,
-        f"{file.path} was changed after the run had looked at it",
-        "Run it again, and leave the file as it is meanwhile.",
-    )
+        raise CaseError(
+            REASON,
+            f"{file.path} was changed after the run had looked at it",
+            "Run it again, and leave the file as it is meanwhile.",
+        )
 
 
 def files_of(file: ModelFile) -> list[Path]:

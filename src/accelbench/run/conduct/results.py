@@ -107,7 +107,7 @@ def compose(
 
 def _uncounted(case: Case) -> dict[str, str]:
     """Why the work of what its owner brought is not known."""
-    own = case.model.file or case.model.code
+    own = case.model.own
     why = "" if own is None else own.uncounted
     return dict.fromkeys(("flops", "bytes_moved"), why) if why else {}
 
