@@ -59,7 +59,7 @@ def test_a_page_and_its_chart_say_0_891_where_medians_say_1_13(database: Databas
     store(database, "r", calm, wild)
     page = visitor(database)
     keys = dict.fromkeys(
-        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
     )
     text = page.get("/compare?" + "&".join(f"cell={key}" for key in keys)).text
     assert "<strong>0.891×</strong>" in text
@@ -116,7 +116,7 @@ def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: D
         theirs(238.0, 1024, "2.4.0", compiled=False, options={"layout": "nchw"}),
     )
     store(database, "import-1", *cells, machine={})
-    page = visitor(database).get("/").text
+    page = visitor(database).get("/results").text
     rows = re.findall(r"<tr>(.*?)</tr>", page.partition("<tbody>")[2], re.DOTALL)
     names = [re.search(r"<small><bdi>(.*?)</bdi></small>", row) for row in rows]
     told = {name[1] for name in names if name is not None}

@@ -115,11 +115,16 @@ def test_no_page_makes_a_latency_of_a_rate_and_a_percentile_is_that_percentile(
     database: Database,
 ) -> None:
     site = visitor(database)
-    page = site.get("/?sort=hardware").text
+    page = site.get("/results?sort=hardware").text
     keys = list(dict.fromkeys(re.findall(r'href="/cell/([0-9a-f]{16})"', page)))
     assert len(keys) == len(RATES) + len(TAILS)
     both = "&".join(f"cell={key}" for key in keys)
-    for address in ("/", "/cells.csv", f"/compare?{both}", *(f"/cell/{key}" for key in keys)):
+    for address in (
+        "/results",
+        "/cells.csv",
+        f"/compare?{both}",
+        *(f"/cell/{key}" for key in keys),
+    ):
         text = _visible(site.get(address).text)
         assert made_up(text) == [], address
     assert "0.877 p90" in " ".join(_visible(page).split())

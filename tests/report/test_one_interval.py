@@ -72,7 +72,7 @@ def test_what_else_was_asked_for_changes_no_interval(database: Database) -> None
 def test_a_page_has_the_interval_of_the_table(database: Database) -> None:
     line = of_the_card(database)
     page = visitor(database)
-    text = page.get("/?model=bert-tiny&sort=hardware").text
+    text = page.get("/results?model=bert-tiny&sort=hardware").text
     first, second = dict.fromkeys(re.findall(r'href="/cell/([0-9a-f]{16})"', text))
     told = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{line['speedup_low']:.3g}" in told

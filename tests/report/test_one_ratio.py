@@ -89,7 +89,7 @@ def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_p
 
 def test_a_page_says_it(database: Database) -> None:
     page = visitor(database)
-    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
     first, second = dict.fromkeys(keys)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"<strong>{RATIO:.3f}×</strong>" in text
@@ -100,7 +100,7 @@ def test_a_page_and_the_table_have_one_interval(database: Database) -> None:
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     page = visitor(database)
     first, second = dict.fromkeys(
-        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
     )
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{gpu['speedup_low']:.3f}× to {gpu['speedup_high']:.3f}×" in text

@@ -138,7 +138,7 @@ def test_a_page_takes_every_launch_in_order_of_time(database: Database, run: Run
     run("b", 1, 5.0, launches=60, **GPU)
     line = comparison(database)
     page = visitor(database)
-    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
     first, second = dict.fromkeys(keys)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{line['speedup_low']:.3g}" in text

@@ -235,7 +235,7 @@ def test_a_store_has_what_each_rank_took(database: Database) -> None:
 def test_a_page_of_several_processes_shows_its_ranks_and_no_other_does(database: Database) -> None:
     site = visitor(database)
     keys = {}
-    for key in set(_keys(site.get("/").text)):
+    for key in set(_keys(site.get("/results").text)):
         page = site.get(f"/cell/{key}").text
         keys["2 processes" in page.split("</h1>")[1].split("</p>")[0]] = page
     assert "/chart/ranks.svg" in keys[True]

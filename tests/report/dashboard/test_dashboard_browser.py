@@ -16,7 +16,8 @@ from accelbench.store.journal import Journal
 
 PAGES = (
     "/",
-    "/?status=ok&sort=-latency",
+    "/results",
+    "/results?status=ok&sort=-latency",
     "/charts",
     "/chart/latency-by-batch",
     "/history",
@@ -50,7 +51,7 @@ def links(tab: Chrome, start: str) -> list[str]:
 
 def everything(tab: Chrome, address: str) -> list[str]:
     """Each page, a cell of each kind, a comparison, a run, and what is not there."""
-    tab.go(f"{address}/?sort=-latency")
+    tab.go(f"{address}/results?sort=-latency")
     cells = [link for link in links(tab, "/cell/") if not link.endswith(".json")]
     chosen = "&".join(f"cell={link.rpartition('/')[2]}" for link in cells[:4])
     tab.go(f"{address}/runs")
@@ -95,7 +96,7 @@ def test_hostile_names_do_nothing_in_a_real_page(tab: Chrome, axe: str, bad_addr
 
 def test_the_browser_keeps_to_the_policy(tab: Chrome, address: str) -> None:
     """Were a name ever to become an element, it still could do nothing."""
-    tab.go(f"{address}/")
+    tab.go(f"{address}/results")
     tab.js(
         "document.body.insertAdjacentHTML('beforeend',"
         ' \'<img src="data:,x" onerror="window.hit = 1"><p style="color: red" id="red">x</p>\');'
@@ -118,7 +119,7 @@ def search(tab: Chrome) -> str:
 
 def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address: str) -> None:
     tab.look()
-    tab.go(f"{address}/")
+    tab.go(f"{address}/results")
     before = count(tab)
     tab.js("window.same = 1; document.querySelector('input[value=cuda]').focus()")
     tab.key(SPACE)
@@ -137,13 +138,13 @@ def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address:
 def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
     """Skip to the table, narrow it down, choose two, compare, look into one, and come back."""
     tab.look()
-    tab.go(f"{address}/")
+    tab.go(f"{address}/results")
     tab.key(TAB)
     assert tab.js("document.activeElement.className") == "skip"
     assert tab.js("document.activeElement.getBoundingClientRect().left >= 0"), "seen with focus"
     tab.key(ENTER)
     assert tab.js("document.activeElement.id") == "main"
-    tab.go(f"{address}/")
+    tab.go(f"{address}/results")
     tabbed_to(tab, "document.activeElement.id === 'model'")
     for letter in "bert":
         tab.key(letter)
@@ -164,7 +165,9 @@ def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
     tab.key(ENTER)
     tab.until(lambda: tab.js("location.pathname.startsWith('/cell/')"))
     tab.js("setTimeout(() => history.go(-2))")
-    tab.until(lambda: tab.js("location.pathname === '/' && document.readyState") == "complete")
+    tab.until(
+        lambda: tab.js("location.pathname === '/results' && document.readyState") == "complete"
+    )
     assert search(tab) == "?model=bert"
     assert tab.js("document.querySelector('#model').value") == "bert"
 
@@ -181,7 +184,7 @@ def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
     tab.look()
     tab.scripts(allowed=False)
     try:
-        tab.go(f"{address}/")
+        tab.go(f"{address}/results")
         tab.js("document.querySelector('input[value=cuda]').focus()")
         tab.key(SPACE)
         tab.js("document.querySelector('.buttons button').focus()")
@@ -210,7 +213,7 @@ def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
 def test_dark_is_dark_and_light_is_light(tab: Chrome, address: str) -> None:
     shade = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     tab.look("light")
-    tab.go(f"{address}/")
+    tab.go(f"{address}/results")
     assert tab.js(shade) > 240
     tab.look("dark")
     assert tab.js(shade) < 40

@@ -79,7 +79,7 @@ def test_several_devices_and_a_cost_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_table_has_the_column_and_is_ordered_by_it(database: Database) -> None:
-    page = visitor(database, PRICES).get("/?sort=cost").text
+    page = visitor(database, PRICES).get("/results?sort=cost").text
     assert "$/M" in page
     assert "cost of a million items, by <bdi>prices.json</bdi>" in page
     shown = [float(one) for one in re.findall(r'<td class="figure spare \w+">([\d.]+)</td>', page)]
@@ -90,7 +90,7 @@ def test_a_table_has_the_column_and_is_ordered_by_it(database: Database) -> None
 
 def test_without_prices_there_is_no_column(database: Database) -> None:
     someone = visitor(database, None)
-    assert "$/M" not in someone.get("/").text
+    assert "$/M" not in someone.get("/results").text
     (key, *_) = [one["key"] for one in cells(database, None)]
     assert "Cost" not in someone.get(f"/cell/{key}").text
 
@@ -135,4 +135,4 @@ def test_names_of_prices_are_text(tmp_path: Path) -> None:
     someone = visitor(database, prices)
     for key in [one["key"] for one in cells(database, prices)]:
         assert "<script>" not in someone.get(f"/cell/{key}").text.replace("<script src=", "")
-    assert "<script>prices" not in someone.get("/").text
+    assert "<script>prices" not in someone.get("/results").text

@@ -55,7 +55,7 @@ def test_head_is_answered_without_a_body(site: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/static/app.js", "/cells.csv", "/nothing", "/?hardware=abacus"]
+    "address", ["/", "/static/app.js", "/cells.csv", "/nothing", "/results?hardware=abacus"]
 )
 def test_every_answer_forbids_all_that_is_not_ours(site: TestClient, address: str) -> None:
     headers = site.get(address).headers
@@ -199,18 +199,18 @@ def test_nothing_but_our_own_files_is_served(port: int, path: bytes) -> None:
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
-        (b"/?model=%ff%fe%00", ()),
-        (b"/?model=" + b"a" * 20_000, ()),
-        (b"/?page=" + b"9" * 5_000, ()),
-        (b"/?" + b"&".join(b"hardware=%d" % n for n in range(2_000)), ()),
-        (b"/?from=0000-00-00", ()),
-        (b"/?to=9999-12-31", ()),
+        (b"/results?model=%ff%fe%00", ()),
+        (b"/results?model=" + b"a" * 20_000, ()),
+        (b"/results?page=" + b"9" * 5_000, ()),
+        (b"/results?" + b"&".join(b"hardware=%d" % n for n in range(2_000)), ()),
+        (b"/results?from=0000-00-00", ()),
+        (b"/results?to=9999-12-31", ()),
         (b"/cell/%00", ()),
         (b"/run/%00", ()),
         (b"/run/" + b"r" * 5_000, ()),
         (b"/", (b"Cookie: \xff\xfe;;;=",)),
         (b"/", (b"Accept: \xff",)),
-        (b"/?cell=" + b"&cell=".join(b"x%d" % n for n in range(500)), ()),
+        (b"/results?cell=" + b"&cell=".join(b"x%d" % n for n in range(500)), ()),
     ],
 )
 def test_nonsense_is_no_trouble(port: int, path: bytes, headers: tuple[bytes, ...]) -> None:

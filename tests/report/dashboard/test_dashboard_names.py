@@ -57,7 +57,7 @@ def read(page: str) -> Read:
 
 
 def cells(site: TestClient) -> list[str]:
-    return list(dict.fromkeys(re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/").text)))
+    return list(dict.fromkeys(re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/results").text)))
 
 
 def addresses(site: TestClient) -> list[str]:
@@ -65,6 +65,7 @@ def addresses(site: TestClient) -> list[str]:
     assert len(keys) == 2 * len(HOSTILE)
     return [
         "/",
+        "/results",
         "/charts",
         "/chart/latency-by-batch",
         "/chart/cold-warm",
@@ -74,8 +75,8 @@ def addresses(site: TestClient) -> list[str]:
         *(f"/matrix?precision={quote(name)}" for name in HOSTILE),
         *(f"/run/h{number}" for number in range(len(HOSTILE))),
         *(f"/cell/{key}" for key in keys),
-        *(f"/?{facet}={quote(name)}" for name in HOSTILE for facet in ("model", "hardware")),
-        *(f"/?runtime={quote(name)}" for name in ("<b>", "' OR 1=1 --")),
+        *(f"/results?{facet}={quote(name)}" for name in HOSTILE for facet in ("model", "hardware")),
+        *(f"/results?runtime={quote(name)}" for name in ("<b>", "' OR 1=1 --")),
     ]
 
 
@@ -101,7 +102,7 @@ def test_no_name_becomes_an_element_or_an_attribute(bad_site: TestClient) -> Non
 
 
 def test_every_name_is_read_as_it_was_written(bad_site: TestClient) -> None:
-    said = " ".join(read(bad_site.get("/").text).said)
+    said = " ".join(read(bad_site.get("/results").text).said)
     for name in HOSTILE:
         assert visible(name) in said
 
@@ -132,7 +133,7 @@ def test_a_link_with_a_name_leads_to_it(bad_site: TestClient) -> None:
         (link,) = [
             str(a["href"])
             for tag, a in page.elements
-            if tag == "a" and str(a.get("href")).startswith("/?model=")
+            if tag == "a" and str(a.get("href")).startswith("/results?model=")
         ]
         assert f'"/cell/{key}"' in bad_site.get(link).text
 
@@ -157,7 +158,7 @@ def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -
 
 
 def test_the_store_is_as_it_was(bad_site: TestClient) -> None:
-    assert bad_site.get("/").text.count('name="cell"') == 2 * len(HOSTILE)
+    assert bad_site.get("/results").text.count('name="cell"') == 2 * len(HOSTILE)
 
 
 def test_a_cell_of_several_devices_says_how_many() -> None:

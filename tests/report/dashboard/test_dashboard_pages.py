@@ -37,7 +37,8 @@ def count(page: str) -> str:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("/", "8 configurations"),
+        ("/", "configurations"),
+        ("/results", "8 configurations"),
         ("/charts", "8 configurations"),
         ("/chart/pareto?model=bert", "Latency against throughput"),
         ("/chart/trend?hardware=webgpu", "There is nothing to show: it needs a question"),
@@ -56,8 +57,8 @@ def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_the_overview_says_what_there_is(site: TestClient) -> None:
-    page = site.get("/").text
+def test_the_results_say_what_there_is(site: TestClient) -> None:
+    page = site.get("/results").text
     assert count(page) == (
         "8 configurations · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported,"
         " 1 predicted, 1 simulated · 1 without figures"
@@ -85,7 +86,7 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
     database.ensure()
     words = ["unusable"] * bad + ["converged"] * (4 - bad)
     store(database, "r", *(result(launch=n, quality=word) for n, word in enumerate(words)))
-    page = visitor(database).get("/").text
+    page = visitor(database).get("/results").text
     assert ('class="badge unusable"' in page) is said
 
 
@@ -111,7 +112,7 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
     ],
 )
 def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
-    page = site.get(f"/?{query}").text
+    page = site.get(f"/results?{query}").text
     assert len(keys(page)) == expected
     assert count(page).startswith(
         f"{expected} configuration" if expected else "No configuration answers"
@@ -121,9 +122,9 @@ def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected
 
 
 def test_a_machine_is_chosen_by_its_id(site: TestClient) -> None:
-    page = site.get("/").text
+    page = site.get("/results").text
     ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', page)
-    sizes = [len(keys(site.get(f"/?machine={one}").text)) for one in ids]
+    sizes = [len(keys(site.get(f"/results?machine={one}").text)) for one in ids]
     assert sorted(sizes) == [1, 7]
 
 
@@ -141,7 +142,7 @@ def test_a_machine_is_chosen_by_its_id(site: TestClient) -> None:
 def test_a_wrong_value_is_told_with_those_there_are(
     site: TestClient, query: str, sentence: str
 ) -> None:
-    for address in ("/", "/charts", "/cells.csv"):
+    for address in ("/results", "/charts", "/cells.csv"):
         answer = site.get(f"{address}?{query}")
         assert answer.status_code == 400
         assert sentence in text(answer.text)
@@ -155,13 +156,13 @@ def test_order_is_what_was_asked_for_and_said_to_whoever_cannot_see_it(site: Tes
     rising, falling = latencies("sort=latency"), latencies("sort=-latency")
     assert rising == sorted(rising)
     assert falling == sorted(rising, reverse=True)
-    page = site.get("/?sort=-latency").text
+    page = site.get("/results?sort=-latency").text
     assert page.count("aria-sort=") == 1
-    assert re.search(r'aria-sort="descending"><a href="/\?sort=latency">Mean latency', page)
+    assert re.search(r'aria-sort="descending"><a href="/results\?sort=latency">Mean latency', page)
 
 
 def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: TestClient) -> None:
-    page = site.get("/").text
+    page = site.get("/results").text
     for kind in ("imported", "simulated", "predicted", "emulated"):
         assert f'class="badge kind {kind}"' in page
     assert "no times: emulated" in page
@@ -174,7 +175,7 @@ def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: 
 
 
 def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
-    (key,) = keys(site.get("/?from=2026-01-07").text)
+    (key,) = keys(site.get("/results?from=2026-01-07").text)
     said = text(site.get(f"/cell/{key}").text)
     for words in (
         "12.0 ms",
@@ -200,29 +201,31 @@ def test_what_all_launches_were_warned_of_is_said_once(tmp_path: Path) -> None:
     several = [[one.format(n) for one in words] for n in range(5)]
     store(database, "r", *(result(launch=n, warnings=one) for n, one in enumerate(several)))
     site = visitor(database)
-    (key,) = keys(site.get("/").text)
+    (key,) = keys(site.get("/results").text)
     page = text(site.get(f"/cell/{key}").text)
     assert page.count("few iterations") == page.count("slower by 0 to 4 %") == 1
 
 
 def test_a_failed_cell_says_why_and_what_to_do(site: TestClient) -> None:
-    (key,) = keys(site.get("/?status=failed").text)
+    (key,) = keys(site.get("/results?status=failed").text)
     said = text(site.get(f"/cell/{key}").text)
     assert "It ran somewhere else. Look at the device." in said
 
 
 def test_a_cell_as_json_has_every_sample(site: TestClient) -> None:
-    (key,) = keys(site.get("/?from=2026-01-07").text)
+    (key,) = keys(site.get("/results?from=2026-01-07").text)
     found = json.loads(site.get(f"/cell/{key}.json").text)
     assert [one["samples_ms"] for one in found["launches"]] == [[7.9, 8.0, 8.1]] * 3
     assert found["run"]["run_id"] == "night-5"
 
 
 def test_cells_are_held_against_the_first(site: TestClient) -> None:
-    (now,) = keys(site.get("/?from=2026-01-07").text)
-    (office,) = [k for k in keys(site.get("/?hardware=cpu&to=2026-01-02").text) if k != now][-1:]
+    (now,) = keys(site.get("/results?from=2026-01-07").text)
+    (office,) = [k for k in keys(site.get("/results?hardware=cpu&to=2026-01-02").text) if k != now][
+        -1:
+    ]
     by_kind = {
-        kind: keys(site.get(f"/?provenance={kind}").text)[0]
+        kind: keys(site.get(f"/results?provenance={kind}").text)[0]
         for kind in ("imported", "simulated", "emulated")
     }
     chosen = [now, office, *by_kind.values(), "0" * 16]
@@ -233,8 +236,8 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     assert "not compared: emulated: such times mean nothing" in said
     assert "1 configuration of this address is not there any more" in said
     assert "of different runs" not in said  # what is not compared has no ratio of any
-    (now,) = keys(site.get("/?from=2026-01-07").text)
-    measured = keys(site.get("/?hardware=cpu&provenance=measured").text)
+    (now,) = keys(site.get("/results?from=2026-01-07").text)
+    measured = keys(site.get("/results?hardware=cpu&provenance=measured").text)
     said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in [now, *measured])).text)
     assert "of different runs" in said
     assert "accelbench compare prefers launches of one run" in said
@@ -348,7 +351,7 @@ def test_a_history_calls_nothing_better_that_is_verified_no_longer(tmp_path: Pat
 
 
 def test_the_matrix_gives_its_reasons(site: TestClient) -> None:
-    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', site.get("/").text)
+    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', site.get("/results").text)
     pages = [text(site.get(f"/matrix?machine={one}").text) for one in ids]
     assert any("compatible (emulated)" in page for page in pages)
     assert all("reason" in page for page in pages)
@@ -393,14 +396,14 @@ def test_what_is_not_there_is_said_in_a_sentence(site: TestClient, address: str)
 
 
 def test_an_empty_database_says_what_to_run(empty: TestClient) -> None:
-    for address in ("/", "/runs"):
+    for address in ("/results", "/runs"):
         assert "accelbench run --set small" in empty.get(address).text
     for address in ("/charts", "/history", "/matrix", "/compare", "/cells.csv"):
         assert empty.get(address).status_code == 200
 
 
 def test_filters_go_from_page_to_page(site: TestClient) -> None:
-    page = site.get("/?hardware=cuda&model=bert").text
+    page = site.get("/results?hardware=cuda&model=bert").text
     for address in ("/charts", "/history", "/matrix"):
         assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
 
@@ -412,7 +415,7 @@ def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> Non
     with visitor(database) as site:
         pages = {
             text(page): page
-            for page in (site.get(f"/cell/{key}").text for key in keys(site.get("/").text))
+            for page in (site.get(f"/cell/{key}").text for key in keys(site.get("/results").text))
         }
     many, few = sorted(pages, key=lambda page: "of 15 launches" not in page)
     assert "Every step of 12 of 15 launches" in many

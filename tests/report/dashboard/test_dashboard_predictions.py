@@ -99,7 +99,7 @@ def test_no_other_page_waits_for_it_and_it_is_judged_once(
 
     monkeypatch.setattr(prediction_pages, "evidence_in", counted)
     pages = visitor(database)
-    for address in ("/", "/charts", "/matrix", "/history", "/runs", "/chart/pareto"):
+    for address in ("/", "/results", "/charts", "/matrix", "/history", "/runs", "/chart/pareto"):
         assert pages.get(address).status_code == 200
     assert not judged
     for address in ("/predictions", "/predictions/predicted-measured.svg", "/predictions"):
@@ -108,6 +108,6 @@ def test_no_other_page_waits_for_it_and_it_is_judged_once(
 
 
 def test_it_is_of_the_whole_store_and_its_address_carries_no_filters(judged: TestClient) -> None:
-    page = judged.get("/?model=bert").text
+    page = judged.get("/results?model=bert").text
     assert '<a href="/predictions">' in page
     assert '<a href="/charts?model=bert">' in page

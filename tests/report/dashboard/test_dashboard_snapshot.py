@@ -128,7 +128,7 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
     lake = store_at(folder)
     lake.ensure()
     store(lake, "a", result())
-    assert "1 configuration" in visitor(lake).get("/").text
+    assert "1 configuration" in visitor(lake).get("/results").text
 
 
 def test_a_store_of_an_older_version_is_shown_without_what_it_lacks(database: Database) -> None:
@@ -142,8 +142,17 @@ def test_a_store_of_an_older_version_is_shown_without_what_it_lacks(database: Da
         for statement in make_views([one for one in COLUMNS if one.name not in newest]):
             con.execute(statement)
     site = visitor(database)
-    (key,) = re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/").text)
-    for address in ("/", f"/cell/{key}", "/run/r", "/charts", "/chart/pareto", "/matrix", "/runs"):
+    (key,) = re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/results").text)
+    for address in (
+        "/",
+        "/results",
+        f"/cell/{key}",
+        "/run/r",
+        "/charts",
+        "/chart/pareto",
+        "/matrix",
+        "/runs",
+    ):
         assert site.get(address).status_code == 200, address
 
 
@@ -173,7 +182,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     path.write_text("no database at all")
     with pytest.raises(StoreError, match="not a DuckDB database"):
         SnapshotKeeper(Database(path)).newest()
-    answer = visitor(Database(path)).get("/")
+    answer = visitor(Database(path)).get("/results")
     assert answer.status_code == 503
     assert "it was left as it is" in answer.text
 
@@ -184,10 +193,10 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.0)
     store(database, "a", result())
     site = visitor(database)
-    assert site.get("/").status_code == 200
+    assert site.get("/results").status_code == 200
     database.path.write_text("gone")
     until = time.monotonic() + 30
-    while "Older than the store" not in (page := site.get("/").text):
+    while "Older than the store" not in (page := site.get("/results").text):
         assert time.monotonic() < until
         time.sleep(0.01)
     assert "1 configuration" in page
@@ -197,7 +206,7 @@ def test_who_comes_before_the_first_snapshot_is_asked_to_come_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping.SnapshotKeeper, "newest", lambda *_: None)
-    answer = visitor(database).get("/")
+    answer = visitor(database).get("/results")
     assert (answer.status_code, answer.headers["refresh"]) == (202, "1")
 
 

@@ -112,7 +112,7 @@ def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
     database.ensure()
     store(database, "import-1", *cards, result(model="vit-tiny"))
     site = visitor(database)
-    text = site.get("/").text
+    text = site.get("/results").text
     assert "not compiled, torch 2.4" in text
     assert "<bdi>compiled, torch 2.9</bdi>" in text
     assert "layout" not in text
@@ -149,7 +149,7 @@ def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: P
     last = result(launch=2, latency_p50_ms=99.0, quality="unusable")
     store(database, "r", result(launch=0), result(launch=1, latency_p50_ms=8.2), last)
     site = visitor(database)
-    page = site.get("/").text
+    page = site.get("/results").text
     assert "2 of 3</td>" in page
     key = page.partition('href="/cell/')[2].partition('"')[0]
     assert "geometric mean of 2 launches" in site.get(f"/cell/{key}").text

@@ -107,12 +107,12 @@ def pages(
         charts: to look at, with their tables.
     """
     site = visitor(database)
-    first = site.get(f"/?{query}").text
+    first = site.get(f"/results?{query}").text
     keys = list(dict.fromkeys(re.findall(r'href="/cell/([0-9a-f]{16})"', first)))
     chosen = "&".join(f"cell={key}" for key in keys[:most])
     orders = ("hardware", "latency", "-latency", "throughput", "-throughput", "memory")
     addresses = [
-        *(f"/?{query}&sort={order}" for order in orders),
+        *(f"/results?{query}&sort={order}" for order in orders),
         *(f"/{name}?{query}" for name in ("history", "matrix", "charts")),
         "/runs",
         f"/cells.csv?{query}",

@@ -51,7 +51,8 @@ def _pages(site: Site) -> Starlette:
 
     made = Starlette(
         routes=[
-            Route("/", pages.overview),
+            Route("/", pages.results),
+            Route("/results", pages.results),
             Route("/cells.csv", downloads.csv),
             Route("/cell/{key}.json", downloads.cell),
             Route("/cell/{key}", pages.cell),

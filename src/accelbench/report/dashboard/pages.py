@@ -29,8 +29,8 @@ from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.history import document
 from accelbench.report.matrix import mark, tells
 
-#: What an overview shows beside its table.
-_OVERVIEW = ("hardware-latency", "throughput-by-batch")
+#: What the table of results shows beside itself.
+_BESIDE_RESULTS = ("hardware-latency", "throughput-by-batch")
 #: Series of one page of history: each is looked through for steps.
 SERIES = 12
 #: Launches that a matrix rests on at most.
@@ -43,16 +43,16 @@ class Pages:
     def __init__(self, site: Site) -> None:
         self.site = site
 
-    def overview(self, request: Request) -> Response:
+    def results(self, request: Request) -> Response:
         """Every cell that was asked for, filtered, ordered, in pages."""
         snapshot, query = self._asked(request)
         page = cells.found(snapshot, query)
         if query.page > page.pages:
             query = replace(query, page=page.pages)
             page = cells.found(snapshot, query)
-        shown = [CHARTS[name] for name in _OVERVIEW if name in CHARTS]
+        shown = [CHARTS[name] for name in _BESIDE_RESULTS if name in CHARTS]
         return self._page(
-            request, "overview.html", query, snapshot, found=page, charts=shown, most=MOST_CELLS
+            request, "results.html", query, snapshot, found=page, charts=shown, most=MOST_CELLS
         )
 
     def cell(self, request: Request) -> Response:

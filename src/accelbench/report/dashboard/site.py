@@ -26,7 +26,7 @@ from accelbench.store.database import Database
 HERE = Path(__file__).parent
 #: The pages that a header leads to, each with its address.
 PAGES = (
-    ("Results", "/"),
+    ("Results", "/results"),
     ("Charts", "/charts"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
