@@ -91,7 +91,7 @@ def compared(
         base = None if place is None else by_place[place]
         if axis.name == "run" and not baseline:
             base = ordered[0]
-        lines = [_compared(side, base, axis, allow, known) for side in ordered]
+        lines = [compared_side(side, base, axis, allow, known) for side in ordered]
         groups.append(_with_knee(lines, known) if axis.name == "batch" else lines)
     failed = _failures(rows, axis)
     return _in_order([[_with_failures(line, failed, axis) for line in lines] for lines in groups])
@@ -201,9 +201,10 @@ def _ordered(by_place: Mapping[Key, Side], axis: ComparisonAxis) -> list[Side]:
     return [by_place[place] for place in sorted(by_place, key=lambda value: _rank(value, axis))]
 
 
-def _compared(
+def compared_side(
     side: Side, base: Side | None, axis: ComparisonAxis, allow: Sequence[str], known: Histories
 ) -> Compared:
+    """A side beside the one that it is held against, or why it is not."""
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
     differs = differing(base, side, axis)

@@ -50,6 +50,16 @@ def summary(rows: Sequence[Row], points: Sequence[Point], known: Histories) -> l
     ]
 
 
+def fastest_lines(points: Sequence[Point], known: Histories) -> list[str]:
+    """What is fastest of each model, mode and scenario, and what is next: a line each.
+
+    Args:
+        points: what has figures.
+        known: the older runs of these.
+    """
+    return [*_fastest(points, known)][1:]
+
+
 def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     done = [row for row in rows if row.get("status") == Status.OK]
     if not done:

@@ -134,6 +134,15 @@ def baseline_for(database: Database, word: str | None, sought: BaselineQuery) ->
         return _both_sides(database, word, other if read is None else read, sought)
 
 
+def baseline_of_run(database: Database, run: str, sought: BaselineQuery) -> Baseline:
+    """Read both sides, of which the baseline is a run of this database, whatever it is called.
+
+    For who takes words from an address: one that is a path, or a URL, opens no file here.
+    """
+    with database.asking():
+        return _both_sides(database, run, None, sought)
+
+
 def _both_sides(
     database: Database,
     word: str,

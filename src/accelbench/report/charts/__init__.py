@@ -25,6 +25,7 @@ from accelbench.report.charts.grouped_bars import (
     MODES,
     PRECISIONS,
 )
+from accelbench.report.charts.model_panels import MODEL_PANELS
 from accelbench.report.charts.pareto import ENERGY_LATENCY, PARETO
 from accelbench.report.charts.ranks import RANKS
 from accelbench.report.charts.roofline import ROOFLINE
@@ -35,7 +36,7 @@ CHARTS: Mapping[str, Chart] = {
     chart.name: chart
     for chart in (
         *(HARDWARE_LATENCY, HARDWARE_THROUGHPUT, HARDWARE_MEMORY),
-        *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
+        *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH, MODEL_PANELS),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
         *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
         *(SCALING, COMMUNICATION, RANKS, COLLECTIVES),

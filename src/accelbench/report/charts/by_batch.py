@@ -54,7 +54,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
     records = [_records(panel, figure, title) for panel in shown]
-    axes = shared(title, [_reach(several) for several in records])
+    axes = shared(title, [reach(several) for several in records])
     notes = [
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
@@ -86,22 +86,17 @@ def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
     return records
 
 
-def _reach(records: Sequence[Record]) -> list[float | None]:
+def reach(records: Sequence[Record]) -> list[float | None]:
     """What an axis has to hold: figures, and of their intervals what is not too far from them."""
     least = min(datum["value"] for datum in records) / _FURTHEST
     most = max(datum["value"] for datum in records) * _FURTHEST
     return [end and min(max(end, least), most) for end in ends(records)]
 
 
-def _body(
-    shown: Sequence[Sequence[Line]],
-    records: Sequence[Sequence[Record]],
-    axes: Sequence[ChartAxis],
-    devices: Devices,
-) -> Spec:
-    everything = [datum for several in records for datum in several]
-    batches = sorted({datum["batch"] for datum in everything})
-    x = {
+def batch_axis(records: Sequence[Record]) -> Spec:
+    """The channel of batches, of all panels alike: each doubles."""
+    batches = sorted({datum["batch"] for datum in records})
+    return {
         "field": "at",
         "type": "quantitative",
         "title": "batch size (log)",
@@ -113,6 +108,16 @@ def _body(
         },
         "axis": {"values": batches, "format": "d", "labelOverlap": True, "grid": False},
     }
+
+
+def _body(
+    shown: Sequence[Sequence[Line]],
+    records: Sequence[Sequence[Record]],
+    axes: Sequence[ChartAxis],
+    devices: Devices,
+) -> Spec:
+    everything = [datum for several in records for datum in several]
+    x = batch_axis(everything)
     way = way_of(everything)
     names = [safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
     drawn = [p for panel in shown for line in panel for p in line.points]
@@ -125,7 +130,7 @@ def _body(
         for axis, lines in zip(axes, shown, strict=True)
     ]
     panels = [
-        Panel(name, [about], several, _layers(several, x, axis, way))
+        Panel(name, [about], several, line_layers(several, x, axis, way))
         for name, about, several, axis in zip(
             names, abouts, map(side_by_side, records), named, strict=True
         )
@@ -133,9 +138,10 @@ def _body(
     return arranged(panels, kind_legend(everything))
 
 
-def _layers(
+def line_layers(
     records: Sequence[Record], x: Spec, scale: ChartAxis, way: dict[str, Spec]
 ) -> list[Spec]:
+    """Lines over batches with their intervals, and a band around what was predicted."""
     y = scale.of("value")
     place = {"x": x, "y": y}
     band: Spec = {

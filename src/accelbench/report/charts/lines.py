@@ -36,12 +36,19 @@ class Line:
         return values(self.points[0].row, ALIKE)
 
 
-def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Line]:
+def lines_of(
+    points: Sequence[Point],
+    devices: Devices | None = None,
+    fewest: int = 2,
+    names_by: Sequence[str] = WAY,
+) -> list[Line]:
     """A single batch shows nothing of what a larger one does, and is no line.
 
     Args:
         points: what may be on lines.
         devices: all devices that there are, of which these may be of a few alone.
+        fewest: batches of a line; of 1 a mark may stand alone.
+        names_by: what a line is called by.
     """
     groups: dict[object, list[Point]] = {}
     for point in alike_of_each(points, _but_for_its_batch, only=True):
@@ -49,11 +56,11 @@ def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Li
     ordered = [
         sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
         for line in groups.values()
-        if len(line) > 1
+        if len(line) >= fewest
     ]
     if not ordered:
         return []
-    names = told([line[0] for line in ordered], WAY, longest=60, devices=devices).apart
+    names = told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 

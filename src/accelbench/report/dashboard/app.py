@@ -11,10 +11,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.report.dashboard.device_pages import DevicePages
 from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.guard import AccessRule, Guard
+from accelbench.report.dashboard.model_pages import ModelPages
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.prediction_pages import PredictionPages
+from accelbench.report.dashboard.run_pages import RunComparison
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
@@ -42,6 +45,7 @@ def application(
 def _pages(site: Site) -> Starlette:
     pages, runs = Pages(site), Runs(site)
     downloads, predictions = Downloads(site, pages), PredictionPages(site)
+    models, devices = ModelPages(site), DevicePages(site)
 
     def failed(request: Request, error: Exception) -> Response:
         status, message, headers = _said(error)
@@ -64,6 +68,17 @@ def _pages(site: Site) -> Starlette:
             Route("/matrix", pages.matrix),
             Route("/predictions", predictions.page),
             Route("/predictions/{name}.{form}", predictions.picture),
+            Route("/models", models.all),
+            Route("/model", models.model),
+            Route("/model/{name:path}", models.model),
+            Route("/model-chart/{chart}.{form}", models.picture),
+            Route("/devices", devices.all),
+            Route("/device", devices.device),
+            Route("/device/{name:path}", devices.device),
+            Route("/device-chart/roofline.{form}", devices.picture),
+            Route("/engines", devices.engines),
+            Route("/beside/{of}/speed-ups.{form}", devices.speed_ups),
+            Route("/runs/compare", RunComparison(site).page),
             Route("/runs", runs.all),
             Route("/run/{run}", runs.one),
             Mount("/static", StaticFiles(directory=HERE / "static", packages=_SHARED)),

@@ -58,6 +58,11 @@ class Pictures:
         key = ("picture", snapshot.at, chart.name, where)
         return self.once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
 
+    def subject(self, snapshot: Snapshot, page_query: PageQuery) -> Subject:
+        """What every chart of what was asked for is of."""
+        key = ("common", snapshot.at, page_query.query(order=False))
+        return self.once(key, lambda: self._common(snapshot, page_query))[2]
+
     def file(
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str
     ) -> bytes | None:

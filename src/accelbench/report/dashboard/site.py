@@ -16,6 +16,7 @@ from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked
+from accelbench.report.dashboard.entities import address_of
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -27,6 +28,8 @@ HERE = Path(__file__).parent
 #: The pages that a header leads to, each with its address.
 PAGES = (
     ("Results", "/results"),
+    ("Models", "/models"),
+    ("Devices", "/devices"),
     ("Charts", "/charts"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
@@ -69,6 +72,7 @@ class Site:
             why_unusable=WHY_UNUSABLE,
             why_not=words.why_not,
             query=_query,
+            address_of=address_of,
             spread=words.spread,
             picked=_picked,
             rest_of=_rest_of,

@@ -1,0 +1,97 @@
+"""One place against another over everything that both have answered: ratios and their middle. Pure.
+
+Each ratio is made where all are (`ratios`), of launches that ran as alike as both sides allow
+(`matching`). The middle is the median over configurations: one that is a hundred times as fast
+moves it no more than one that is twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from accelbench.analysis.comparison import Compared, compared_side
+from accelbench.analysis.questions import ComparisonAxis, Key
+from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.sides import sides
+from accelbench.core.launch_failures import of_whole_runs
+from accelbench.core.rows import Row, text
+
+
+@dataclass(frozen=True)
+class SpeedUps:
+    """What one place is against another, a line a configuration that both have answered.
+
+    Attributes:
+        lines: the ratios, the slowest first; then what is not held against each other.
+    """
+
+    lines: Sequence[Compared]
+
+    @cached_property
+    def told(self) -> list[Compared]:
+        """Those whose ratio is known well enough to be told."""
+        return [line for line in self.lines if line.ratio is not None and line.ratio.told]
+
+    @property
+    def median(self) -> float | None:
+        """The middle ratio of those that are told."""
+        known = [line.ratio.value for line in self.told if line.ratio is not None]
+        return median(known) if known else None
+
+    @property
+    def models(self) -> int:
+        """Of how many models the told ones are."""
+        return len({text(line.side.row, "model") for line in self.told})
+
+    def of(self, *found: str) -> list[Compared]:
+        """Those of which this was found (`verdict`), the slowest first."""
+        return [line for line in self.lines if verdict(line) in found]
+
+
+FASTER, SLOWER, UNSURE, REFUSED = "faster", "slower", "can't tell", "not compared"
+#: By single figures, of which nobody knows how far another would differ.
+FASTER_ALONE, SLOWER_ALONE = "faster, no interval", "slower, no interval"
+
+
+def verdict(line: Compared) -> str:
+    """Which side is faster, as far as the interval says."""
+    speedup = line.ratio
+    if speedup is None:
+        return REFUSED
+    if speedup.low is None or speedup.high is None:
+        return SLOWER_ALONE if speedup.value < 1.0 else FASTER_ALONE
+    if speedup.low > 1.0:
+        return FASTER
+    return SLOWER if speedup.high < 1.0 else UNSURE
+
+
+def speed_ups(
+    rows: Iterable[Row], axis: ComparisonAxis, base: Key, other: Key, known: Histories
+) -> SpeedUps:
+    """What is at one place of an axis beside what is at another.
+
+    Args:
+        rows: of both.
+        axis: on which the places lie.
+        base: the place that stands for once.
+        other: the one that is held against it.
+        known: the older runs of these.
+    """
+    both = {base, other}
+    here = [row for row in of_whole_runs(rows) if axis.value(row) in both]
+    pairs = sides(here, axis, lambda places: base if base in places else None, fewest=2)
+    lines = [
+        compared_side(places[other], places[base], axis, (), known)
+        for places in pairs
+        if both <= places.keys()
+    ]
+    return SpeedUps(sorted(lines, key=_order))
+
+
+def _order(line: Compared) -> tuple[object, ...]:
+    row, ratio = line.side.row, line.ratio
+    value = float("inf") if ratio is None else ratio.value
+    return ratio is None, value, text(row, "model"), str(row.get("batch_size"))

@@ -1,0 +1,252 @@
+"""One model everywhere it ran: a panel a device, lines over batches, all on one scale. Pure.
+
+Where every device was asked one batch alone there are no lines: devices stand below each other, and
+a mark is a way of running.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from accelbench.analysis.points import Point, alike_of_each
+from accelbench.analysis.questions import Key, physical, values
+from accelbench.core.nouns import counted
+from accelbench.core.rows import number
+from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.by_batch import batch_axis, line_layers, reach
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.lines import Line, lines_of, most_common, side_by_side
+from accelbench.report.charts.marks import (
+    COLOUR,
+    DASHED,
+    Record,
+    beyond,
+    cut_off,
+    hardware_legend,
+    kind_legend,
+    record,
+    tooltip,
+    whiskers,
+)
+from accelbench.report.charts.panels import Panel, arranged
+from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.theme import (
+    GROUP_COLOURS,
+    GROUP_SHAPES,
+    INK,
+    LINE_WIDTHS,
+    PAPER,
+    REST_COLOUR,
+    engine_dashes,
+)
+from accelbench.report.charts.words import ALIKE, PLACE, WAY, short_device, told
+
+#: A panel is of one device: what is in it is told apart by how it ran.
+_WAY = tuple(name for name in WAY if name not in (PLACE, "machine"))
+#: More panels, or devices below each other, are no picture any more.
+_MOST_PANELS, _MOST_DEVICES = 12, 40
+_LATENCY = "mean latency of a batch, ms"
+
+
+def _drawn(subject: Subject) -> ChartBody | None:
+    known = [point for point in subject.points if point.latency and point.row.get("batch_size")]
+    works: dict[Key, list[Point]] = {}
+    for point in known:
+        if point.timed:
+            works.setdefault(values(point.row, ALIKE), []).append(point)
+    if not works:
+        return None
+    work = max(works.values(), key=len)
+    alike = alike_of_each(work, lambda _: "")
+    several = len({number(point.row, "batch_size") for point in alike}) > 1
+    body = _over_batches(subject, alike) if several else _below_each_other(subject, alike)
+    model = safe(work[0].row.get("model"), 48)
+    about = told([work[0]], ALIKE).together
+    notes = [
+        f"{model}: {about}." if about else f"{model}.",
+        *body.notes,
+        *left_out(len(works) - 1, "question", advice="name the model, mode and size to see"),
+        *emulated(sum(not point.timed for point in known)),
+    ]
+    return ChartBody(body.body, body.points, notes, body.records)
+
+
+def _by_device(points: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
+    """The points of each device, by its name and machine: the fastest device first."""
+    devices: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        devices.setdefault((str(physical(point.row)), point.machine), []).append(point)
+    return dict(sorted(devices.items(), key=lambda item: min(map(_item_ms, item[1]))))
+
+
+def _item_ms(point: Point) -> float:
+    return point.item_ms if point.usable else float("inf")
+
+
+def _names(devices: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What each is called: its machine too, where another has one of that name."""
+    several = Counter(device for device, _ in devices)
+    return {
+        (device, machine): safe(
+            f"{short_device(device)} · {machine.split(' (')[0]}"
+            if several[device] > 1
+            else short_device(device),
+            40,
+        )
+        for device, machine in devices
+    }
+
+
+def _over_batches(subject: Subject, points: Sequence[Point]) -> ChartBody:
+    lines = lines_of(points, subject.devices, 1, _WAY)
+    kept = most_common(lines)
+    panels: dict[tuple[str, str], list[Line]] = {}
+    places = {id(point): place for place, some in _by_device(points).items() for point in some}
+    order = list(dict.fromkeys(places.values()))
+    for line in kept:
+        panels.setdefault(places[id(line.points[0])], []).append(line)
+    shown = [place for place in order if place in panels][:_MOST_PANELS]
+    records = {
+        place: [
+            record(point, point.latency, line=line.way)
+            for line in panels[place]
+            for point in line.points
+            if point.latency is not None
+        ]
+        for place in shown
+    }
+    everything = [datum for several in records.values() for datum in several]
+    scale = axis(_LATENCY, [end for some in records.values() for end in reach(some)], log=True)
+    x, way = batch_axis(everything), _ways(everything)
+    names = _names(order)
+    views = [
+        Panel(names[place], [], side_by_side(some), line_layers(side_by_side(some), x, scale, way))
+        for place, some in records.items()
+    ]
+    legends = [*kind_legend(everything), *hardware_legend(everything)]
+    drawn = [p for place in shown for line in panels[place] for p in line.points]
+    notes = [
+        *cut_off([beyond(everything, scale)]),
+        *left_out(len(panels) - len(shown), "device"),
+        *left_out(len(lines) - len(kept), "line"),
+    ]
+    return ChartBody(arranged(views, legends), drawn, notes, everything)
+
+
+def _ways(records: Sequence[Record]) -> dict[str, Spec]:
+    """The platform's colour, the engine's dashes, and a width for what else differs."""
+    first = {str(datum["line"]): str(datum["runtime"]) for datum in reversed(records)}
+    names = list(dict.fromkeys(str(datum["line"]) for datum in records))
+    seen: Counter[str] = Counter()
+    widths = []
+    for name in names:
+        widths.append(LINE_WIDTHS[seen[first[name]] % len(LINE_WIDTHS)])
+        seen[first[name]] += 1
+    legend: Spec = {"title": None, "symbolType": "stroke", "symbolSize": 700, "symbolOpacity": 1}
+    form: Spec = {
+        "field": "line",
+        "type": "nominal",
+        "sort": names,
+        "legend": {**legend, "symbolStrokeColor": INK} if len(names) > 1 else None,
+    }
+    dashes = [engine_dashes(first[name]) for name in names]
+    return {
+        "color": COLOUR,
+        "detail": {"field": "line", "type": "nominal"},
+        "strokeDash": {**form, "scale": {"domain": names, "range": dashes}},
+        "strokeWidth": {**form, "scale": {"type": "ordinal", "domain": names, "range": widths}},
+    }
+
+
+def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
+    """Devices in the order of their best, the marks of each in one line."""
+    devices = _by_device(points)
+    names = _names(list(devices))
+    shown = list(devices)[:_MOST_DEVICES]
+    drawn = [point for place in shown for point in devices[place]]
+    ways = told(drawn, _WAY, longest=40, devices=subject.devices).apart
+    place_of = {id(point): names[place] for place in shown for point in devices[place]}
+    records = [
+        record(point, point.latency, cell=place_of[id(point)], way=way or point.kind)
+        for point, way in zip(drawn, ways, strict=True)
+        if point.latency is not None
+    ]
+    common = [way for way, _ in Counter(str(datum["way"]) for datum in records).most_common()]
+    colours = dict(zip(common, GROUP_COLOURS, strict=False))
+    shapes = dict(zip(common, GROUP_SHAPES, strict=False))
+    for datum in records:
+        colour = colours.get(str(datum["way"]), REST_COLOUR)
+        hollow = datum["kind"] == "imported" or "quality" in datum
+        datum |= {"colour": colour, "paint": PAPER if hollow else colour}
+        datum["form"] = shapes.get(str(datum["way"]), "circle")
+    scale = axis(_LATENCY, reach(records), log=True)
+    notes = [
+        *_one_batch(records),
+        *cut_off([beyond(records, scale)]),
+        *left_out(len(devices) - len(shown), "device"),
+        *_in_grey(len(common) - len(colours)),
+    ]
+    return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
+
+
+def _one_batch(records: Sequence[Record]) -> list[str]:
+    batches = {datum["batch"] for datum in records}
+    return [f"All at batch {batches.pop()}."] if len(batches) == 1 else []
+
+
+def _in_grey(more: int) -> list[str]:
+    return [f"{counted(more, 'way')} of running in grey."] if more > 0 else []
+
+
+def _strip(
+    records: Sequence[Record],
+    scale: ChartAxis,
+    colours: Mapping[str, str],
+    shapes: Mapping[str, str],
+) -> Spec:
+    y: Spec = {
+        "field": "cell",
+        "type": "nominal",
+        "sort": list(dict.fromkeys(datum["cell"] for datum in records)),
+        "title": None,
+        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "grid": True},
+    }
+    place: Spec = {"x": scale.of("value"), "y": y}
+    marks: Spec = {
+        "mark": {"type": "point", "size": 70, "strokeWidth": 1.8, "opacity": 1},
+        "encoding": {
+            **place,
+            "stroke": COLOUR,
+            "strokeDash": DASHED,
+            "fill": {"field": "paint", "type": "nominal", "scale": None},
+            "shape": {"field": "form", "type": "nominal", "scale": None},
+            "tooltip": tooltip(scale.title, records),
+        },
+    }
+    legend: Spec = {"title": None, "symbolOpacity": 1, "symbolSize": 90}
+    form: Spec = {"field": "way", "type": "nominal", "legend": legend}
+    domain = list(colours)
+    unseen: Spec = {
+        "mark": {"type": "point", "opacity": 0, "strokeWidth": 1.8},
+        "encoding": {
+            "stroke": {**form, "scale": {"domain": domain, "range": list(colours.values())}},
+            "shape": {**form, "scale": {"domain": domain, "range": list(shapes.values())}},
+        },
+    }
+    legends = [unseen] if len(domain) > 1 else []
+    return {
+        "data": {"values": list(records)},
+        "width": 420,
+        "height": {"step": 22},
+        "layer": [*legends, *whiskers(records, "x", place, scale), marks],
+    }
+
+
+MODEL_PANELS = Chart(
+    "model-panels",
+    "One model on every device",
+    "what a model takes on each device, by each engine and precision, at each batch",
+    "a model with its latency",
+    _drawn,
+)
