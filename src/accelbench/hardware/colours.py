@@ -2,7 +2,7 @@
 
 The eleven of our own were searched for together: any two are at least 0.10 apart in OKLab, five
 times what an eye just tells, also as protanopes and deuteranopes see them. Their luminance stays
-between 0.07 and 0.36, so that each has a contrast of 2.5 and more with white paper.
+between 0.03 and 0.30, so that each has a contrast of 3 and more with white paper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlib import crc32
 from accelbench.core.plugins import HARDWARE, registered
 
 #: For a platform that declares none, or one that nobody has registered: imported figures have such.
-_SPARE = ("#5c5c5c", "#847800", "#6c84a0", "#b45430", "#846c9c", "#3c6c3c")
+SPARE = ("#5c5c5c", "#847800", "#6c84a0", "#b45430", "#846c9c", "#3c6c3c")
 _FORM = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -29,4 +29,4 @@ def colour_of(hardware: str) -> str:
             declared = None
         if isinstance(declared, str) and _FORM.fullmatch(declared):
             return declared.lower()
-    return _SPARE[crc32(hardware.encode()) % len(_SPARE)]
+    return SPARE[crc32(hardware.encode()) % len(SPARE)]

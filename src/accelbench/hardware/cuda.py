@@ -41,7 +41,7 @@ class CudaDetector:
     """Finds NVIDIA GPUs without loading CUDA."""
 
     hardware = "cuda"
-    colour = "#6cb400"
+    colour = "#5ca400"
 
     def __init__(
         self,

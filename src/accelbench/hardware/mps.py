@@ -26,7 +26,7 @@ class MpsDetector:
     """Finds the GPU of an Apple chip."""
 
     hardware = "mps"
-    colour = "#909cf0"
+    colour = "#24306c"
 
     def __init__(
         self,

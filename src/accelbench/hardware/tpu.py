@@ -47,7 +47,7 @@ class TpuDetector:
     """Finds TPU chips without initialising them: only one process may ever hold a TPU."""
 
     hardware = "tpu"
-    colour = "#fc60b4"
+    colour = "#6c0030"
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ class WebgpuDetector:
     """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
 
     hardware = "webgpu"
-    colour = "#9c6000"
+    colour = "#9c6024"
 
     def __init__(self, programs: Programs | None = None) -> None:
         self._programs = programs or InstalledPrograms()

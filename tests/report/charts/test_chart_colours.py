@@ -37,7 +37,7 @@ SEEN_BY: dict[str, Matrix] = {
 #: Five times what an eye just tells, in OKLab.
 LEAST_DISTANCE = 0.10
 #: Of a mark of this size against white paper.
-LEAST_CONTRAST = 2.5
+LEAST_CONTRAST = 3.0
 #: Without what else is installed where this runs.
 OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
 
@@ -167,10 +167,10 @@ def test_a_plugin_s_colour_is_used(registering: Any) -> None:
 )
 def test_what_is_no_colour_is_never_drawn(registering: Any, declared: object) -> None:
     registering(hailo=type("HailoDetector", (), {"colour": declared}))
-    assert colour_of("hailo") in colours._SPARE
+    assert colour_of("hailo") in colours.SPARE
 
 
 def test_a_plugin_that_cannot_be_imported_has_a_spare_one(registering: Any) -> None:
     registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in colours._SPARE
-    assert colour_of("nobody knows it") in colours._SPARE
+    assert colour_of("hailo") in colours.SPARE
+    assert colour_of("nobody knows it") in colours.SPARE

@@ -183,7 +183,7 @@ def test_a_page_says_the_days_of_an_axis(tab: Chrome, tmp_path: Path) -> None:
 def test_a_page_hatches_what_was_simulated(tab: Chrome, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(draw.page(picture_of("hardware-latency")), encoding="utf-8")
-    assert "url(#hatch-6cb400)" in shown(tab, file).fills
+    assert "url(#hatch-5ca400)" in shown(tab, file).fills
 
 
 def test_a_page_runs_nothing_of_a_hostile_name(tab: Chrome, tmp_path: Path) -> None:

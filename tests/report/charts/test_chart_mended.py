@@ -17,7 +17,7 @@ from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS, draw
-from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.chart import Picture, Roof, Subject, picture
 from accelbench.report.charts.font_metrics import fitted, width
 from accelbench.report.charts.pareto import _CLEAR
 from accelbench.report.charts.theme import ALERT, BETTER, engine_dashes
@@ -399,7 +399,8 @@ def test_each_mark_of_a_roofline_has_a_number_and_a_name() -> None:
     several = [
         result(batch_size=n, runtime=engine) for engine in ("jax", "pytorch") for n in (1, 8)
     ]
-    drawn = picture(CHARTS["roofline"], Subject(points=points(several, {})))
+    roofs = [Roof("cpu", "AMD EPYC", "fp32", 1e12, 5e10, "documented")]
+    drawn = picture(CHARTS["roofline"], Subject(points=points(several, {}), roofs=roofs))
     assert drawn is not None
     assert "All: inference · cpu · fp32 · image 64." in drawn.about
     assert [one.split("  ")[1] for one in drawn.about if one[:1].isdigit() and "  " in one] == [

@@ -118,7 +118,8 @@ def test_what_nobody_measured_is_on_no_front() -> None:
 
 
 def test_what_is_unusable_is_on_no_front_and_the_subtitle_says_it() -> None:
-    rows = [result(ms=10.0, batch_size=n) for n in (1, 2, 4)]
+    rows = [result(ms=10.0, batch_size=n) for n in (2, 4)]
+    rows.insert(0, result(ms=10.0, batch_size=1, runtime="openvino"))
     rows.append(result(ms=1.0, batch_size=8, quality="unusable"))
     found = drawn("pareto", Subject(points(rows)))
     assert [one["batch"] for one in found.records if one["front"]] == [4]
@@ -165,8 +166,9 @@ def test_an_unusable_figure_stands_for_no_model_that_has_a_better() -> None:
 
 def test_a_front_is_of_one_work() -> None:
     """A larger image is other work: it never beats a smaller one, nor is beaten by it."""
-    rows = [result(ms=10.0, batch_size=n) for n in (1, 2, 4)]
-    rows += [result(ms=40.0, batch_size=n, image_size=224) for n in (1, 2, 4)]
+    each = [{"batch_size": n, "runtime": r} for n in (1, 2) for r in ("pytorch", "openvino")]
+    rows = [result(ms=10.0, **one) for one in each]
+    rows += [result(ms=40.0, image_size=224, **one) for one in each]
     found = drawn("pareto", Subject(points(rows)))
     titles = [one["title"]["subtitle"][0] for one in found.spec["concat"]]
     assert len(titles) == 2

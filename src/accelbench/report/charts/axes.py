@@ -26,6 +26,14 @@ _FAR = 12.0
 _SHARED = 300.0
 #: Lines at 1, 2, 5 over so many decades; at decades beyond; at every second one further on.
 _FINE, _COARSE = 2.2, 6.0
+#: What lines of a logarithmic axis begin with; finer where these would leave it without two.
+_DIGITS: Sequence[Sequence[float]] = (
+    (1,),
+    (1, 2, 5),
+    range(1, 10),
+    [tenths / 10 for tenths in range(10, 100, 2)],
+    [hundredths / 100 for hundredths in range(100, 1000)],
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,9 @@ class ChartAxis:
     def of(self, field: str, **more: object) -> Spec:
         """The channel that shows a field on it."""
         scale: Spec = {"domain": [self.low, self.high], "nice": False}
-        axis: Spec = {"format": "~s" if self.high >= 1e6 else NUMBER, "labelOverlap": True}
+        # Milliseconds are milliseconds: 2,000,000, and no 2M of them.
+        large = self.high >= 1e6 and not self.title.endswith("ms")
+        axis: Spec = {"format": "~s" if large else NUMBER, "labelOverlap": True}
         axis |= {"values": decades(self.low, self.high)} if self.log else {"tickCount": 5}
         return {
             "field": field,
@@ -113,17 +123,18 @@ def own_axes(axes: Sequence[ChartAxis]) -> list[str]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Where a logarithmic axis has its lines."""
+    """Where a logarithmic axis has its lines: on round numbers, two of them or more."""
     wide = log10(high / low)
-    digits = (1, 2, 5) if wide <= _FINE else (1,)
     step = 2 if wide > _COARSE else 1
     first = floor(log10(low))
-    ticks = [
-        float(f"{digit}e{power}")
-        for power in range(first - first % step, ceil(log10(high)) + 1, step)
-        for digit in digits
-    ]
-    return [tick for tick in ticks if low <= tick <= high] or [_round(low), _round(high)]
+    powers = range(first - first % step, ceil(log10(high)) + 1, step)
+    ticks: list[float] = []
+    for digits in _DIGITS[0 if wide > _FINE else 1 :]:
+        ticks = [float(f"{digit}e{power}") for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) > 1:
+            return ticks
+    return ticks or [_round(low), _round(high)]
 
 
 def grid(

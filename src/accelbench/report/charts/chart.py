@@ -21,7 +21,9 @@ from accelbench.core.rows import Row
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
+from accelbench.report.charts.device_colours import by_device
 from accelbench.report.charts.phrases import days, safe
+from accelbench.report.charts.shown import expected_size, narrowed
 from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.words import Devices, devices_on
 
@@ -108,6 +110,10 @@ class Chart(ChartLabel):
     draw: Callable[[Subject], ChartBody | None]
 
 
+#: Width and height in pixels, of the picture as it is and of the one in one column.
+Sizes = tuple[tuple[int, int], tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class Picture:
     """A chart of something: what is drawn, and the same in words and as a table of figures."""
@@ -116,6 +122,11 @@ class Picture:
     spec: Spec
     about: Sequence[str]
     records: Sequence[Row]
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """About how large it will be, before it is drawn: as it is, and in one column."""
+        return expected_size(self.spec), expected_size(narrowed(self.spec))
 
 
 def picture(chart: Chart, subject: Subject) -> Picture | None:
@@ -134,7 +145,7 @@ def pictured(label: ChartLabel, drawn: ChartBody, machine: str = "") -> Picture:
         "description": f"{label.title}: {label.answers}",
         "title": title,
         "config": CONFIG,
-        **drawn.body,
+        **by_device(drawn.body),
     }
     names = dict.fromkeys(name for record in drawn.records for name in _figures(record))
     records = [{name: record.get(name, "") for name in names} for record in drawn.records]
@@ -168,9 +179,11 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
         )
     elif samples:
         facts.append("sample count not said")
+    medians = sum(point.latency_by is Statistic.MEDIAN for point in points)
+    if any(point.latency_by for point in points) and medians in (0, len(points)):
+        facts.append("medians" if medians else "means")
     places = sorted({point.machine for point in points if point.machine}) or [machine]
     facts += [safe(listed(places, 2), 90), *days([point.row for point in points])]
-    medians = sum(point.latency_by is Statistic.MEDIAN for point in points)
     if 0 < medians < len(points):
         facts.append(f"{counted(medians, 'median')} where no mean is known")
     facts += newer_set_aside(points)

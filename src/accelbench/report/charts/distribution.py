@@ -19,7 +19,7 @@ from accelbench.report.charts.marks import (
     record,
 )
 from accelbench.report.charts.phrases import emulated, in_common, left_out, safe
-from accelbench.report.charts.theme import ALERT, INK
+from accelbench.report.charts.theme import ALERT, INK, REST_COLOUR
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
 _TITLE = "latency of a batch, ms"
@@ -153,7 +153,7 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
             "y": y,
             "yOffset": {"field": "place", "type": "ordinal", "scale": {"paddingOuter": 1}},
             "shape": {"condition": {"test": out, "value": "cross"}, "value": "circle"},
-            "stroke": {"condition": {"test": out, "value": ALERT}, "value": "#8c959f"},
+            "stroke": {"condition": {"test": out, "value": ALERT}, "value": REST_COLOUR},
             "opacity": {"condition": {"test": out, "value": 1}, "value": 0.4},
             "size": {"condition": {"test": out, "value": 46}, "value": 20},
             "fill": {"condition": {"test": out, "value": ALERT}, "value": "transparent"},
@@ -176,6 +176,7 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
                     {"field": name, "title": title, "type": "quantitative", "format": ",.4~r"}
                     for name, title in _SAID.items()
                 ),
+                *({"field": name, "type": "nominal"} for name in ("statistic", "date")),
             ],
         },
     }

@@ -18,6 +18,7 @@ from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.font_metrics import fitted
 from accelbench.report.charts.glyphs import drawable
+from accelbench.report.charts.theme import PAPER
 from accelbench.report.pages.rendering import Drawn, rendered
 
 #: Of those that vl-convert brings; `look.SCHEMA` names its first number.
@@ -55,7 +56,7 @@ def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     if not hatched:
         return drawn
     head, opened, rest = drawn.partition(">")
-    return head + opened + rendered("definitions.svg", hatched=hatched) + rest
+    return head + opened + rendered("definitions.svg", hatched=hatched, paper=_paper(spec)) + rest
 
 
 def _shown(value: object, spell: Callable[[str], str] = visible) -> object:
@@ -73,9 +74,14 @@ def page(picture: Picture) -> str:
         "chart_page.html",
         picture=picture,
         hatched=_hatched(json.dumps(picture.spec)),
+        paper=_paper(picture.spec),
         spec=_shown(picture.spec),
         bundle=_bundle(),
     )
+
+
+def _paper(spec: Spec) -> str:
+    return str(spec.get("config", {}).get("background", PAPER))
 
 
 def _hatched(text: str) -> list[str]:

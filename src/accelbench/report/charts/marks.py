@@ -12,6 +12,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec
+from accelbench.report.charts.device_colours import device_colours
 from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.theme import (
     INK,
@@ -22,6 +23,7 @@ from accelbench.report.charts.theme import (
     kind_scale,
     paint,
 )
+from accelbench.report.charts.words import short_device
 
 #: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
 #: by names of its own, so no type knows them all.
@@ -68,6 +70,8 @@ def record(
         "high": figure.high,
         "launches": len(point.rows),
         "samples": point.samples,
+        "date": str(row.get("started_at") or "")[:10],
+        "statistic": point.latency_by.value if point.latency_by else "",
         "kind": point.kind,
         "colour": colour_of(str(row.get("hardware"))),
         "paint": paint(str(row.get("hardware")), point.kind),
@@ -114,17 +118,31 @@ def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
 
 
 def hardware_legend(records: Sequence[Row]) -> list[Spec]:
-    """Which colour is which platform's: unseen marks again.
+    """Which colour is which platform's, and which shade which device's: unseen marks again.
 
-    Nothing where there is one platform alone.
+    Nothing where there is one alone.
     """
     names = {str(datum["hardware"]) for datum in records}
-    if len(names) < 2:
+    shades = device_colours(records)
+    scale = hardware_scale(names)
+    places: dict[str, str] = {}
+    for name, colour in zip(scale["domain"], scale["range"], strict=True):
+        devices = {
+            device: shade for (platform, device), shade in shades.items() if platform == name
+        }
+        alone = len(names) == 1
+        places |= {
+            short_device(device) if alone else f"{name} {short_device(device)}": shade
+            for device, shade in devices.items()
+        } or {name: colour}
+    if len(places) < 2:
         return []
     legend = {"title": None, "symbolOpacity": 1, "symbolSize": 110}
-    form = {"field": "hardware", "type": "nominal", "legend": legend}
+    scale = {"domain": [*places], "range": [*places.values()]}
+    form = {"field": "place", "type": "nominal", "legend": legend, "scale": scale}
     mark: Spec = {"type": "point", "filled": True, "opacity": 0}
-    return [{"mark": mark, "encoding": {"color": {**form, "scale": hardware_scale(names)}}}]
+    data = {"values": [{"place": name} for name in places]}
+    return [{"data": data, "mark": mark, "encoding": {"color": form}}]
 
 
 _TOLD = (
@@ -147,6 +165,7 @@ def tooltip(
             if name in fields
         ),
         *({"field": n, "type": "quantitative"} for n in ("launches", "samples") if n in fields),
+        *({"field": n, "type": "nominal"} for n in ("statistic", "date") if n in fields),
     ]
 
 

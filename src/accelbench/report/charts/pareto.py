@@ -12,7 +12,7 @@ from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
 from accelbench.core.rates import kind_of_unit, unit_of
-from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
+from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     UNUSABLE,
@@ -26,7 +26,7 @@ from accelbench.report.charts.marks import (
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
-from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, Devices, told, varied
+from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, WAY, Devices, told, varied
 
 _LATENCY = "mean latency of a batch, ms"
 #: A front of more has its fastest named.
@@ -37,6 +37,7 @@ _NEAR = 11
 _SIDES = {"above": {"dy": -10}, "below": {"dy": 12}, "right": {"dx": 12}}
 #: What is said of each number, where not all marks of its panel have it in common.
 _WAYS = (PLACE, "runtime", "precision", "batch_size")
+_RAN = tuple(name for name in WAY if name != "machine")
 #: A hatching or a hollow mark that is pale is none, and what was predicted is pale already.
 _CLEAR = f"datum.front || datum.kind === 'simulated' || datum.kind === 'predicted' || {UNUSABLE}"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
@@ -88,7 +89,7 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
     by_work: dict[Key, list[Point]] = {}
     for cell in timed:
         by_work.setdefault(_work(cell), []).append(cell)
-    several = [panel for panel in by_work.values() if len(panel) > 2]
+    several = [panel for panel in by_work.values() if len(panel) > 2 and _is_a_choice(panel)]
     if not several:
         return None
     shown = sorted(several, key=lambda panel: -len(panel))[:MOST_PANELS]
@@ -120,6 +121,11 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
     everything = [datum for group in groups for datum in group]
     legends = [*kind_legend(everything), *hardware_legend(everything)]
     return ChartBody(arranged(panels, legends), drawn, notes, everything)
+
+
+def _is_a_choice(points: Sequence[Point]) -> bool:
+    """Whether they differ in more than their batch: a single line beats nothing and is unbeaten."""
+    return bool(varied(points, _RAN))
 
 
 def _work(point: Point) -> Key:
@@ -172,7 +178,10 @@ def _layers(
         "encoding": place,
     }
     numbers = _numbers(records, place, across, up, falling=falling)
-    told_of = [*tooltip(up.title, records), {"field": "ms", "title": _LATENCY}]
+    told_of = [
+        *tooltip(up.title, records),
+        {"field": "ms", "title": _LATENCY, "type": "quantitative", "format": NUMBER},
+    ]
     marks = dots({**place, "tooltip": told_of}, 60)
     marks["encoding"]["opacity"] = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
     return [line, marks, *numbers]
@@ -230,14 +239,14 @@ PARETO = Chart(
     "pareto",
     "Latency against throughput",
     "which ways of running no other one beats",
-    "a model run in three ways",
+    "a model run in three ways that differ in more than the batch",
     Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True).draw,
 )
 ENERGY_LATENCY = Chart(
     "energy-latency",
     "Latency against energy",
     "which ways of running no other one beats in time and energy",
-    "a model run in three ways with --energy, where there is a meter",
+    "a model run with --energy in three ways that differ in more than the batch",
     Tradeoff(
         lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
     ).draw,

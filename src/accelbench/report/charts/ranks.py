@@ -34,7 +34,7 @@ _MEANT = (
 )
 #: Where colours end: a rank that takes half as much again, or a third less.
 _FURTHEST = 1.5
-_COLOURS = ("#2b83ba", "#f7f7f7", "#e66101")
+_COLOURS = ("#5aa5d6", "#f7f7f7", "#f08a3c")
 _MOST_RANKS = 32
 _LINE = 21
 

@@ -43,6 +43,8 @@ def _drawn(subject: Subject) -> ChartBody | None:
     records = _numbered([_cell(point) for point in shown])
     hardware = {datum["hardware"] for datum in records}
     roofs = [roof for roof in subject.roofs if roof.hardware in hardware]
+    if not roofs:  # marks below nothing say how near they come to nothing
+        return None
     reach = [datum["intensity"] for datum in records]
     lines = [line for roof in roofs for line in _roof(roof, reach)]
     notes = ["Operations and bytes are counted from the model, not measured."]
@@ -94,6 +96,7 @@ def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
     measured = f", measured {roof.measured_on}" if roof.measured_on else ""
     about = {
         "hardware": safe(roof.hardware),
+        "device": safe(roof.name),
         "colour": colour_of(roof.hardware),
         "roof": safe(f"{short_device(roof.name)}, {roof.precision}{measured}", 60),
     }
@@ -154,6 +157,7 @@ ROOFLINE = Chart(
     "roofline",
     "Roofline",
     "how near each configuration comes to the limits of its device",
-    "models whose operations and bytes are counted",
+    "models whose operations and bytes are counted, on a device whose limits are documented or "
+    "measured by `accelbench hardware --calibrate`",
     _drawn,
 )

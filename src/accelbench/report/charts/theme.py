@@ -78,13 +78,14 @@ PANEL_TITLE: Json = {
 SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
 
-#: Groups that are no platforms, told apart without red and green too (Okabe and Ito); and the rest.
-GROUP_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3d3d3d")
+#: Groups that are no platforms, told apart without red and green too (Okabe
+#: and Ito, its pale ones darker: a mark has a contrast of 3 with its paper); and the rest.
+GROUP_COLOURS = ("#0072b2", "#d55e00", "#009068", "#c2659a", "#a87400", "#2f8fc6", "#3d3d3d")
 GROUP_SHAPES = (
     *("circle", "triangle-up", "square", "diamond"),
     *("triangle-down", "cross", "triangle-right"),
 )
-REST_COLOUR = "#9aa3ab"
+REST_COLOUR = "#7f8790"
 
 #: Engines of which there are imported figures alone: they have no card that could say it.
 _IMPORTED = {"tensorflow": (1, 5), "ncnn": (6, 2, 1, 2, 1, 2)}

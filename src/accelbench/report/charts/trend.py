@@ -49,7 +49,12 @@ _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
-    several = [series_ for series_ in subject.series if len(series_.points) > 1]
+    # Where nothing is apart in time, there is no axis of it.
+    several = [
+        series_
+        for series_ in subject.series
+        if len({said(point.moment) for point in series_.points}) > 1
+    ]
     known = [series_ for series_ in several if not series_.row.get("emulated")]
     if not known:
         return None
@@ -143,6 +148,7 @@ def _points(series: Series) -> list[Record]:
         {
             "model": safe(series.row.get("model")),
             "hardware": safe(series.row.get("hardware")),
+            "device": safe(series.row.get("device_name") or ""),
             "moment": said(point.moment),
             "value": point.value,
             "run": safe(point.run_id),
@@ -328,6 +334,6 @@ TREND = Chart(
     "trend",
     "Over time",
     "how figures changed from run to run, and where",
-    "a question that two runs answered",
+    "a question that two runs answered, at different times",
     _drawn,
 )
