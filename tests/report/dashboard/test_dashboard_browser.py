@@ -19,6 +19,8 @@ PAGES = (
     "/results",
     "/results?status=ok&sort=-latency",
     "/charts",
+    "/explore",
+    "/explore/distribution",
     "/chart/latency-by-batch",
     "/history",
     "/matrix",

@@ -67,6 +67,8 @@ def addresses(site: TestClient) -> list[str]:
         "/",
         "/results",
         "/charts",
+        "/explore?find=a",
+        "/explore/distribution?by=family",
         "/chart/latency-by-batch",
         "/chart/cold-warm",
         "/history",

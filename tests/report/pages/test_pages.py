@@ -125,5 +125,7 @@ def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind: str)
 
 def test_a_specification_keeps_its_order_and_ends_no_script() -> None:
     spec = {"z": "</script><script>alert(1)", "a": [1.5, None]}
-    page = rendered("chart_page.html", picture=drawing("x"), hatched=[], spec=spec, bundle="")
+    page = rendered(
+        "chart_page.html", picture=drawing("x"), hatched=[], paper="#fff", spec=spec, bundle=""
+    )
     assert '{"z": "\\u003c/script\\u003e\\u003cscript\\u003ealert(1)", "a": [1.5, null]}' in page

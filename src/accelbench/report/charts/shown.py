@@ -73,12 +73,24 @@ def _thin(view: Spec) -> Spec:
             made[several] = [_thin(part) for part in view[several]]
     if "concat" in view:
         made["columns"] = 1
+    if "layer" in view:
+        made["layer"] = [_short_named(layer) for layer in view["layer"]]
     if "title" in view and isinstance(view["title"], Mapping):
         made["title"] = _broken(dict(view["title"]))
     if isinstance(view.get("width"), int | float):
         wide = _NARROW_NAMED if _is_named(view) else _NARROW_WIDE
         made["width"] = min(view["width"], wide)
     return made
+
+
+def _short_named(layer: Spec) -> Spec:
+    """A layer whose names beside it are as long as one column has room for."""
+    up = layer.get("encoding", {}).get("y", {})
+    axis = up.get("axis")
+    if not isinstance(axis, Mapping) or "labelLimit" not in axis:
+        return layer
+    short = {**axis, "labelLimit": min(axis["labelLimit"], _NARROW_LABEL)}
+    return {**layer, "encoding": {**layer["encoding"], "y": {**up, "axis": short}}}
 
 
 def _broken(title: Spec) -> Spec:

@@ -11,8 +11,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.report.dashboard.chart_pages import ChartPages
 from accelbench.report.dashboard.device_pages import DevicePages
 from accelbench.report.dashboard.downloads import Downloads
+from accelbench.report.dashboard.explore_pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.model_pages import ModelPages
 from accelbench.report.dashboard.pages import Pages
@@ -46,6 +48,7 @@ def _pages(site: Site) -> Starlette:
     pages, runs = Pages(site), Runs(site)
     downloads, predictions = Downloads(site, pages), PredictionPages(site)
     models, devices = ModelPages(site), DevicePages(site)
+    charts, explore = ChartPages(site), ExplorePages(site)
 
     def failed(request: Request, error: Exception) -> Response:
         status, message, headers = _said(error)
@@ -61,9 +64,14 @@ def _pages(site: Site) -> Starlette:
             Route("/cell/{key}.json", downloads.cell),
             Route("/cell/{key}", pages.cell),
             Route("/compare", pages.compare),
-            Route("/charts", pages.charts),
+            Route("/charts", charts.all),
             Route("/chart/{name}.{form}", downloads.chart),
-            Route("/chart/{name}", pages.chart),
+            Route("/chart/{name}", charts.alone),
+            Route("/explore", explore.points),
+            Route("/explore/points.json", explore.data),
+            Route("/colours.css", explore.colours),
+            Route("/explore/distribution", explore.distribution),
+            Route("/explore/distribution.{form}", explore.distribution_file),
             Route("/history", pages.history),
             Route("/matrix", pages.matrix),
             Route("/predictions", predictions.page),

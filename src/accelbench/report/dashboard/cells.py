@@ -106,15 +106,30 @@ def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
 
 
 def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
-    """The first cells that have figures, for pictures."""
+    """Cells that have figures, for pictures: all, or those of the models that have the most."""
     where, values = query.where()
     return _cells(
         snapshot,
-        f"SELECT * FROM cell WHERE {where} AND status = 'ok'"  # noqa: S608
-        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
-        f" ORDER BY {query.order} LIMIT {most}",
+        "WITH one AS (SELECT key, model AS name FROM cell"  # noqa: S608
+        f" WHERE {where} AND status = 'ok'"
+        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')),"
+        " each AS (SELECT name, count(*) AS n FROM one GROUP BY 1),"
+        " upto AS (SELECT name, n, sum(n) OVER (ORDER BY n DESC, lower(name), name) AS m FROM each)"
+        f" SELECT cell.* FROM cell JOIN one USING (key) JOIN upto USING (name)"
+        f" WHERE m <= {most} OR m = n ORDER BY {query.order} LIMIT {most}",
         values,
     )
+
+
+def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tuple[str, int]]:
+    """The models that have the most cells, each with how many."""
+    where, values = query.where()
+    rows = snapshot.ask(
+        f"SELECT model, count(*) AS cells FROM cell WHERE {where}"  # noqa: S608
+        f" GROUP BY 1 ORDER BY 2 DESC, lower(model), model LIMIT {most}",
+        values,
+    )
+    return [(str(row["model"]), _count(row, "cells")) for row in rows]
 
 
 def with_history(snapshot: Snapshot, query: PageQuery, most: int) -> tuple[list[Cell], int]:

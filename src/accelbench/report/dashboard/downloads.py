@@ -10,9 +10,14 @@ from collections.abc import Iterator, Sequence
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
-from accelbench.core.visible import csv_cell
+from accelbench.core.visible import csv_cell, in_quotes
 from accelbench.report.charts.chart import Chart
+from accelbench.report.charts.palette import DARK_PAPER, LIGHT_PAPER, on_dark
+from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.shown import DARK, LIGHT, Look
+from accelbench.report.charts.theme import DIM
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.pictures import chart_of
@@ -46,11 +51,12 @@ class Downloads:
         chart = chart_of(request.path_params["name"])
         form = form_of(request)
         query = self.site.asked(request, snapshot)
-        body = self.site.pictures.file(snapshot, chart, query, form)
+        look = look_of(request)
+        body = self.site.pictures.file(snapshot, chart, query, form, look)
         if body is None:
             if form != "svg":
                 raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-            body = _nothing(chart)
+            body = _nothing(chart, look)
         return picture_file(request, chart.name, form, body)
 
     def cell(self, request: Request) -> Response:
@@ -86,6 +92,18 @@ def form_of(request: Request) -> str:
     return form
 
 
+def look_of(request: Request) -> Look:
+    """How an address wants a picture shown: on dark paper, in one column.
+
+    Raises:
+        UsageError: There is no such theme.
+    """
+    theme = request.query_params.get("theme") or LIGHT
+    if theme not in (LIGHT, DARK):
+        raise UsageError(f"There is no theme {in_quotes(safe(theme))}.", "It is light or dark.")
+    return Look(theme, narrow="narrow" in request.query_params)
+
+
 def picture_file(request: Request, name: str, form: str, body: bytes) -> Response:
     """A picture: shown where it can be, kept where `download` is asked for."""
     headers = {"content-security-policy": _OF_PICTURE}
@@ -108,7 +126,8 @@ def _cell(value: object) -> object:
     return csv_cell(value) if isinstance(value, str) else value
 
 
-def _nothing(chart: Chart) -> bytes:
+def _nothing(chart: Chart, look: Look) -> bytes:
     """A picture that says that there is none: what shows pictures needs one."""
     first, second = f"{chart.title}: nothing to show.", f"It needs {chart.needs}."
-    return rendered("nothing.svg", first=first, second=second).encode()
+    paper, ink = (DARK_PAPER, on_dark(DIM)) if look.theme == DARK else (LIGHT_PAPER, DIM)
+    return rendered("nothing.svg", first=first, second=second, paper=paper, ink=ink).encode()

@@ -54,6 +54,7 @@ _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
     *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", "quality"),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
+    *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
@@ -147,6 +148,7 @@ WITH cell AS (
         {typical_tail} AS tail, any_value(tail_of) FILTER ({timed}) AS tail_of,
         {typical_memory} AS memory,
         {typical_cost} AS own_cost,
+        {explored},
         max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
         max(started_at) AS moment,
         list(result_id) AS results
@@ -167,6 +169,16 @@ FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 _ANSWERED = ANSWERED_SQL
 _COUNTED = f"{ANSWERED_SQL} AND NOT spoilt"
 _TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
+#: Figures that no table shows, and that points are placed by.
+_EXPLORED = ", ".join(
+    (
+        f"{typical_sql('energy_per_item_joules', _TIMED)} AS energy_per_item",
+        f"{typical_sql('ttft_ms', _TIMED)} AS ttft",
+        f"{typical_sql('1e3 / nullif(tpot_ms, 0)', _TIMED)} AS token_rate",
+        f"{typical_sql('flops', _COUNTED)} AS flops",
+        f"max(verification_error) FILTER ({_COUNTED}) AS error",
+    )
+)
 #: Beyond so many runs, to name them costs more than to look at all.
 _FEW_RUNS = 500
 _IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
@@ -296,6 +308,7 @@ def _cells(
         typical_rate=typical_sql("rate", _TIMED),
         typical_memory=typical_sql("memory_peak_mb", _COUNTED),
         typical_cost=typical_sql("cost_usd", _TIMED),
+        explored=_EXPLORED,
         spoilt=spoilt,
         kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
         **_IDENTITIES,

@@ -22,7 +22,7 @@ from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, PageQuery
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.comparing import beside
-from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
+from accelbench.report.dashboard.pictures import MOST_CELLS
 from accelbench.report.dashboard.priced import spent_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -108,29 +108,6 @@ class Pages:
             gone=gone,
             left_out=len(set(request.query_params.getlist("cell"))) - len(query.cells),
             charts=self._pictures(snapshot, replace(query, chosen={}, model="")) if chosen else [],
-        )
-
-    def charts(self, request: Request) -> Response:
-        """Every chart of what was asked for; each is drawn when its picture is asked for."""
-        snapshot, query = self._asked(request)
-        page = cells.found(snapshot, replace(query, page=1))
-        return self._page(
-            request,
-            "charts.html",
-            query,
-            snapshot,
-            found=page,
-            charts=list(CHARTS.values()),
-            most=MOST_CELLS,
-        )
-
-    def chart(self, request: Request) -> Response:
-        """One chart, with what is drawn in it as a table."""
-        snapshot, query = self._asked(request)
-        chart = chart_of(request.path_params["name"])
-        made = self.site.pictures.of(snapshot, chart, query)
-        return self.site.page(
-            request, "chart.html", query, snapshot=snapshot, chart=chart, picture=made
         )
 
     def history(self, request: Request) -> Response:

@@ -22,6 +22,7 @@ from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
 from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
+from accelbench.report.charts.shown import Look
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import PageQuery
@@ -36,7 +37,9 @@ MOST_CELLS = 240
 _MOST_SERIES = 12
 #: Points of all series of a picture together.
 _MOST_POINTS = 3000
-_KEPT = 96
+_KEPT = 192
+#: On light paper, as wide as it is passed on.
+_AS_STORED = Look()
 T = TypeVar("T")
 
 
@@ -64,11 +67,11 @@ class Pictures:
         return self.once(key, lambda: self._common(snapshot, page_query))[2]
 
     def file(
-        self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str
+        self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look
     ) -> bytes | None:
         """The same as a file: svg, png or html."""
-        key = (form, snapshot.at, chart.name, page_query.query(order=False))
-        return self.once(key, lambda: self.drawn(self.of(snapshot, chart, page_query), form))
+        key = (form, look, snapshot.at, chart.name, page_query.query(order=False))
+        return self.once(key, lambda: self.drawn(self.of(snapshot, chart, page_query), form, look))
 
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         """What a chart is of: the chosen cells alone, where some were chosen.
@@ -76,8 +79,7 @@ class Pictures:
         Of a million results each question takes its time, so what only one chart is of is asked
         for that one alone.
         """
-        key = ("common", snapshot.at, page_query.query(order=False))
-        chosen, rows, common = self.once(key, lambda: self._common(snapshot, page_query))
+        chosen, rows, common = self._once_common(snapshot, page_query)
         if chart is TREND:
             latency = details.BY_METRIC["latency"]
             several = chosen[: 4 * _MOST_SERIES]
@@ -95,6 +97,12 @@ class Pictures:
             machine = snapshot.machines.get(str(chosen[0]["machine"]))
             return replace(common, matrix=matrix_of(rows, machine, self._local))
         return common
+
+    def _once_common(
+        self, snapshot: Snapshot, page_query: PageQuery
+    ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
+        key = ("common", snapshot.at, page_query.query(order=False))
+        return self.once(key, lambda: self._common(snapshot, page_query))
 
     def _common(
         self, snapshot: Snapshot, page_query: PageQuery
@@ -114,7 +122,7 @@ class Pictures:
         here = "" if several else next(iter(machines.values()), "")
         return chosen, rows, Subject(chart_points, machine=here, rows=rows, prices=self._prices)
 
-    def drawn(self, made: Picture | None, form: str) -> bytes | None:
+    def drawn(self, made: Picture | None, form: str, look: Look = _AS_STORED) -> bytes | None:
         """A picture as a file: svg, png or html."""
         from accelbench.report.charts import draw
 
@@ -122,8 +130,8 @@ class Pictures:
             return None
         with self._drawing:
             if form == "png":
-                return draw.png(made.spec)
-            return (draw.svg(made.spec) if form == "svg" else draw.page(made)).encode()
+                return draw.png(look.of(made.spec))
+            return (draw.svg(look.of(made.spec)) if form == "svg" else draw.page(made)).encode()
 
     def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         """What was made by this key, or what is made now."""

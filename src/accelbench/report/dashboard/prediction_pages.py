@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
-from accelbench.report.dashboard.downloads import form_of, picture_file
+from accelbench.report.dashboard.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.full_report.predictions import CAPTION, HEADERS, score_rows
@@ -54,8 +54,11 @@ class PredictionPages:
         made = self._pictures(snapshot).get(name)
         if made is None:
             raise NotThereError("There is no such picture of predictions.")
-        key = ("prediction file", snapshot.at, name, form)
-        body = self.site.pictures.once(key, lambda: self.site.pictures.drawn(made, form) or b"")
+        look = look_of(request)
+        key = ("prediction file", snapshot.at, name, form, look)
+        body = self.site.pictures.once(
+            key, lambda: self.site.pictures.drawn(made, form, look) or b""
+        )
         return picture_file(request, name, form, body)
 
     def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:

@@ -31,6 +31,7 @@ PAGES = (
     ("Models", "/models"),
     ("Devices", "/devices"),
     ("Charts", "/charts"),
+    ("Explore", "/explore"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
     ("Predictions", "/predictions"),
