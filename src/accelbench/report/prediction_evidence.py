@@ -93,20 +93,56 @@ def evidence_in(
 
     stored = stored_cases(database)
     kept = [entry for entry in stored.cases if among(entry.case)]
-    models = {entry.case.model for entry in kept}
-    if len(kept) < FEWEST_CASES or len(models) < FEWEST_MODELS:
-        return PredictionEvidence(
-            why=f"Predictions are judged by {FEWEST_CASES} measured cases of {FEWEST_MODELS}"
-            f" models or more; there are {counted(len(kept), 'case')} of"
-            f" {counted(len(models), 'model')}."
-        )
+    if why := _too_few(kept):
+        return PredictionEvidence(why=why)
     predictors = _predictors(database, stored)
     if predictors is None:
-        return PredictionEvidence(
-            why=f"Nothing was learned from these {len(stored.cases):,} cases yet:"
-            " accelbench predict --retrain does it."
-        )
+        return PredictionEvidence(why=_not_learned(stored))
     return _judged(predictors, kept, among)
+
+
+def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
+    """Predictions of one model over batches; else why there are none.
+
+    Args:
+        database: the store.
+        model: by its name in results.
+    """
+    from accelbench.predict.stored_cases import stored_cases
+
+    stored = stored_cases(database)
+    if why := _too_few(stored.cases):
+        return None, why
+    predictors = _predictors(database, stored)
+    if predictors is None:
+        return None, _not_learned(stored)
+    try:
+        known = find(model).id
+    except (UsageError, UnsupportedError):
+        known = model
+    ours = [entry for entry in stored.cases if entry.case.model in (model, known)]
+    works = _several_batches(ours, 1)[:_MOST_SCALED]
+    evidence = PredictionEvidence(scaling=_scaling(predictors, works))
+    picture = evidence.scaling_picture if works else None
+    return picture, "" if picture else "Nothing is predicted of it: it has no measured case here."
+
+
+def _too_few(cases: Sequence[MeasuredCase]) -> str:
+    models = {entry.case.model for entry in cases}
+    if len(cases) >= FEWEST_CASES and len(models) >= FEWEST_MODELS:
+        return ""
+    return (
+        f"Predictions are judged by {FEWEST_CASES} measured cases of {FEWEST_MODELS}"
+        f" models or more; there are {counted(len(cases), 'case')} of"
+        f" {counted(len(models), 'model')}."
+    )
+
+
+def _not_learned(stored: StoredCases) -> str:
+    return (
+        f"Nothing was learned from these {len(stored.cases):,} cases yet:"
+        " accelbench predict --retrain does it."
+    )
 
 
 def _predictors(database: Database, stored: StoredCases) -> Predictors | None:
@@ -140,8 +176,8 @@ def _judged(
 _Lines = list[list["PredictedCase"]]
 
 
-def _several_batches(kept: Iterable[MeasuredCase]) -> list[_Lines]:
-    """Of each model at its sizes the configurations with two batches or more.
+def _several_batches(kept: Iterable[MeasuredCase], fewest: int = 2) -> list[_Lines]:
+    """Of each model at its sizes the configurations with so many batches or more.
 
     Those with most cases come first.
     """
@@ -153,7 +189,7 @@ def _several_batches(kept: Iterable[MeasuredCase]) -> list[_Lines]:
             lines.setdefault((*work, case.configuration), []).append(case)
     works: dict[tuple[object, ...], _Lines] = {}
     for (model, alike, _), line in lines.items():
-        if len(line) > 1:
+        if len(line) >= fewest:
             works.setdefault((model, alike), []).append(line)
     return sorted(works.values(), key=lambda several: -sum(map(len, several)))
 

@@ -1,7 +1,7 @@
 """One model everywhere it ran: a panel a device, lines over batches, all on one scale. Pure.
 
-Where every device was asked one batch alone there are no lines: devices stand below each other, and
-a mark is a way of running.
+Where most ways were asked one batch alone there are hardly lines: devices stand below each other,
+each batch for itself, and a mark is a way of running.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ from accelbench.report.charts.theme import (
     REST_COLOUR,
     engine_dashes,
 )
-from accelbench.report.charts.words import ALIKE, PLACE, WAY, short_device, told
+from accelbench.report.charts.words import ALIKE, PLACE, SOFTWARE, WAY, short_device, told
 
 #: A panel is of one device: what is in it is told apart by how it ran.
-_WAY = tuple(name for name in WAY if name not in (PLACE, "machine"))
+_WAY = tuple(name for name in WAY if name not in (PLACE, SOFTWARE, "machine"))
 #: More panels, or devices below each other, are no picture any more.
 _MOST_PANELS, _MOST_DEVICES = 12, 40
+_COLUMNS = 3
 _LATENCY = "mean latency of a batch, ms"
 
 
@@ -59,8 +60,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
         return None
     work = max(works.values(), key=len)
     alike = alike_of_each(work, lambda _: "")
-    several = len({number(point.row, "batch_size") for point in alike}) > 1
-    body = _over_batches(subject, alike) if several else _below_each_other(subject, alike)
+    lines = lines_of(alike, subject.devices, 1, _WAY)
+    several = 2 * sum(len(line.points) > 1 for line in lines) >= len(lines)
+    body = _over_batches(lines, alike) if several else _below_each_other(subject, alike)
     model = safe(work[0].row.get("model"), 48)
     about = told([work[0]], ALIKE).together
     notes = [
@@ -98,8 +100,7 @@ def _names(devices: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     }
 
 
-def _over_batches(subject: Subject, points: Sequence[Point]) -> ChartBody:
-    lines = lines_of(points, subject.devices, 1, _WAY)
+def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
     kept = most_common(lines)
     panels: dict[tuple[str, str], list[Line]] = {}
     places = {id(point): place for place, some in _by_device(points).items() for point in some}
@@ -131,7 +132,7 @@ def _over_batches(subject: Subject, points: Sequence[Point]) -> ChartBody:
         *left_out(len(panels) - len(shown), "device"),
         *left_out(len(lines) - len(kept), "line"),
     ]
-    return ChartBody(arranged(views, legends), drawn, notes, everything)
+    return ChartBody(arranged(views, legends, _COLUMNS), drawn, notes, everything)
 
 
 def _ways(records: Sequence[Record]) -> dict[str, Spec]:
@@ -160,13 +161,19 @@ def _ways(records: Sequence[Record]) -> dict[str, Spec]:
 
 
 def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
-    """Devices in the order of their best, the marks of each in one line."""
+    """Devices in the order of their best, the marks of each batch in one line."""
     devices = _by_device(points)
     names = _names(list(devices))
     shown = list(devices)[:_MOST_DEVICES]
     drawn = [point for place in shown for point in devices[place]]
+    several = len({number(point.row, "batch_size") for point in drawn}) > 1
+    place_of = {
+        id(point): names[place] + (f" · batch {point.row['batch_size']}" if several else "")
+        for place in shown
+        for point in devices[place]
+    }
+    drawn.sort(key=lambda point: number(point.row, "batch_size") or 0)
     ways = told(drawn, _WAY, longest=40, devices=subject.devices).apart
-    place_of = {id(point): names[place] for place in shown for point in devices[place]}
     records = [
         record(point, point.latency, cell=place_of[id(point)], way=way or point.kind)
         for point, way in zip(drawn, ways, strict=True)

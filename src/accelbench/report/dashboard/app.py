@@ -17,6 +17,7 @@ from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.explore_pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.model_pages import ModelPages
+from accelbench.report.dashboard.model_predictions import ModelPredictions
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.prediction_pages import PredictionPages
 from accelbench.report.dashboard.run_pages import RunComparison
@@ -49,6 +50,7 @@ def _pages(site: Site) -> Starlette:
     downloads, predictions = Downloads(site, pages), PredictionPages(site)
     models, devices = ModelPages(site), DevicePages(site)
     charts, explore = ChartPages(site), ExplorePages(site)
+    of_models = ModelPredictions(site)
 
     def failed(request: Request, error: Exception) -> Response:
         status, message, headers = _said(error)
@@ -75,6 +77,8 @@ def _pages(site: Site) -> Starlette:
             Route("/history", pages.history),
             Route("/matrix", pages.matrix),
             Route("/predictions", predictions.page),
+            Route("/predictions/model", of_models.page),
+            Route("/model-predictions/batch-scaling.{form}", of_models.picture),
             Route("/predictions/{name}.{form}", predictions.picture),
             Route("/models", models.all),
             Route("/model", models.model),
