@@ -64,7 +64,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     several = 2 * sum(len(line.points) > 1 for line in lines) >= len(lines)
     body = _over_batches(lines, alike) if several else _below_each_other(subject, alike)
     model = safe(work[0].row.get("model"), 48)
-    about = told([work[0]], ALIKE).together
+    about = told(alike, ALIKE).together
     notes = [
         f"{model}: {about}." if about else f"{model}.",
         *body.notes,

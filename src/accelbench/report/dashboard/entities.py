@@ -69,7 +69,8 @@ class EntityPage:
 def address_of(kind: str, name: object, **more: str) -> str:
     """The address of a model's or a device's page, whatever it is called."""
     plain = str(name)
-    if plain in _FOLDERS:
+    # Some that stand between a browser and a page decode a path twice.
+    if plain in _FOLDERS or "%" in plain:
         return f"/{kind}?{urlencode({'name': plain, **more})}"
     return f"/{kind}/{quote(plain, safe='')}{f'?{urlencode(more)}' if more else ''}"
 
