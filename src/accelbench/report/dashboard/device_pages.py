@@ -33,7 +33,7 @@ from accelbench.report.dashboard.common_ground import (
     narrowings,
 )
 from accelbench.report.dashboard.common_words import answer, losers
-from accelbench.report.dashboard.downloads import form_of, picture_file
+from accelbench.report.dashboard.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.entities import DEVICE, MOST_CELLS
 from accelbench.report.dashboard.model_pages import name_of
 from accelbench.report.dashboard.site import NotThereError, Site
@@ -107,10 +107,10 @@ class DevicePages:
 
     def picture(self, request: Request) -> Response:
         """The roofline of a device as a file."""
-        snapshot, form = self.site.snapshot(), form_of(request)
+        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
         chart = CHARTS[_ROOFLINE]
         query = self._counted(snapshot, name_of(request))
-        body = self.site.pictures.file(snapshot, chart, query, form) if query.cells else None
+        body = self.site.pictures.file(snapshot, chart, query, form, look) if query.cells else None
         if body is None:
             raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
         return picture_file(request, chart.name, form, body)
@@ -121,15 +121,16 @@ class DevicePages:
 
     def speed_ups(self, request: Request) -> Response:
         """The distribution of either as a file."""
-        form = form_of(request)
+        form, look = form_of(request), look_of(request)
         of = request.path_params["of"]
         two = _two_devices(request) if of == "devices" else _two_engines(request)
         snapshot = self.site.snapshot()
         made = self._picture(snapshot, two)
         if made is None:
             raise NotThereError(f"There is nothing to show: it needs {SPEED_UPS.needs}.")
-        key = ("speed-up file", snapshot.at, two.key, form)
-        body = self.site.pictures.once(key, lambda: self.site.pictures.drawn(made, form) or b"")
+        key = ("speed-up file", snapshot.at, two.key, form, look)
+        pictures = self.site.pictures
+        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
         return picture_file(request, SPEED_UPS.name, form, body)
 
     def _beside(self, request: Request, two: TwoSides) -> Response:

@@ -22,7 +22,7 @@ from accelbench.report.charts.phrases import safe
 from accelbench.report.dashboard import entities
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.cells import Cell
-from accelbench.report.dashboard.downloads import form_of, picture_file
+from accelbench.report.dashboard.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.entities import MOST_CELLS, MOST_LAUNCHES
 from accelbench.report.dashboard.pictures import chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
@@ -104,13 +104,13 @@ class ModelPages:
 
     def picture(self, request: Request) -> Response:
         """One of its pictures as a file."""
-        snapshot, form = self.site.snapshot(), form_of(request)
+        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
         chart = chart_of(str(request.path_params["chart"]))
         name = name_of(request)
         modes = entities.modes_of_model(snapshot, name)
         cells, _ = _shown(entities.of_model(snapshot, name, _mode(request, modes)))
         query = PageQuery(cells=tuple(cell["key"] for cell in cells))
-        body = self.site.pictures.file(snapshot, chart, query, form) if cells else None
+        body = self.site.pictures.file(snapshot, chart, query, form, look) if cells else None
         if body is None:
             raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
         return picture_file(request, chart.name, form, body)

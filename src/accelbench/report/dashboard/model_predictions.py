@@ -11,7 +11,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.phrases import safe
 from accelbench.report.dashboard import entities
-from accelbench.report.dashboard.downloads import form_of, picture_file
+from accelbench.report.dashboard.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.model_pages import name_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -44,12 +44,14 @@ class ModelPredictions:
 
     def picture(self, request: Request) -> Response:
         """The same as a file."""
-        snapshot, form, name = self.site.snapshot(), form_of(request), name_of(request)
+        snapshot, name = self.site.snapshot(), name_of(request)
+        form, look = form_of(request), look_of(request)
         made, why = self._scaling(snapshot, name)
         if made is None:
             raise NotThereError(why)
-        key = ("model prediction file", snapshot.at, name, form)
-        body = self.site.pictures.once(key, lambda: self.site.pictures.drawn(made, form) or b"")
+        key = ("model prediction file", snapshot.at, name, form, look)
+        pictures = self.site.pictures
+        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
         return picture_file(request, BATCH_SCALING.name, form, body)
 
     def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
