@@ -6,8 +6,8 @@ itself is wider by far than what an engine or a precision changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.accuracy_columns import AccuracyMetric
@@ -82,6 +82,66 @@ def accuracy_of(row: Row) -> TaskAccuracy | None:
 def accuracy_among(rows: Sequence[Row]) -> TaskAccuracy | None:
     """That of launches: of the first that has one, as all open the same model."""
     return next((known for row in rows if (known := accuracy_of(row)) is not None), None)
+
+
+@dataclass(frozen=True)
+class AccuracyPlace:
+    """What an accuracy is of, whichever run measured it; batches of it are one place."""
+
+    model: str
+    engine: str
+    precision: str
+    machine: str
+
+    def as_fp32(self) -> AccuracyPlace:
+        """The place that its cost is held against."""
+        return replace(self, precision="fp32")
+
+
+def accuracy_places(
+    rows: Iterable[Row], machines: Mapping[str, str]
+) -> dict[AccuracyPlace, list[Row]]:
+    """The results that have an accuracy, by their places, at each the newest first.
+
+    Args:
+        rows: results of any run: a later one that had no labelled data hides no accuracy.
+        machines: the machine of each run.
+    """
+    places: dict[AccuracyPlace, list[Row]] = {}
+    for row in rows:
+        if accuracy_of(row) is not None:
+            places.setdefault(place_of(row, machines.get(str(row.get("run_id")), "")), []).append(
+                row
+            )
+    for several in places.values():
+        several.sort(
+            key=lambda row: (text(row, "started_at"), text(row, "result_id")), reverse=True
+        )
+    return places
+
+
+def place_of(row: Row, machine: str) -> AccuracyPlace:
+    """The place of a result on a machine."""
+    engine = f"{row.get('runtime')}/{row.get('hardware')}"
+    return AccuracyPlace(str(row.get("model")), engine, str(row.get("precision")), machine)
+
+
+def like_for_like(row: Row, base: Sequence[Row]) -> Row | None:
+    """The newest result that a row's accuracy can be held against: same samples, same weights.
+
+    Where there is none it is the newest of the same weights, of which the reason can be said.
+
+    Args:
+        row: whose accuracy.
+        base: results that have one, the newest first.
+    """
+    alike = [other for other in base if other.get("weights_digest") == row.get("weights_digest")]
+    same = [
+        other
+        for other in alike
+        if all(other.get(name) == row.get(name) for name in ("accuracy_digest", "accuracy_metric"))
+    ]
+    return next(iter(same or alike), None)
 
 
 def accuracy_heading(rows: Sequence[Row]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
@@ -16,6 +17,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.rows import Row, number
+from accelbench.query.accuracies import accuracies_in
 from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -90,6 +92,7 @@ def subject_in(
             prices,
             histories_on(database, rows, here),
             collectives_of(database, str(here), rows),
+            accuracies_in(database, of_it, [*values, *ours], str(here)),
         )
 
 
@@ -174,7 +177,10 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     known = histories(priced)
     of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
     rated = matrix_of(priced, of_one, LocalPlatforms())
-    return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
+    return Subject(
+        points(priced, names), samples, (), rated, (), here, priced, prices, known,
+        accuracies=accuracy_places(priced, names),
+    )  # fmt: skip
 
 
 def _samples_in(record: Record) -> list[float]:

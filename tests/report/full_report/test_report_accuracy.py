@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from dashboard_world import result, store
+
+from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.points import points
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.as_markdown import markdown
 from accelbench.report.full_report.parts import ReportData, report
+from accelbench.report.full_report.report_data import known_in
+from accelbench.store.database import Database
 from asked_rows import row
 
 
@@ -29,7 +35,8 @@ def accuracy(right: int, digest: str = "d") -> dict[str, Any]:
 
 
 def told(*rows: dict[str, Any]) -> str:
-    subject = Subject(points(rows), machine="lab", rows=rows)
+    accuracies = accuracy_places(rows, {})
+    subject = Subject(points(rows), machine="lab", rows=rows, accuracies=accuracies)
     data = ReportData(subject, [], "lab.duckdb", "2026-01-03T00:00:00Z")
     return markdown(report(data), {})
 
@@ -51,3 +58,45 @@ def test_what_is_not_of_the_same_samples_is_not_held_against_each_other() -> Non
     text = told(measured(0, **accuracy(180)), measured(2, precision="int8", **accuracy(160, "e")))
     assert "top-1 is not held against fp32: they are not of the same samples." in text
     assert "Task accuracy" not in told(measured(0))
+
+
+LATER = {"started_at": "2026-02-02T03:04:05.000000Z", "finished_at": "2026-02-02T03:04:06.000000Z"}
+
+
+def section(database: Database) -> str:
+    text = markdown(report(known_in(database, {}, None)), {})
+    return text.partition("## Task accuracy")[2].partition("\n## ")[0]
+
+
+def test_a_later_run_without_labelled_data_hides_no_accuracy(tmp_path: Path) -> None:
+    database = Database(tmp_path / "results.duckdb")
+    fp32, int8 = accuracy(180), {"precision": "int8", **accuracy(160)}
+    store(database, "run-1", result(**fp32), result(**int8))
+    store(database, "run-2", result(**LATER), result(precision="int8", **LATER))
+    told_now = section(database)
+    assert "| 90.0 % | 86.0 % to 93.0 % | 200 | 2026-01-02 |" in told_now
+    assert "on the same 200 samples: 20 lost, 0 gained." in told_now
+    assert "other weights" not in told_now
+
+
+def test_an_accuracy_is_of_the_newest_labelled_data_and_its_cost_of_the_same(
+    tmp_path: Path,
+) -> None:
+    database = Database(tmp_path / "results.duckdb")
+    first = [result(**accuracy(180)), result(precision="int8", **accuracy(160))]
+    store(database, "run-1", *first)
+    store(database, "run-2", result(**accuracy(170, "e"), **LATER))
+    told_now = section(database)
+    assert "| 85.0 % |" in told_now
+    assert "| 90.0 % |" not in told_now
+    assert "20 lost, 0 gained." in told_now  # against the fp32 of run-1, of the same samples
+
+
+def test_an_accuracy_of_other_weights_says_so(tmp_path: Path) -> None:
+    database = Database(tmp_path / "results.duckdb")
+    store(database, "run-1", result(**accuracy(180)))
+    changed = result(precision="int8", weights_digest="v2", **accuracy(160), **LATER)
+    store(database, "run-2", result(weights_digest="v2", **LATER), changed)
+    told_now = section(database)
+    assert "fp32: its accuracy is of other weights than its figures" in told_now
+    assert "int8: accuracy is not held against fp32: it is of other weights." in told_now

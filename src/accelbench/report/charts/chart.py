@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from accelbench.analysis.accuracies import AccuracyPlace
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
@@ -60,6 +61,8 @@ class Subject:
     known: Histories = field(default_factory=Histories)
     #: What calibrations of the machine timed among ranks.
     collectives: Sequence[TimedCollectives] = ()
+    #: Results that have a task accuracy, the newest of each place first.
+    accuracies: Mapping[AccuracyPlace, Sequence[Row]] = field(default_factory=dict)
 
     @cached_property
     def devices(self) -> Devices:

@@ -20,6 +20,7 @@ from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.cell_accuracy import cell_accuracy
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.comparing import beside
 from accelbench.report.dashboard.pictures import MOST_CELLS
@@ -63,6 +64,7 @@ class Pages:
         with database.asking():
             rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
             run = details.run_of(database, str(cell["run_id"]))
+            accuracy = cell_accuracy(database, snapshot, cell, rows)
             metric = details.BY_METRIC["latency"]
             series = details.history_of(database, snapshot, [cell], metric, fewest=2)
         machine = snapshot.machines.get(str(cell["machine"]))
@@ -73,6 +75,7 @@ class Pages:
             cell=cell,
             rows=rows,
             run=run,
+            accuracy=accuracy,
             machine=machine,
             spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),

@@ -59,7 +59,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
             ],
         ),
         _results(known),
-        *task_accuracy(known.subject.points),
+        *task_accuracy(known.subject.accuracies, known.subject.points),
         *costs(known.subject),
         *_charts(known.subject),
         *predictions(known.predictions),

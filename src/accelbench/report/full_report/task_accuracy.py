@@ -5,52 +5,85 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from accelbench.analysis.accuracies import (
+    AccuracyPlace,
     accuracy_against,
-    accuracy_among,
+    accuracy_of,
     cost_sentence,
+    like_for_like,
+    place_of,
 )
 from accelbench.analysis.points import Point
-from accelbench.core.rows import Row
+from accelbench.core.rows import Row, text
 from accelbench.report.full_report.contents import Block, Section, Table, Text
 
 _WHAT = (
-    "What outputs are worth against labelled data, by the sessions that were timed. Intervals are"
-    " of the samples, 95 %; a difference is of the same samples, pair by pair."
+    "What outputs are worth against labelled data, by the sessions that were timed: of each the"
+    " newest result that has an accuracy. Intervals are of the samples, 95 %; a difference is of"
+    " the same samples, pair by pair."
 )
-_HEADERS = ("model", "engine", "precision", "metric", "accuracy", "95 % interval", "samples")
-Cell = tuple[str, str, str, str]
+_HEADERS = (
+    *("model", "engine", "precision", "metric", "accuracy", "95 % interval", "samples"),
+    "measured, UTC",
+)
+_DAY = 10  # of a moment: 2026-01-02
 
 
-def task_accuracy(points: Sequence[Point]) -> Iterable[Section]:
-    """The section; none where nothing was labelled. Batches of a cell have one line."""
-    cells: dict[Cell, list[Row]] = {}
-    for point in points:
-        if accuracy_among(point.rows) is not None:
-            row = point.row
-            place = f"{row.get('runtime')}/{row.get('hardware')}"
-            cell = (str(row.get("model")), place, str(row.get("precision")), point.machine)
-            cells.setdefault(cell, []).extend(point.rows)
-    if not cells:
+def task_accuracy(
+    accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
+) -> Iterable[Section]:
+    """The section; none where nothing was labelled. Batches of a place have one line.
+
+    Args:
+        accuracies: results that have one, by their places, the newest first.
+        points: what the figures of the report are of.
+    """
+    if not accuracies:
         return
     blocks: list[Block] = [Text([_WHAT])]
-    lines = [_line(cell, rows) for cell, rows in cells.items()]
+    lines = [_line(place, rows[0]) for place, rows in accuracies.items()]
     blocks.append(Table(_HEADERS, lines, frozenset({4, 5, 6}), "Every cell"))
-    costs = list(_costs(cells))
-    if costs:
-        blocks.append(Text(costs, listed=True))
+    sentences = [*_costs(accuracies), *_other_weights(accuracies, points)]
+    if sentences:
+        blocks.append(Text(sentences, listed=True))
     yield Section("Task accuracy", blocks)
 
 
-def _line(cell: Cell, rows: Sequence[Row]) -> list[str]:
-    known = accuracy_among(rows)
-    assert known is not None  # else it were no cell
+def _line(place: AccuracyPlace, row: Row) -> list[str]:
+    known = accuracy_of(row)
+    assert known is not None  # else it were no place
     figures = (known.metric.heading, known.shown, known.interval, f"{known.samples:,}")
-    return [*cell[:3], *figures]
+    day = text(row, "started_at")[:_DAY]
+    return [place.model, place.engine, place.precision, *figures, day]
 
 
-def _costs(cells: Mapping[Cell, Sequence[Row]]) -> Iterable[str]:
-    for (model, place, precision, machine), rows in cells.items():
-        base = cells.get((model, place, "fp32", machine))
-        cost = accuracy_against(rows, base) if base and precision != "fp32" else None
+def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
+    for place, rows in accuracies.items():
+        if place.precision == "fp32":
+            continue
+        known = accuracies.get(place.as_fp32(), ())
+        base = like_for_like(rows[0], known)
+        cost = accuracy_against(rows[:1], [base]) if base is not None else None
         if cost is not None:
-            yield cost_sentence(f"{model}, {place}, {precision}", "fp32", cost)
+            yield cost_sentence(_name(place), "fp32", cost)
+        elif known:
+            yield f"{_name(place)}: accuracy is not held against fp32: it is of other weights."
+
+
+def _other_weights(
+    accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
+) -> Iterable[str]:
+    """Whose figures are of other weights than their accuracy."""
+    timed: dict[AccuracyPlace, set[object]] = {}
+    for point in points:
+        place = place_of(point.row, point.machine)
+        timed.setdefault(place, set()).update(row.get("weights_digest") for row in point.rows)
+    for place, rows in accuracies.items():
+        if place in timed and rows[0].get("weights_digest") not in timed[place]:
+            yield (
+                f"{_name(place)}: its accuracy is of other weights than its figures, which a later"
+                " run without labelled data measured."
+            )
+
+
+def _name(place: AccuracyPlace) -> str:
+    return f"{place.model}, {place.engine}, {place.precision}"
