@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from accelbench.catalog.find import every_model, find
+from accelbench.catalog.package_models import models as package_models
 from accelbench.cli.commands.models import app
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import MissingExtraError, UsageError
 
 
 def run(*arguments: str) -> str:
@@ -59,3 +61,28 @@ def test_filters() -> None:
 def test_an_unknown_name_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="resnet-50"):
         run("resnet-5")
+
+
+def test_a_model_of_ones_own_is_shown_in_full(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "import torch\ndef make():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n"
+    )
+    text = run(f"{tmp_path}/net.py:make")
+    assert text.startswith("net.py:make\n")
+    assert "parameters    36\n" in text
+    assert "input (batch × 8)" in text
+    assert "Note: net.py:make is your own code, a torch module: net.py was run to look" in text
+    (one,) = json.loads(run(f"{tmp_path}/net.py:make", "--json"))["models"]
+    assert (one["model"], one["parameters"]) == ("net.py:make", 36)
+    with pytest.raises(UsageError, match="there is no such file"):
+        run("gone.onnx")
+
+
+def test_a_name_of_a_packages_model_is_shown_or_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(package_models, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"timm/resnet18 needs the package timm"):
+        run("timm/resnet18")
+    with pytest.raises(MissingExtraError, match=r"torchvision/resnet18 needs the package"):
+        run("torchvision/resnet18")

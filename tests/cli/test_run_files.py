@@ -16,16 +16,16 @@ from shells import Command
 Shape = Sequence[int | str]
 
 
-def graph(path: Path, batch: int | str = "batch", scale: float = 1.0) -> Path:
+def graph(path: Path, batch: int | str = "batch", scale: float = 1.0, name: str = "ids") -> Path:
     """Two products with a table before them: what an engine may fuse, convert and get wrong."""
     random = np.random.default_rng(0)
 
-    def weight(name: str, *shape: int) -> onnx.TensorProto:
+    def weight(table: str, *shape: int) -> onnx.TensorProto:
         values = (scale * random.standard_normal(shape)).astype(np.float32)
-        return numpy_helper.from_array(values, name)
+        return numpy_helper.from_array(values, table)
 
     nodes = [
-        helper.make_node("Gather", ["table", "ids"], ["e"]),
+        helper.make_node("Gather", ["table", name], ["e"]),
         helper.make_node("MatMul", ["e", "w"], ["a"]),
         helper.make_node("Relu", ["a"], ["r"]),
         helper.make_node("MatMul", ["r", "v"], ["y"]),
@@ -33,7 +33,7 @@ def graph(path: Path, batch: int | str = "batch", scale: float = 1.0) -> Path:
     made = helper.make_graph(
         nodes,
         "g",
-        [helper.make_tensor_value_info("ids", TensorProto.INT64, [batch, "seq"])],
+        [helper.make_tensor_value_info(name, TensorProto.INT64, [batch, "seq"])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, "seq", 16])],
         [weight("table", 100, 32), weight("w", 32, 64), weight("v", 64, 16)],
     )
@@ -162,6 +162,42 @@ def test_arrays_that_are_not_the_models_are_refused(run: Command) -> None:
     assert "is said of models of your own, and none is named" in " ".join(err.split())
 
 
+def test_inputs_are_of_all_models_or_of_one_by_its_name(run: Command) -> None:
+    Path("other").mkdir()
+    graph(Path("mine.onnx"))
+    graph(Path("other/model.onnx"), name="words")
+
+    code, _, err = run("mine.onnx", "other/model.onnx", "--input", "ids=0..3", "--dry-run")
+    told = " ".join(err.split())
+    assert code == 2
+    assert "'other/model.onnx' is not measured: it has no input 'ids'. Its inputs: words." in told
+    assert "What is of one model alone is said with its name: --input MODEL:NAME=…" in told
+
+    both = ("--input", "mine.onnx:ids=0..3", "--input", "other/model.onnx:words=0..2")
+    code, out, err = run("mine.onnx", "other/model.onnx", *both, "--dry-run")
+    assert code == 0, err
+    told = " ".join(out.split())
+    assert "mine.onnx reads ids, int64 [batch,sequence]: 0 to 2, as it was said." in told
+    assert "other/model.onnx reads words, int64 [batch,sequence]: 0 to 1, as it was said." in told
+
+    code, _, err = run("mine.onnx", "--input", "mine.onnx:words=0..3", "--dry-run")
+    assert (code, "has no input 'words'" in " ".join(err.split())) == (2, True)
+    code, _, err = run("mine.onnx", "bert-tiny", "--input", "bert-tiny:ids=0..3", "--dry-run")
+    assert code == 2
+    assert "--input bert-tiny:ids is of no model of your own" in " ".join(err.split())
+
+
+def test_what_inputs_hold_is_no_part_of_a_plan_file(run: Command) -> None:
+    graph(Path("mine.onnx"))
+    words = ("mine.onnx", "--input", "ids=0..3")
+    code, _, err = run(*words, "--save-plan", "saved.yaml")
+    assert (code, "--input, or --save-plan" in " ".join(err.split())) == (2, True)
+    assert not Path("saved.yaml").exists()
+    assert run("mine.onnx", "--save-plan", "saved.yaml")[0] == 0
+    code, _, err = run("saved.yaml", "--input", "ids=0..3", "--dry-run")
+    assert (code, "not of those of saved.yaml" in " ".join(err.split())) == (2, True)
+
+
 def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
     Path("models").mkdir()
     graph(Path("models/model.onnx"))
@@ -220,3 +256,36 @@ def test_a_dimension_that_no_model_has_is_said(run: Command) -> None:
     code, out, err = run("mine.onnx", "--hardware", "cpu", "--dim", "nodes=4", "--dry-run")
     assert code == 0, err
     assert "no model of this run has a free dimension of that name" in " ".join((out + err).split())
+
+
+def test_operators_that_no_engine_has_are_named_in_a_dry_run(run: Command) -> None:
+    def with_operators(path: str, *operators: tuple[str, str]) -> None:
+        tensor = helper.make_tensor_value_info
+        names = ["x", *(f"v{n}" for n in range(len(operators)))]
+        nodes = [
+            helper.make_node(name, [names[n]], [names[n + 1]], domain=domain)
+            for n, (domain, name) in enumerate(operators)
+        ]
+        ends = tensor("x", TensorProto.FLOAT, [2, 8]), tensor(names[-1], TensorProto.FLOAT, [2, 8])
+        made = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+        domains = {"": 17, **{domain: 1 for domain, _ in operators if domain}}
+        opsets = [helper.make_opsetid(domain, number) for domain, number in domains.items()]
+        onnx.save(helper.make_model(made, opset_imports=opsets, ir_version=8), path)
+
+    with_operators("theirs.onnx", ("", "Relu"), ("com.example", "Blend"), ("", "Mend"))
+    words = ("--hardware", "cpu,openvino", "--framework", "onnxruntime,openvino", "--dry-run")
+    code, out, _ = run("theirs.onnx", *words)
+    told = " ".join(out.split())
+    assert code == 0
+    for engine in ("onnxruntime", "openvino"):
+        named = f"the {engine} runtime has no operator ai.onnx:Mend, com.example:Blend"
+        assert named in told, told
+    assert "nothing would be measured" in told
+    with_operators("ours.onnx", ("", "Relu"), ("com.microsoft", "Gelu"))
+    code, out, _ = run("ours.onnx", *words)
+    assert "has no operator" not in " ".join(out.split())
+    with_operators("intel.onnx", ("", "Relu"), ("org.openvinotoolkit", "Swish"))
+    code, out, _ = run("intel.onnx", *words)
+    told = " ".join(out.split())
+    assert "the onnxruntime runtime has no operator org.openvinotoolkit:Swish" in told
+    assert "the openvino runtime has no operator" not in told

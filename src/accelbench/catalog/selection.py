@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from accelbench.catalog.code_models.models import described as code_notes
 from accelbench.catalog.code_models.models import model_of_code
+from accelbench.catalog.code_models.models import name_of as code_name_of
 from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.custom import models_in
+from accelbench.catalog.file_models.folders import described as folder_notes
 from accelbench.catalog.file_models.folders import is_folder_word, model_of_folder
-from accelbench.catalog.file_models.given_inputs import GivenInput
+from accelbench.catalog.file_models.given_inputs import NO_INPUT, OPTION, GivenInput, said_of
 from accelbench.catalog.file_models.kinds import is_file_word
-from accelbench.catalog.file_models.models import model_of_file
+from accelbench.catalog.file_models.models import described as file_notes
+from accelbench.catalog.file_models.models import model_of_file, path_of
+from accelbench.catalog.file_models.models import name_of as file_name_of
 from accelbench.catalog.find import CUSTOM, LIST_THEM, find, in_categories, key_of, members
 from accelbench.catalog.models import MODELS
 from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.visible import visible
 
 
 def choose(
@@ -47,7 +53,8 @@ def choose(
             none is named, all of them join the others.
         pass_over: hears of each entry of that file that is wrong and whose model nobody named;
             without it, one that is wrong is an error.
-        inputs: what is said of inputs of models that are files or code.
+        inputs: what is said of inputs of models that are files or code: of all that are named, or
+            as MODEL:NAME of one of them.
         reference: of callables of one's own, an attribute whose answers are the right ones.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
@@ -58,7 +65,7 @@ def choose(
     own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
-    start = [_named(name, own, inputs, reference) for name in models]
+    start = [_fed(name, models, own, inputs or {}, reference) for name in models]
     if inputs and not any(spec.is_own for spec in start):
         raise UsageError(
             "What inputs hold is said of models of your own, and none is named.",
@@ -83,6 +90,50 @@ def choose(
     if not chosen:
         raise UsageError("No model is left after the filters.", LIST_THEM)
     return tuple(chosen[:limit])
+
+
+def notes_on(spec: ModelSpec) -> list[str]:
+    """What is said of a model of one's own: what it is, and what each of its inputs holds."""
+    return [note for say in (file_notes, code_notes, folder_notes) for note in say(spec)]
+
+
+def _fed(
+    word: str,
+    words: Sequence[str],
+    own: Sequence[ModelSpec],
+    inputs: Mapping[str, GivenInput],
+    reference: str,
+) -> ModelSpec:
+    """The model of a name, with what is said of its inputs."""
+    labels = _labels(word)
+    every = {label for name in words for label in _labels(name)}
+    of_all, of_one = said_of(inputs, labels, every)
+    try:
+        spec = _named(word, own, {**of_all, **of_one}, reference)
+    except UsageError as error:
+        if len(words) > 1 and NO_INPUT.lower() in error.message.lower():
+            error.advice = (
+                f"{error.advice} What is of one model alone is said with its name:"
+                f" {OPTION} MODEL:NAME=…"
+            )
+        raise
+    if of_one and not spec.is_own:
+        raise UsageError(
+            f"{OPTION} {visible(word)}:{visible(next(iter(of_one)))} is of no model of your own:"
+            f" what {spec.id} reads is known.",
+            "Leave it out.",
+        )
+    return spec
+
+
+def _labels(word: str) -> set[str]:
+    """What a model may be called before the name of one of its inputs."""
+    name, path = path_of(word)
+    code = code_word(word)
+    labels = {word, name, str(path), path.name, file_name_of(path)}
+    if code is not None:
+        labels |= {code.name, str(code), code_name_of(code)}
+    return labels - {""}
 
 
 def _named(

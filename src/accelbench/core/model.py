@@ -127,6 +127,7 @@ class ModelFile:
         least: of free sizes by name the smallest that it takes, where it says one,
         most: and the largest.
         casts: whether torch may hold it in another floating-point type.
+        custom: operators that no engine brings by itself, as domain:name.
     """
 
     format: FileFormat
@@ -143,6 +144,7 @@ class ModelFile:
     least: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     casts: bool = True
+    custom: tuple[str, ...] = ()
 
 
 class CodeKind(StrEnum):

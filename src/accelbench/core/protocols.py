@@ -278,6 +278,7 @@ class RuntimeInfo:
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
     consumes: Literal["torch", "onnx"] = "torch"
     files: tuple[str, ...] = ()  # formats of models' own files that it measures
+    domains: tuple[str, ...] = ()  # of operators in them that it alone may know
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated

@@ -82,6 +82,7 @@ def _file(body: Mapping[str, Any]) -> ModelFile:
             "format": FileFormat(body["format"]),
             "outputs": outputs,
             "beside": tuple(body["beside"]),
+            "custom": tuple(body.get("custom", ())),
         }
     )
 

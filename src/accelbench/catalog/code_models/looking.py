@@ -17,6 +17,7 @@ from typing import Any
 
 from accelbench.catalog.code_models import example, loading
 from accelbench.catalog.code_models.words import SUFFIX
+from accelbench.catalog.file_models.given_inputs import NO_INPUT
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.child_answers import tell
@@ -181,7 +182,7 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) 
         for name in given:
             if names is not None and name not in names:
                 raise FileRefusedError(
-                    f"It has no input {in_quotes(name)}.",
+                    f"{NO_INPUT} {in_quotes(name)}.",
                     f"Its inputs: {', '.join(names) or 'none'}.",
                 )
     else:

@@ -14,6 +14,7 @@ import torch
 from accelbench.catalog.code_models import example
 from accelbench.catalog.code_models.loading import LoadedCode
 from accelbench.catalog.code_models.torch_costs import counted
+from accelbench.catalog.file_models.given_inputs import NO_INPUT
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.errors import CaseError
@@ -45,7 +46,7 @@ def described(
     for name in given:
         if name not in inputs:
             raise FileRefusedError(
-                f"It has no input {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
+                f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
             )
     outputs = _outputs(module, inputs)
     batch = example.common_batch(list(inputs.values()))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
+#: How a refusal of an input begins that a model does not have.
+NO_INPUT = "It has no input"
 OPTION = "--input"
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _FORM = re.compile(
@@ -63,6 +65,28 @@ def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
             raise UsageError(f"{OPTION} says two things of {in_quotes(name)}.", "Give it once.")
         found[name] = _of(word, rest.replace(" ", ""))
     return found
+
+
+def said_of(
+    given: Mapping[str, GivenInput], labels: Collection[str], every: Collection[str]
+) -> tuple[dict[str, GivenInput], dict[str, GivenInput]]:
+    """What was said of the inputs of all models, and what of those of one: MODEL:NAME=….
+
+    Args:
+        given: what was said, by the words before the equals sign.
+        labels: what the one model is called.
+        every: what all models that are named are called; an input's own name may have a colon.
+    """
+    of_all: dict[str, GivenInput] = {}
+    of_one: dict[str, GivenInput] = {}
+    for name, entry in given.items():
+        owners = [label for label in every if name.startswith(f"{label}:")]
+        owner = max(owners, key=len, default=None)
+        if owner is None:
+            of_all[name] = entry
+        elif owner in labels:
+            of_one[name[len(owner) + 1 :]] = entry
+    return of_all, of_one
 
 
 def _of(word: str, text: str) -> GivenInput:

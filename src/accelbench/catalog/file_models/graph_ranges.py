@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.catalog.file_models.graph_masks import Masks
 from accelbench.catalog.file_models.input_ranges import drawn_of_type
 
 #: Operators that look a row up: input with its number, input that is the table, its axis's default.
@@ -31,10 +32,18 @@ class Ranges:
             for place, name in enumerate(node.input):
                 self._readers.setdefault(name, []).append((node, place))
         self._shapes = _shapes(self._graph)
+        self._masks = Masks(self._graph, self._readers)
 
     def of(self, name: str, dtype: str) -> dict[str, Any]:
         """What an input may hold, as `drawn_of_type` has it."""
-        rows = self._rows(name) if dtype.startswith(("int", "uint")) else None
+        whole = dtype.startswith(("int", "uint"))
+        rows = self._rows(name) if whole else None
+        if rows is None and (whole or dtype == "bool"):
+            through = self._masks.lets_through(name)
+            if through is not None:
+                value = "ones" if through else "zeros"
+                drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
+                return {"constant": through, "drawn": drawn}
         return drawn_of_type(name, dtype, rows)
 
     def _rows(self, name: str) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, size_named
-from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
+from accelbench.catalog.file_models.given_inputs import NO_INPUT, OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import MissingExtraError, UsageError
@@ -72,7 +72,7 @@ def _refuse_unknown(given: Mapping[str, GivenInput], found: Mapping[str, Any]) -
     for name in given:
         if name not in names:
             raise FileRefusedError(
-                f"It has no input {in_quotes(name)}.", f"Its inputs: {', '.join(names)}."
+                f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(names)}."
             )
 
 
@@ -181,6 +181,7 @@ def _spec(
             least=found.get("least", {}),
             most=found.get("most", {}),
             casts=found.get("casts", True),
+            custom=tuple(found.get("custom", ())),
         ),
     )
 

@@ -17,6 +17,7 @@ import onnx
 from onnx import TensorProto, helper
 from onnx.external_data_helper import uses_external_data
 
+from accelbench.catalog.file_models.custom_operators import custom_operators
 from accelbench.catalog.file_models.graph_ranges import Ranges
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
@@ -78,6 +79,7 @@ def look(path: Path) -> dict[str, Any]:
         ),
         "precision": _precision(graph, nodes),
         "operators": len(nodes),
+        "custom": custom_operators(model, nodes),
         "beside": [str(file) for file in beside],
     }
 

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from accelbench.catalog.cost import cost
-from accelbench.catalog.find import every_model, find
-from accelbench.catalog.selection import choose
+from accelbench.catalog.find import every_model
+from accelbench.catalog.selection import choose, notes_on
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
@@ -22,7 +22,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def models(
-    name: str | None = typer.Argument(None, metavar="[NAME]", help="Show one model in full."),
+    name: str | None = typer.Argument(
+        None, metavar="[NAME]", help="Show one model in full: of the catalogue, or of your own."
+    ),
     category: list[str] = typer.Option(
         [], "--category", help="Only these families or modalities, e.g. vision."
     ),
@@ -36,7 +38,7 @@ def models(
     GFLOP counts multiply and add apart, for one item at the model's default size.
     """
     if name is not None:
-        chosen: tuple[ModelSpec, ...] = (find(name),)
+        chosen: tuple[ModelSpec, ...] = choose([name])
     elif set_name is not None or category:
         wanted = [part.strip() for entry in category for part in entry.split(",") if part.strip()]
         chosen = choose(set_name=set_name, categories=wanted)
@@ -46,7 +48,7 @@ def models(
         document = {"models": [card(spec) for spec in chosen]}
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     elif name is not None:
-        print_lines(_in_full(chosen[0]))
+        print_lines([*_in_full(chosen[0]), *(f"Note: {note}" for note in notes_on(chosen[0]))])
     else:
         _print_table(chosen)
 

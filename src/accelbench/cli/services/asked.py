@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.code_models.models import described as code_described
-from accelbench.catalog.file_models.folders import described as folder_described
-from accelbench.catalog.file_models.models import described as file_described
+from accelbench.catalog.file_models.given_inputs import OPTION
 from accelbench.catalog.find import called
+from accelbench.catalog.selection import notes_on
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.command_options import CommandOption
 from accelbench.cli.arguments.contradictions import refuse_contradictions, refuse_simulating_all
@@ -72,12 +71,7 @@ class AskedRun:
         models = {model.id: model for request in self.requests for model in request.models}
         return [
             *self.plans.notes,
-            *(
-                note
-                for model in models.values()
-                for say in (file_described, code_described, folder_described)
-                for note in say(model)
-            ),
+            *(note for model in models.values() for note in notes_on(model)),
         ]
 
 
@@ -103,7 +97,11 @@ def asked_run(
     typed["models"] = names
     if not files:
         refuse_contradictions(given, typed)
+        if typed["save_plan"] is not None:
+            _refuse_inputs(typed, "A plan file cannot hold what inputs hold", "--save-plan")
         return _of_words(typed, keys, settled)
+    named = "What inputs hold is said of models on the command line"
+    _refuse_inputs(typed, f"{named}, not of those of {files[0]}", str(files[0]))
     documents = read_plans(files, keys)
     planned = {
         name: value for name, value in run_values(documents, keys).items() if name not in settled
@@ -168,6 +166,14 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
         passed_over,
         keys=keys,
     )
+
+
+def _refuse_inputs(typed: Mapping[str, Any], why: str, beside: str) -> None:
+    """Refuse what is said of inputs where it would not be heeded."""
+    options = {"inputs": OPTION, "input_file": "--input-file"}
+    for parameter, option in options.items():
+        if typed[parameter]:
+            raise UsageError(f"{why}.", f"Leave out {option}, or {beside}.")
 
 
 def _refuse_selection(keys: PlanKeys, given: frozenset[str], file: Path) -> None:

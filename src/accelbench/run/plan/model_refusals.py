@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accelbench.core.case import Case
+from accelbench.core.nouns import listed
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.plan.request import Refusal
@@ -41,6 +42,14 @@ def unopened(runtime: Runtime, case: Case) -> Refusal | None:
         )
     if file is None:
         return None
+    lacking = [name for name in file.custom if name.rpartition(":")[0] not in runtime.info.domains]
+    if lacking:
+        return Refusal(
+            Status.UNSUPPORTED,
+            "operator",
+            f"the {name} runtime has no operator {listed(lacking)}",
+            "Leave it out of the graph, or measure the part that is of ONNX's operators.",
+        )
     if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
         what = f"{case.model.id} is stored in {file.precision}"
         advice = f"Use --precision {file.precision}, or name the file in fp32 that it was made of."

@@ -49,6 +49,7 @@ class OpenvinoRuntime:
         isolation="fork",
         consumes="onnx",
         files=(FileFormat.ONNX, FileFormat.OPENVINO),
+        domains=("org.openvinotoolkit", "org.pytorch.aten", "mmdeploy"),
         preload=("accelbench.runtimes.openvino.session",),
         compiles=True,
         options=_OWN,
