@@ -368,3 +368,45 @@ def test_text_and_picture_name_the_device_where_a_platform_has_one(predict: Comm
         assert "On NVIDIA H200 (cuda)." in Path(plot).read_text("utf-8")
     _, out, _ = predict("bert-tiny", "--hardware", "cuda:h200", "cuda:h100")
     assert "On NVIDIA" not in out  # each row says its own
+
+
+def test_a_model_that_only_results_know_is_refused_with_what_answers_of_it(
+    predict: Command,
+) -> None:
+    measured("mine.onnx", "detector", "net.py:make")
+    Path("net.py").write_text("raise SystemExit\n", encoding="utf-8")  # it is not run
+    for word, name, why in (
+        ("mine.onnx", "mine.onnx", "its file is not here, and of its operators nothing is stored"),
+        ("gone/mine.onnx", "mine.onnx", "its file is not here"),
+        ("detector", "detector", "its file is not here"),
+        ("net.py:make", "net.py:make", "operators are read from files and configs, and this is"),
+    ):
+        code, _, err = predict(word)
+        told = " ".join(err.split())
+        assert code == 2
+        assert f"'{word}' is not predicted: {why}" in told
+        assert "3 results of it are stored." in told
+        assert f"accelbench recommend {name}" in told
+    code, _, err = predict("other.py:make")
+    assert (code, "Measure it: accelbench run other.py:make" in " ".join(err.split())) == (2, True)
+    code, _, err = predict("other.onnx")
+    assert (code, "there is no such file" in " ".join(err.split())) == (2, True)
+
+
+@pytest.mark.parametrize("word", ["mine.onnx", "detector", "net.py:make"])
+def test_recommend_answers_of_a_model_that_only_results_know(
+    command: Callable[..., Command], word: str
+) -> None:
+    measured(word)
+    found = command("recommend").json(word)
+    assert found["recommendations"][0]["primary_recommendation"]
+
+
+def test_words_stay_whole_at_80_columns(predict: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured("bert-tiny", "distilbert-tiny")
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = predict("bert-tiny", "--batch-sizes", "4", "512")
+    table = out[: out.index("On A processor")]
+    assert max(map(len, table.splitlines())) <= 80
+    for word in ("where", "batch", "pytorch/", "sequences", "measured", "model"):
+        assert word in table.split(), table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,6 +153,7 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
+    from accelbench.cli.services.measured_models import not_predicted
     from accelbench.cli.services.predicting import (
         MATRIX_BATCHES,
         batches_of,
@@ -181,6 +183,7 @@ def predict(
             lambda models: question_of(
                 models, (), asked_sizes, hardware, framework, precision, mode
             ),
+            partial(not_predicted, database),
         )
         if files and suggest_anchors:
             raise UsageError(

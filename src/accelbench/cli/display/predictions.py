@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.core.axes import AXES
+from accelbench.core.cards import short_of
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
     from accelbench.predict.measurement_plan import MeasurementPlan
 
+#: Terminals in which headings stand in two lines, and which of them do.
+_NARROW = 90
+_IN_TWO = ("first token ms", "next ms", "peak MB", "measured ms")
 REGRETS = ("choices", "mean", "median", "constant_mean", "constant_median")
 SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 
 
 def show_answer(answer: PredictionAnswer) -> None:
     """Every prediction with its interval and basis; what was measured beside it."""
-    from rich.text import Text
-
+    from accelbench.cli.display import columns
     from accelbench.cli.display.console import console
     from accelbench.predict.answers import devices_told
 
@@ -29,28 +32,32 @@ def show_answer(answer: PredictionAnswer) -> None:
     alike = _alike(answer.figures)
     measured = any(entry["measured_latency_ms"] for entry in answer.figures)
     parts = any(entry["ttft_ms"] for entry in answer.figures)
-    table = _table(
-        (["model"] if several else []) + ["configuration", "batch"],
-        ["ms", "90 % interval", "items/s"]
-        + (["first token ms", "next ms"] if parts else [])
-        + ["peak MB"]
-        + (["measured ms"] if measured else []),
-        ["rests on"],
-    )
+    words = [*(["model"] if several else []), "where"]
+    units = {entry["throughput_unit"] for entry in answer.figures}
+    unit = units.pop() if len(units) == 1 else ""
+    narrow = console().width <= _NARROW
+    heads = ["batch", "ms", "90 % interval", unit or "items/s"]
+    heads += ["first token ms", "next ms"] if parts else []
+    heads += ["peak MB", *(["measured ms"] if measured else [])]
+    rows = []
     for entry in answer.figures:
         cells = [visible(entry["model"])] if several else []
-        cells += [_place(entry, alike), f"{entry['batch_size']:,}"]
+        cells += [_place(entry, alike, short=narrow), f"{entry['batch_size']:,}"]
         cells += [
             _figure(entry["latency_ms"]),
             f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
-            f"{_figure(entry['throughput'])} {entry['throughput_unit'].removesuffix('/s')}",
+            _rate(entry, unit),
         ]
         cells += [_or_dash(entry["ttft_ms"]), _or_dash(entry["tpot_ms"])] if parts else []
-        cells.append(_figure(entry["memory_mb"]))  # fmt: skip
+        cells.append(_figure(entry["memory_mb"]))
         if measured:
             cells.append(_or_dash(entry["measured_latency_ms"]))
-        table.add_row(*(Text(cell) for cell in (*cells, entry["basis"])))
-    console().print(table)
+        rows.append([*cells, entry["basis"]])
+    first = len(words)
+    numbers = range(first, first + len(heads))
+    interval = first + heads.index("90 % interval")
+    shown = [*words, *(map(_in_lines, heads) if narrow else heads), "rests on"]
+    console().print(columns.table(shown, rows, numbers, below={interval: interval - 1}))
     sized = len({(knee["model"], *knee["sizes"].items()) for knee in answer.knees}) > len(
         {knee["model"] for knee in answer.knees}
     )
@@ -62,6 +69,20 @@ def show_answer(answer: PredictionAnswer) -> None:
         print_line(f"On {visible(devices)}.")
     print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
     show_notes(answer.notes)
+
+
+def _rate(entry: PredictedFigures, unit: str) -> str:
+    """Items a second, of what they are where the heading does not say it."""
+    rate = _figure(entry["throughput"])
+    return rate if unit else f"{rate} {entry['throughput_unit'].removesuffix('/s')}"
+
+
+def _in_lines(heading: str) -> str:
+    """A heading in two lines where it is wider than its figures."""
+    if heading.endswith("/s"):
+        return f"{heading.removesuffix('/s')}\n/s"
+    first, _, rest = heading.partition(" ")
+    return f"{first}\n{rest}" if heading in _IN_TWO else heading
 
 
 def _file(entry: Mapping[str, Any]) -> str:
@@ -153,9 +174,10 @@ def _alike(entries: Sequence[PredictedFigures]) -> frozenset[str]:
     return frozenset(platform for platform, names in devices.items() if len(names) > 1)
 
 
-def _place(entry: PredictedFigures, alike: frozenset[str]) -> str:
+def _place(entry: PredictedFigures, alike: frozenset[str], *, short: bool) -> str:
     parts = [entry["device"]] if entry["hardware"] in alike else []
-    parts += [f"{entry['runtime']}/{entry['hardware']}", entry["precision"]]
+    runtime = short_of(entry["runtime"]) if short else entry["runtime"]
+    parts += [f"{runtime}/{entry['hardware']}", entry["precision"]]
     parts += ["compiled"] if entry["compiled"] else []
     parts += _sizes(entry["sizes"])
     return visible(" · ".join(parts))

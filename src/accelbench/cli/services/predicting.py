@@ -265,6 +265,7 @@ def files_of(
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
+    stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """The models of those names that are files, by name; a model's name goes before a file's.
 
@@ -273,6 +274,7 @@ def files_of(
         sizes: at which they are asked about.
         hear: told what takes a while, before it does.
         check: given the names that are of no files, before one is read.
+        stored: why a model that only results know is not predicted; None of any other.
 
     Raises:
         UsageError: nothing is known of a file's operators.
@@ -284,6 +286,9 @@ def files_of(
         try:
             find(name)
         except UsageError:
+            known = stored(name)
+            if known is not None:
+                raise known from None
             if not names_a_file(name):
                 raise
             of_files.append(name)
