@@ -410,3 +410,27 @@ def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.Mo
     heading, *lines = (line.split() for line in stream.getvalue().splitlines())
     assert heading[-1] == "launch"
     assert [line[-1] for line in lines] == ["0", "1"]
+
+
+MEAN = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.00512, "latency_ci_low_ms": None}
+
+
+def test_a_mean_of_blocks_is_marked_among_medians() -> None:
+    stream = io.StringIO()
+    print_summary([ROW, MEAN], stream)
+    head, median, mean = stream.getvalue().splitlines()
+    assert "p50 ms" in head
+    assert "12.3 " in median
+    assert "mean" not in median
+    assert "0.005 mean" in mean
+
+
+def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
+    stream = io.StringIO()
+    failed = {**ROW, "status": "failed", "latency_p50_ms": None}
+    print_summary([MEAN, failed], stream)
+    head, mean, _ = stream.getvalue().splitlines()
+    assert "mean ms" in head
+    assert "p50" not in head
+    assert "0.005" in mean
+    assert "mean" not in mean

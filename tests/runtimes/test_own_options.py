@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from array_sessions import case_of, opened
 
+from accelbench.core.model import FileFormat, ModelFile
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Device, Runtime
 from accelbench.runtimes.browser import BrowserRuntime
+from accelbench.runtimes.executorch import ExecutorchRuntime
 from accelbench.runtimes.jax import JaxRuntime
+from accelbench.runtimes.litert import LitertRuntime
+from accelbench.runtimes.ncnn import NcnnRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -21,8 +25,10 @@ from accelbench.runtimes.qnn import QnnRuntime
 
 RUNTIMES: tuple[Runtime, ...] = (
     PytorchRuntime(), OnnxruntimeRuntime(), OpenvinoRuntime(), JaxRuntime(), QnnRuntime(),
-    BrowserRuntime(),
+    BrowserRuntime(), LitertRuntime(), NcnnRuntime(), ExecutorchRuntime(),
 )  # fmt: skip
+#: Runtimes that open files alone, which nothing is converted to.
+OF_FILES = {"litert": FileFormat.TFLITE, "ncnn": FileFormat.NCNN}
 #: What an option is of, where it changes nothing without that.
 BESIDE = {"compile_mode": {"compile": True}}
 OWN = [(one, option) for one in RUNTIMES for option in one.info.options]
@@ -41,12 +47,15 @@ def test_every_declared_value_is_taken_somewhere(runtime: Runtime, option: Runti
         answers = []
         for hardware in runtime.info.hardware:
             case = case_of("bert-tiny", target=f"{runtime.info.name}/{hardware}")
+            if runtime.info.name in OF_FILES:
+                file = ModelFile(OF_FILES[runtime.info.name], "net", "", "", "fp32", ())
+                case = dataclasses.replace(case, model=dataclasses.replace(case.model, file=file))
             case = dataclasses.replace(
                 case, options={option.name: value, **BESIDE.get(option.name, {})}
             )
             answers.append(runtime.supports(case, Device(hardware, "a device")))
-        # Where npm is not, nothing has been fetched: that is found after an option is refused.
-        taken = [one.ok or one.reason == "not_set_up" for one in answers]
+        # Where npm or an engine is not, that is all that is found.
+        taken = [one.ok or one.reason in ("not_set_up", "package_missing") for one in answers]
         assert any(taken), (value, [one.message for one in answers])
 
 

@@ -15,6 +15,7 @@ from accelbench.analysis.accuracies import (
 from accelbench.cli.display.words import figure, marks, shapes, spread, where
 from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
+from accelbench.core.figures import Statistic
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.reference_words import reference_words
@@ -91,7 +92,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     unit = unit_of_all(rows)
     # Free sizes and lopsided intervals are of several words and may be broken between them.
     breakable = {"", "size"} if any(row.get("dimensions") for row in rows) else {""}
-    for heading in ("batch", "size", "p50 ms", "", unit, "MB"):
+    statistic = _statistic(rows)
+    for heading in ("batch", "size", f"{statistic} ms", "", unit, "MB"):
         whole = heading not in breakable
         table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
     metered = any(row.get("energy_per_item_joules") for row in rows)
@@ -115,7 +117,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             f"{place} {row['precision']}{marks(row)}",
             str(row["batch_size"]),
             shapes(row),
-            figure(step_ms(row)) if timed else "–",
+            _step(row, statistic) if timed else "–",
             spread(row) if timed else "",
             f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip() if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
@@ -125,6 +127,20 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             *([str(row.get("launch"))] if several else []),
         )
     console(stream).print(table)
+
+
+def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:
+    """What the column of times is: medians, unless all that is known are means of blocks."""
+    timed = [row for row in rows if step_ms(row) is not None]
+    medians = any(row.get("latency_p50_ms") is not None for row in timed)
+    return Statistic.MEDIAN if medians or not timed else Statistic.MEAN
+
+
+def _step(row: Mapping[str, Any], statistic: Statistic) -> str:
+    """What a step took; a mean of blocks among medians says that it is one."""
+    shown = figure(step_ms(row))
+    median = row.get("latency_p50_ms") is not None
+    return shown if median or statistic is Statistic.MEAN else f"{shown} {Statistic.MEAN}"
 
 
 def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
