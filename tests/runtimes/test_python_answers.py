@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -13,7 +14,14 @@ import jax.numpy as jnp
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.runtimes.python.answers import refuse_unfinished, waiting
+from accelbench.measure.evidence_warnings import warned_of
+from accelbench.runtimes.python.answers import (
+    arrays,
+    digest_of_values,
+    refuse_unfinished,
+    uncompared,
+    waiting,
+)
 
 PENDING: Future[int] = Future()
 
@@ -26,6 +34,7 @@ PENDING: Future[int] = Future()
         (PENDING, "a future"),
         ([[PENDING]], "a future"),
         ((1, threading.Thread()), "a thread"),
+        ({1, PENDING}, "a future"),
     ],
 )
 def test_a_part_that_is_not_done_is_refused(answer: Any, what: str) -> None:
@@ -62,3 +71,41 @@ def test_an_array_of_jax_within_an_object_is_waited_for(monkeypatch: pytest.Monk
     assert array is later.parts[0]
     assert waiting({"x": jnp.ones(2)}) is jax.block_until_ready
     assert waiting([1, "x"]) is None
+
+
+#: A set of texts and tuples, as a process of another hash seed has it.
+_IN_A_SET = (
+    "from accelbench.runtimes.python.answers import arrays, digest_of_values\n"
+    "words = frozenset({'the', 'quick', 'brown', 'fox', 'jumps', ('over', 2), ('it', 3.5)})\n"
+    "print(digest_of_values(arrays({'words': words})))"
+)
+
+
+def test_a_set_is_compared_by_what_it_holds_in_every_process() -> None:
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", _IN_A_SET],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(digests) == 1
+
+    def digest(value: Any) -> str:
+        return digest_of_values(arrays(value))
+
+    assert digest({"a", "b"}) == digest({"b", "a"}) != digest({"a", "c"})
+    assert arrays({3.0, 1.0, 2.0})["output"].tolist() == [1.0, 2.0, 3.0]
+    assert digest({"a": 1, "b": 2}.keys()) == digest({"b", "a"})
+
+
+def test_what_is_not_compared_is_named() -> None:
+    class Handle:
+        __slots__ = ()
+
+    assert uncompared([1, "x", {2.0, 3.0}, None, {"a": b"bytes"}]) == []
+    assert uncompared({"a": Handle(), "b": [Handle(), 1]}) == ["Handle"]
+    (warning,) = warned_of({"not_compared": ["Handle"]})
+    assert warning == "Of what it returns Handle is not verified: it is neither numbers nor text."

@@ -24,6 +24,16 @@ def warned_of(details: Mapping[str, Any]) -> list[str]:
             f"{', '.join(later)} was imported as it was called: weights_digest does not tell where"
             " that changes. Import it at the top of the file."
         )
+    if kinds := details.get("not_compared"):
+        warnings.append(
+            f"Of what it returns {', '.join(kinds)} is not verified: it is neither numbers nor"
+            " text."
+        )
+    if changed := details.get("state_changed"):
+        warnings.append(
+            f"The module is not the same after its steps: {', '.join(changed)} changed. Each step"
+            " begins with what the one before left, and its outputs were verified in that state."
+        )
     if not details.get("computed_in", True):
         why = details.get("computed_in_unknown") or "the engine does not say"
         warnings.append(f"In what type its products were computed is not known: {why}.")

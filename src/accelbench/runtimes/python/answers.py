@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,8 @@ _DEEPEST = 8
 
 #: Of a list or a dict so many parts are asked whether they are finished.
 _MOST_PARTS = 10_000
+#: Types that are named of what is not compared.
+_MOST_TYPES = 3
 #: What stands for work that goes on elsewhere, by its module; asked only where that is imported.
 _ELSEWHERE = (
     ("concurrent.futures", "Future", "a future"),
@@ -53,7 +55,7 @@ def _unfinished(answer: Any, depth: int) -> str:
         kind = getattr(sys.modules.get(place), name, None)
         if isinstance(kind, type) and isinstance(answer, kind):
             return words
-    if depth > _DEEPEST or not isinstance(answer, (list, tuple, Mapping)):
+    if depth > _DEEPEST or not isinstance(answer, (list, tuple, Mapping, Set)):
         return ""
     parts = answer.values() if isinstance(answer, Mapping) else answer
     several = (_unfinished(part, depth + 1) for part in islice(parts, _MOST_PARTS))
@@ -97,8 +99,49 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
     elif isinstance(value, (list, tuple)):
         for place, inner in enumerate(value):
             _gather(inner, f"{name}.{place}" if name else str(place), found, depth + 1)
+    elif isinstance(value, Set):
+        _gather(_in_order(value), name, found, depth)
     elif hasattr(value, "__dict__"):
         _gather(vars(value), name, found, depth + 1)
+
+
+def _in_order(values: Set[Any]) -> list[Any]:
+    """What a set holds, in the same order in every process: numbers by value, others by content.
+
+    Python's own order follows the hashes of texts, which differ from process to process.
+    """
+    numbers = all(isinstance(value, (int, float, np.number)) for value in values)
+    return sorted(values) if numbers else sorted(values, key=_content)
+
+
+def _content(value: Any) -> tuple[str, str]:
+    return type(value).__name__, digest_of_values(arrays(value))
+
+
+def uncompared(answer: Any) -> list[str]:
+    """The types of the parts of an answer whose values are not compared, each once."""
+    found: dict[str, None] = {}
+    _leave_out(answer, found, 0)
+    return list(found)
+
+
+def _leave_out(value: Any, found: dict[str, None], depth: int) -> None:
+    if value is None or isinstance(value, (str, bytes)) or len(found) >= _MOST_TYPES:
+        return
+    if depth > _DEEPEST:
+        found[f"parts within {_DEEPEST} others"] = None
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            _leave_out(inner, found, depth + 1)
+    elif _array(value) is not None:
+        return
+    elif isinstance(value, (list, tuple, Set)):
+        for inner in islice(value, _MOST_PARTS):
+            _leave_out(inner, found, depth + 1)
+    elif getattr(value, "__dict__", None):
+        _leave_out(vars(value), found, depth + 1)
+    else:
+        found[type(value).__name__] = None
 
 
 def _array(value: Any) -> Any:
@@ -168,8 +211,8 @@ def _devices(value: Any, found: set[str], depth: int) -> None:
         return
     if isinstance(value, Mapping):
         value = tuple(value.values())
-    if isinstance(value, (list, tuple)):
-        for inner in value[:64]:
+    if isinstance(value, (list, tuple, Set)):
+        for inner in islice(value, 64):
             _devices(inner, found, depth + 1)
         return
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")

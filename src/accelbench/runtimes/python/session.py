@@ -32,6 +32,7 @@ from accelbench.runtimes.python.answers import (
     devices,
     digest_of_values,
     refuse_unfinished,
+    uncompared,
     waiting,
 )
 from accelbench.runtimes.shared.inputs import Inputs
@@ -194,6 +195,7 @@ class PythonSession:
             "output_devices": sorted(self._devices),
             "output_dtypes": sorted({str(value.dtype) for value in values.values()}),
             "outputs_finite": all(bool(np.isfinite(value).all()) for value in floats),
+            "not_compared": uncompared(answer),
         }
 
     def profile(self, inputs: Arguments, steps: int, traces: Path | None) -> Profile:

@@ -23,6 +23,7 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.compiling import allow_many_graphs, compile_totals
 from accelbench.runtimes.pytorch.doubling import doubled
+from accelbench.runtimes.pytorch.module_state import ModuleState
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
@@ -118,6 +119,9 @@ class PytorchSession:
             self.weights_digest = made.digest
             self._module = self._timed(clock, "load", partial(self._load, made.module))
             del made
+        # What of a module of its owner's nobody has read may change as it is called.
+        watched = self._spec.code is not None and not _trains(case)
+        self._state = ModuleState(self._module) if watched else None
         self._run: Callable[..., Any] = self._runnable(self._module)
         self._opened = Opened(
             job, self._module, self._run, self._place, clock, self._autocast, self._initial
@@ -349,12 +353,17 @@ class PytorchSession:
                 "weight_dtypes": dtypes,
                 "autocast": None if self._narrow is None else str(self._narrow)[6:],
                 **self._output_facts,
+                **({} if self._state is None else self._changes(self._state)),
                 **self._int8_facts(),
                 **self._inputs.details(),
                 **(self._procedure.facts() if isinstance(self._procedure, Telling) else {}),
                 **self._place.facts(),
             },
         )
+
+    def _changes(self, state: ModuleState) -> dict[str, list[str]]:
+        with torch.inference_mode():
+            return {"state_changed": state.changed(self._module)}
 
     def _named(self, name: str, hardware: str) -> str:
         """torch's "cpu" or "cuda:1" in our words: with an ordinal always.
