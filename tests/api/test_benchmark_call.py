@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,6 +186,42 @@ def test_where_it_is_searched_makes_no_other_version(
         travelling.written(product, None, folder)
         sources.append((folder / "live_object.py").read_text())
     assert sources[0] == sources[1]
+
+
+def test_a_changed_helper_beside_it_is_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the file of an object imports from its owner's own folder, and what that imports."""
+    package = tmp_path / "travelling_owners"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "model.py").write_text(
+        "from json import dumps\nfrom travelling_owners import helper\n"
+        "class Net:\n    def __call__(self, x):\n        return helper.scaled(x)\n"
+    )
+    (package / "helper.py").write_text(
+        "def scaled(x):\n    from .deeper import FACTOR\n    return x * FACTOR\n"
+    )
+    (package / "deeper.py").write_text("FACTOR = 2\n")
+    (package / "unrelated.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("model", "unrelated", "deeper"):
+        importlib.import_module(f"travelling_owners.{name}")
+    net = sys.modules["travelling_owners.model"].Net()
+    files = [Path(file).name for file in travelling._sources(net)]
+    assert files == ["__init__.py", "deeper.py", "helper.py", "model.py"]
+
+    def version(name: str) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        travelling.written(net, 3, folder)
+        return (folder / "live_object.py").read_text()
+
+    first = version("first")
+    (package / "unrelated.py").write_text("x = 1\n")
+    assert version("second") == first
+    (package / "deeper.py").write_text("FACTOR = 3\n")
+    assert version("third") != first
 
 
 @pytest.mark.parametrize(

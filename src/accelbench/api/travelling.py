@@ -6,17 +6,21 @@ the script that runs is imported from its file, as `multiprocessing` does.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
 import pickle
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from accelbench.catalog.code_models.loading import is_owners
+from accelbench.catalog.code_models.words import SUFFIX
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
@@ -152,15 +156,58 @@ def name_of(subject: Any) -> str:
 
 
 def _sources(subject: Any) -> list[str]:
-    """The files of an owner's classes and functions that an object is of."""
+    """The files of an owner's classes and functions that an object is of, and what those import."""
     parts: Iterable[Any] = (subject,)
     if hasattr(subject, "modules"):
         parts = subject.modules()
-    found = set()
+    found: set[str] = set()
     for part in parts:
         with suppress(TypeError, OSError):
             owner = part if inspect.isroutine(part) or inspect.isclass(part) else type(part)
             file = inspect.getsourcefile(owner)
-            if file and "site-packages" not in file and Path(file).is_file():
-                found.add(file)
+            if file and is_owners(Path(file)):
+                _add_imports(file, sys.modules.get(owner.__module__), found)
     return sorted(found)
+
+
+def _add_imports(file: str, module: ModuleType | None, found: set[str]) -> None:
+    """A module's file, and those of its owner's modules beside it that it imports.
+
+    What is installed tells its version by other means.
+    """
+    if file in found:
+        return
+    found.add(file)
+    if module is None:
+        return
+    root = _root_of(module, Path(file))
+    for name in _imports(Path(file), str(getattr(module, "__package__", None) or "")):
+        other = sys.modules.get(name)
+        beside = str(getattr(other, "__file__", None) or "")
+        if not beside.endswith(SUFFIX) or not is_owners(Path(beside)):
+            continue
+        if Path(beside).resolve().is_relative_to(root):
+            _add_imports(beside, other, found)
+
+
+def _root_of(module: ModuleType, file: Path) -> Path:
+    """The folder that an owner's module lies in: that of its outermost package."""
+    package = str(getattr(module, "__package__", None) or "")
+    return file.resolve().parents[package.count(".") if package else 0]
+
+
+def _imports(file: Path, package: str) -> Iterator[str]:
+    """The names of modules that a file imports, wherever in it, with the packages they are in."""
+    with suppress(SyntaxError, ValueError, OSError, RecursionError):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+                # What is imported from a package may be a module of it.
+                names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            for name in names:
+                parts = name.split(".")
+                yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -227,3 +228,22 @@ def test_pictures_without_classes_have_drawn_captions_and_say_so(tmp_path: Path)
     fed.batch(a_case("clip-tiny", 2))
     assert fed.details()["drawn"] == ["input_ids"]
     assert any("The texts are drawn" in note for note in fed.details()["notes"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_pipes_and_devices_among_texts_are_not_opened(tmp_path: Path) -> None:
+    """A pipe would be waited for, and a device has no end."""
+    folder = texts(tmp_path / "texts")
+    os.mkfifo(folder / "0.txt")
+    os.mkfifo(folder / "Labels.json")
+    (folder / "1.txt").symlink_to("/dev/zero")
+    case = a_case("bert-tiny", 2, sequence=8)
+    fed = feed(folder)
+    assert fed.batch(case)["input_ids"].shape == (2, 8)
+    notes = " ".join(fed.details()["notes"])
+    assert "Skipped, as unreadable: 2 of 4 texts; 0.txt: it is no file." in notes
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    os.mkfifo(alone / "0.txt")
+    with pytest.raises(CaseError, match=r"There is no text to read; 0\.txt: it is no file\."):
+        feed(alone).batch(case)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -245,9 +246,16 @@ def own_sources(code_file: str, folder: str) -> list[str]:
                 continue
             if file and str(file).endswith(".py") and Path(file).is_absolute():
                 path = Path(file).resolve()
-                if path.is_relative_to(folder) and not _INSTALLED.intersection(path.parts):
+                if path.is_relative_to(folder) and is_owners(path):
                     found.add(str(path))
     return [first, *sorted(found - {first})] if first else sorted(found)
+
+
+def is_owners(file: Path) -> bool:
+    """Whether a file is its owner's: there, and neither installed nor of Python itself."""
+    if _INSTALLED.intersection(file.parts) or not file.is_file():
+        return False
+    return not file.is_relative_to(sysconfig.get_paths()["stdlib"])
 
 
 _INSTALLED = {"site-packages", "dist-packages"}

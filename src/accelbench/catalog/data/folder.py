@@ -159,8 +159,9 @@ def _sorted_out(root: Path, entries: Iterable[Entry]) -> Folder:
 
 def _titles(root: Path) -> dict[str, str]:
     """ImageNet-100's Labels.json, where there is one: {"n01440764": "tench, Tinca tinca"}."""
+    file = root / "Labels.json"
     try:
-        labels = jsonc.read(root / "Labels.json")
+        labels = jsonc.read(file) if file.is_file() else None  # a pipe would be waited for
     except (OSError, ValueError):
         return {}
     if not isinstance(labels, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,11 +32,22 @@ def contents(path: Path) -> bytes:
         UnreadableError: it cannot be read, or is a pipe or a device, which would have no end.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise UnreadableError("it is no file")
-        return path.read_bytes()
+        with opened(path) as file:
+            return file.read()
     except OSError as error:
         raise UnreadableError(str(error)) from error
+
+
+def opened(path: Path) -> BufferedReader:
+    """A file opened to be read.
+
+    Raises:
+        UnreadableError: it is a pipe or a device, which would have no end, or no beginning.
+        OSError: it cannot be read.
+    """
+    if path.exists() and not path.is_file():
+        raise UnreadableError("it is no file")
+    return path.open("rb")
 
 
 class Reader(Protocol):

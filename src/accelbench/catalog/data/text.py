@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.catalog.data.captions import Fed, mask, padded, start_id
 from accelbench.catalog.data.encoding import Encoder
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
-from accelbench.catalog.data.rows import Saw, UnreadableError, label_of, number
+from accelbench.catalog.data.rows import Saw, UnreadableError, label_of, number, opened
 from accelbench.core.errors import CaseError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import InputSpec, ModelSpec
@@ -64,7 +64,7 @@ class Corpus:
         number, read = len(self.entries), 0
         places: list[TextPlace] = []
         try:
-            with entry.path.open("rb") as file:
+            with opened(entry.path) as file:
                 for count, line in enumerate(_lines(entry, file), start=1):
                     if _said(entry, line, count).strip():
                         places.append(TextPlace(number, read))
@@ -96,7 +96,7 @@ class Corpus:
         while True:
             entry = self.entries[number]
             try:
-                with entry.path.open("rb") as file:
+                with opened(entry.path) as file:
                     file.seek(offset)
                     for line in _lines(entry, file):
                         saw(line)
@@ -112,7 +112,7 @@ class Corpus:
     def sample(self) -> Iterator[str]:
         """Everything once, from the first line on: what a tokenizer is learned from."""
         for entry in self.entries:
-            with entry.path.open("rb") as file:
+            with opened(entry.path) as file:
                 for line in _lines(entry, file):
                     yield _said(entry, line)
 
