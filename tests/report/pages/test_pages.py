@@ -56,7 +56,7 @@ def chart(name: str) -> str:
 
 
 def nothing(name: str) -> str:
-    return rendered("nothing.svg", first=name, second=name)
+    return rendered("nothing.svg", first=name, second=name, paper="#fff", ink="#000")
 
 
 def table(name: str) -> str:

@@ -20,6 +20,7 @@ from accelbench.report.dashboard.model_pages import ModelPages
 from accelbench.report.dashboard.model_predictions import ModelPredictions
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.prediction_pages import PredictionPages
+from accelbench.report.dashboard.question_pages import QuestionPages
 from accelbench.report.dashboard.run_pages import RunComparison
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
@@ -51,6 +52,7 @@ def _pages(site: Site) -> Starlette:
     models, devices = ModelPages(site), DevicePages(site)
     charts, explore = ChartPages(site), ExplorePages(site)
     of_models = ModelPredictions(site)
+    questions = QuestionPages(site)
 
     def failed(request: Request, error: Exception) -> Response:
         status, message, headers = _said(error)
@@ -91,6 +93,10 @@ def _pages(site: Site) -> Starlette:
             Route("/engines", devices.engines),
             Route("/beside/{of}/speed-ups.{form}", devices.speed_ups),
             Route("/runs/compare", RunComparison(site).page),
+            Route("/recommend", questions.recommend),
+            Route("/predict", questions.predict),
+            Route("/recommend.json", questions.document),
+            Route("/predict.json", questions.document),
             Route("/runs", runs.all),
             Route("/run/{run}", runs.one),
             Mount("/static", StaticFiles(directory=HERE / "static", packages=_SHARED)),

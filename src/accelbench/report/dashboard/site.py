@@ -34,12 +34,14 @@ PAGES = (
     ("Explore", "/explore"),
     ("History", "/history"),
     ("Matrix", "/matrix"),
+    ("Recommend", "/recommend"),
+    ("Predict", "/predict"),
     ("Predictions", "/predictions"),
     ("Runs", "/runs"),
 )
 
 #: Addresses that are of the whole store, whatever is filtered.
-OF_THE_STORE = ("/predictions", "/runs")
+OF_THE_STORE = ("/recommend", "/predict", "/predictions", "/runs")
 
 
 class BeingReadError(Exception):

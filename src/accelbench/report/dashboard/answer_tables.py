@@ -1,0 +1,125 @@
+"""The documents of `recommend --json` and `predict --json` as a table of figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.report.dashboard.words import number
+
+Document = Mapping[str, Any]
+_HEADERS = (
+    *("Model", "Hardware", "Device", "Engine", "Precision", "Batch", "Latency, ms", "Statistic"),
+    *("From", "To", "Throughput", "Unit", "Memory, MB", "Rests on", "Score"),
+)
+#: Columns of figures.
+FIGURES = frozenset(("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Score"))
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One line of an answer: its cells by header, and the kind of its figures."""
+
+    cells: Mapping[str, str]
+    kind: str
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """What an answer has figures of; columns without any are left out."""
+
+    headers: Sequence[str]
+    rows: Sequence[AnswerRow]
+
+
+def answer_table(document: Document) -> AnswerTable:
+    """The figures of an answer, in its order."""
+    rows = [*_rows(document)]
+    headers = [name for name in _HEADERS if any(row.cells.get(name) for row in rows)]
+    return AnswerTable(headers, rows)
+
+
+def _rows(document: Document) -> Iterator[AnswerRow]:
+    for figures in document.get("predictions", ()):
+        yield _predicted(figures)
+    for place in document.get("ranking", ()):
+        yield _row(place, place)
+    for answer in document.get("recommendations", ()):
+        for option in answer.get("fits", ()):
+            yield _row({"model": answer["model"], **option}, option)
+        question = answer.get("question", {})
+        for name, score in answer.get("all_scores", {}).items():
+            if score["compatible"]:
+                about = {"model": question.get("model"), "batch_size": question.get("batch_size")}
+                yield _row({**about, "hardware": name, **score}, score.get("predictions") or {})
+
+
+def _row(about: Document, figures: Document) -> AnswerRow:
+    latency = figures.get("latency", figures.get("latency_ms"))
+    memory = figures.get("memory_peak_mb", figures.get("memory_mb"))
+    kind = str(figures.get("provenance") or about.get("basis") or "")
+    basis = str(about.get("basis") or "")
+    rated = f"{basis}: {about['performance_rating']}" if basis == "rule" else basis
+    return AnswerRow(
+        _said(
+            {
+                **_place(about, figures),
+                "Latency, ms": _figure(latency),
+                "Statistic": str(figures.get("figure") or "") if latency is not None else "",
+                "From": _figure(figures.get("latency_low")),
+                "To": _figure(figures.get("latency_high")),
+                "Throughput": _figure(figures.get("throughput")),
+                "Unit": _rate(figures),
+                "Memory, MB": _figure(memory),
+                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" else rated,
+                "Score": _figure(about.get("score")),
+            }
+        ),
+        kind,
+    )
+
+
+def _predicted(figures: Document) -> AnswerRow:
+    return AnswerRow(
+        _said(
+            {
+                **_place(figures, figures),
+                "Latency, ms": _figure(figures["latency_ms"]),
+                "Statistic": "mean",
+                "From": _figure(figures["latency_low_ms"]),
+                "To": _figure(figures["latency_high_ms"]),
+                "Throughput": _figure(figures["throughput"]),
+                "Unit": _rate(figures),
+                "Memory, MB": _figure(figures["memory_mb"]),
+                "Rests on": str(figures["basis"]),
+            }
+        ),
+        "predicted",
+    )
+
+
+def _place(about: Document, figures: Document) -> dict[str, str]:
+    either = {**figures, **{name: value for name, value in about.items() if value is not None}}
+    batch = either.get("batch_size")
+    return {
+        "Model": str(either.get("model") or ""),
+        "Hardware": str(either.get("hardware") or ""),
+        "Device": str(either.get("device") or ""),
+        "Engine": str(either.get("runtime") or ""),
+        "Precision": str(either.get("precision") or ""),
+        "Batch": f"{batch:,}" if batch else "",
+    }
+
+
+def _rate(figures: Document) -> str:
+    unit = str(figures.get("throughput_unit") or "") if figures.get("throughput") else ""
+    return unit if not unit or unit.endswith("/s") else f"{unit}/s"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else number(value)
+
+
+def _said(cells: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in cells.items() if text}
