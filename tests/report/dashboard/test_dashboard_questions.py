@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,9 +18,11 @@ from chrome import Chrome
 from dashboard_world import served
 from starlette.testclient import TestClient
 
+from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.report.dashboard import question_pages
 from accelbench.report.dashboard.question_forms import PREDICT, RECOMMEND
+from accelbench.report.dashboard.question_jobs import BusyError, QuestionJobs
 from accelbench.store.database import Database
 
 
@@ -26,6 +30,16 @@ def commanded(database: Database, *words: str) -> Any:
     line = [sys.executable, "-P", "-m", "accelbench", *words, "--db", str(database.path), "--json"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=dict(os.environ))
     return json.loads(done.stdout)
+
+
+def asked(site: TestClient, address: str) -> Any:
+    """The answer, for which a page comes again until it is there."""
+    while True:
+        answer = site.get(address)
+        if answer.status_code != 202:
+            return answer
+        assert answer.headers["refresh"] == "1"
+        assert "Being worked on" in answer.text
 
 
 def rows(page: str) -> list[dict[str, str]]:
@@ -42,7 +56,7 @@ def rows(page: str) -> list[dict[str, str]]:
 def test_recommend_answers_with_the_figures_of_the_command(
     site: TestClient, stored: Database
 ) -> None:
-    page = site.get("/recommend?model=bert-tiny&batch-size=1").text
+    page = asked(site, "/recommend?model=bert-tiny&batch-size=1").text
     answer = commanded(stored, "recommend", "bert-tiny", "--batch-size", "1")
     scores = answer["recommendations"][0]["all_scores"]
     known = {row["Hardware"]: row for row in rows(page)}
@@ -56,12 +70,12 @@ def test_recommend_answers_with_the_figures_of_the_command(
 
 
 def test_limits_are_kept_as_the_command_keeps_them(site: TestClient, stored: Database) -> None:
-    page = site.get("/recommend?model=bert-tiny&max-latency-ms=20").text
+    page = asked(site, "/recommend?model=bert-tiny&max-latency-ms=20").text
     answer = commanded(stored, "recommend", "bert-tiny", "--max-latency-ms", "20")
     fits = answer["recommendations"][0]["fits"]
     assert [row["Hardware"] for row in rows(page)] == [one["hardware"] for one in fits]
     assert "under --max-latency-ms 20" in page
-    none = site.get("/recommend?model=bert-tiny&max-latency-ms=0.0001")
+    none = asked(site, "/recommend?model=bert-tiny&max-latency-ms=0.0001")
     assert none.status_code == 200
     assert "The answer is no" in none.text
 
@@ -69,7 +83,7 @@ def test_limits_are_kept_as_the_command_keeps_them(site: TestClient, stored: Dat
 def test_predict_answers_with_the_figures_of_the_command(
     site: TestClient, stored: Database
 ) -> None:
-    page = site.get("/predict?model=bert-tiny&hardware=cpu&batch-sizes=1,64").text
+    page = asked(site, "/predict?model=bert-tiny&hardware=cpu&batch-sizes=1,64").text
     answer = commanded(stored, "predict", "bert-tiny", "--hardware", "cpu", "--batch-sizes", "1,64")
     shown = [(row["Engine"], row["Batch"], row["Rests on"]) for row in rows(page)]
     told = [(p["runtime"], str(p["batch_size"]), p["basis"]) for p in answer["predictions"]]
@@ -78,7 +92,7 @@ def test_predict_answers_with_the_figures_of_the_command(
 
 
 def test_a_refusal_of_the_command_is_its_sentence(site: TestClient) -> None:
-    answer = site.get("/recommend?model=bert-tiny&precision=fp3")
+    answer = asked(site, "/recommend?model=bert-tiny&precision=fp3")
     assert answer.status_code == 400
     said = re.findall(r'role="alert">(.*?)</p>', answer.text)
     assert len(said) == 1
@@ -113,14 +127,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_nothing_is_started_for_what_is_no_question(
     site: TestClient, started: list[list[str]], address: str
 ) -> None:
-    assert site.get(address).status_code == 400
+    assert asked(site, address).status_code == 400
     assert started == []
 
 
 def test_words_of_a_visitor_are_values_and_no_options(
     site: TestClient, started: list[list[str]]
 ) -> None:
-    site.get("/recommend?model=bert-tiny&hardware=--verify&verify=1&output=/tmp/x")
+    asked(site, "/recommend?model=bert-tiny&hardware=--verify&verify=1&output=/tmp/x")
     for words in started:
         assert words[-2:] == ["--", "bert-tiny"]
         assert "--hardware=--verify" in words
@@ -136,6 +150,43 @@ def test_a_page_without_a_question_is_its_form(site: TestClient, started: list[l
             assert f'<label for="{field.name}">' in page
 
 
+def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:
+    jobs, begun, go = QuestionJobs[int](), threading.Semaphore(0), threading.Event()
+
+    def slow() -> int:
+        begun.release()
+        go.wait(30)
+        return 7
+
+    first = jobs.of("a", slow)
+    assert jobs.of("a", slow) is first
+    others = [jobs.of(name, slow) for name in "bcd"]
+    assert begun.acquire(timeout=30)
+    assert not begun.acquire(blocking=False)  # one at a time
+    with pytest.raises(BusyError, match="Other questions"):
+        jobs.of("e", slow)
+    go.set()
+    assert [job.result(30) for job in (first, *others)] == [7] * 4
+
+
+def test_what_was_lost_is_asked_again_and_a_slip_is_not() -> None:
+    jobs = QuestionJobs[int]()
+
+    def fails(error: Exception) -> Callable[[], int]:
+        def work() -> int:
+            raise error
+
+        return work
+
+    with pytest.raises(UsageError):
+        jobs.of("slip", fails(UsageError("No."))).result(30)
+    with pytest.raises(UsageError):
+        jobs.of("slip", lambda: 1).result(30)
+    with pytest.raises(OSError, match="full"):
+        jobs.of("lost", fails(OSError("full"))).result(30)
+    assert jobs.of("lost", lambda: 1).result(30) == 1
+
+
 @pytest.fixture(scope="module")
 def address(stored: Database) -> Iterator[str]:
     with served(stored) as one:
@@ -148,6 +199,7 @@ def test_a_form_and_its_answer_leave_nobody_out(
 ) -> None:
     tab.look(scheme, wide)
     for at in ("/recommend?model=bert-tiny", "/predict"):
+        urllib.request.urlopen(f"{address}/recommend.json?model=bert-tiny", timeout=240).close()
         tab.go(f"{address}{at}")
         assert tab.complaints() == [], at
         assert barriers(tab, axe) == [], at

@@ -1,14 +1,14 @@
 """`recommend` and `predict` as forms: the command itself answers, in a process of its own.
 
-So a page says what the command says, to the last digit, whatever it takes does not hold up other
-pages, and no answer can bring the dashboard down. One question at a time is worked on.
+So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
+What takes longer than a moment does not hold the page: it says so and comes again by itself.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -26,11 +26,12 @@ from accelbench.report.dashboard.question_forms import (
     QuestionForm,
     models_of,
 )
+from accelbench.report.dashboard.question_jobs import BusyError, QuestionJobs
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshot import Snapshot
 
-#: How long an answer may take, and how long a page waits for its turn.
-_LIMIT_SECONDS, _TURN_SECONDS = 120.0, 60.0
+#: How long a command may take, a page waits for it, and whoever wants the document alone.
+_LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
 #: Names that a field offers.
 _MOST_OFFERED = 400
 _ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
@@ -39,10 +40,6 @@ _VERDICTS = {
     EXIT_NO: "The answer is no: nothing suits, or nothing keeps the limits.",
     EXIT_CANNOT_TELL: "It cannot be told: nothing that would say it was measured.",
 }
-
-
-class BusyError(AccelbenchError):
-    """Other questions are being worked on."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class QuestionPages:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._turn = threading.Lock()
+        self._jobs = QuestionJobs[CommandAnswer]()
 
     def recommend(self, request: Request) -> Response:
         """Which hardware for a model."""
@@ -89,47 +86,48 @@ class QuestionPages:
         """The document that the command prints with `--json`."""
         form = PREDICT if request.url.path.startswith("/predict") else RECOMMEND
         snapshot = self.site.snapshot()
-        answer = self._answer(snapshot, form, form.values(dict(request.query_params)))
+        job = self._job(snapshot, form, form.values(dict(request.query_params)))
+        try:
+            answer = job.result(_WAIT_SECONDS)
+        except TimeoutError:
+            raise BusyError("Other questions are being worked on.", "Ask again.") from None
         return Response(answer.document, 200, None, "application/json")
 
     def _page(self, request: Request, form: QuestionForm) -> Response:
         snapshot = self.site.snapshot()
         values = form.values(dict(request.query_params))
-        answer, trouble = None, ""
+        answer, trouble, working = None, "", False
         if values:
             try:
-                answer = self._answer(snapshot, form, values)
+                answer = self._job(snapshot, form, values).result(_MOMENT_SECONDS)
+            except TimeoutError:
+                working = True
             except AccelbenchError as error:
                 trouble = str(error)
         return self.site.page(
             request,
             "question.html",
             None,
-            400 if trouble else 200,
-            None,
+            400 if trouble else 202 if working else 200,
+            {"refresh": "1"} if working else None,
             snapshot=snapshot,
             form=form,
             values=values,
             answer=answer,
             trouble_said=trouble,
+            working=working,
             line=form.line(values, self.site.database.name),
             figures=FIGURES,
             offered=self._offered(snapshot),
             address=str(request.url.query),
         )
 
-    def _answer(
+    def _job(
         self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
-    ) -> CommandAnswer:
+    ) -> Future[CommandAnswer]:
         self._refuse_unknown(snapshot, form, values)
         words = form.words(values)
-        key = ("question", snapshot.at, *words)
-        if not self._turn.acquire(timeout=_TURN_SECONDS):
-            raise BusyError("Other questions are being worked on.", "Ask again in a minute.")
-        try:
-            return self.site.pictures.once(key, lambda: self._asked(words))
-        finally:
-            self._turn.release()
+        return self._jobs.of((snapshot.at, *words), lambda: self._asked(words))
 
     def _asked(self, words: Sequence[str]) -> CommandAnswer:
         command, *rest = words
