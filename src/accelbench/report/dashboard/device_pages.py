@@ -14,7 +14,7 @@ from accelbench.analysis.comparison import doubtful
 from accelbench.analysis.speed_ups import verdict
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import UsageError
-from accelbench.core.rows import Row, text
+from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.query.calibrations import calibrations
 from accelbench.report.charts import CHARTS
@@ -51,6 +51,17 @@ SELECT hardware, vendor, unit_count, memory_mb, power_limit_watts, driver, runti
     details::VARCHAR AS details, measured_at::VARCHAR AS measured_at
 FROM hardware_info WHERE device_fingerprint IN (SELECT unnest(?::VARCHAR[])) ORDER BY ALL
 """
+#: What is said of a device first, by the column of `hardware_info`.
+_LABELS = {
+    "hardware": "Platform",
+    "vendor": "Vendor",
+    "unit_count": "Units",
+    "memory_mb": "Memory, MB",
+    "power_limit_watts": "Power limit, W",
+    "driver": "Driver",
+    "runtime_version": "Runtime",
+    "measured_at": "Looked at, UTC",
+}
 
 
 class DevicePages:
@@ -223,18 +234,20 @@ def _is_there(snapshot: Snapshot, column: str, name: str) -> bool:
     return bool(snapshot.ask(f"SELECT 1 AS it FROM cell WHERE {column} = ? LIMIT 1", [name]))  # noqa: S608
 
 
-def _facts(database: Database, about: Row) -> list[Row]:
-    """What the store knows of a device as a thing, of each that is called so."""
+def _facts(database: Database, about: Row) -> list[tuple[Row, Row]]:
+    """What the store knows of a device as a thing, and in detail; of each that is called so."""
     names, rows = database.query(_INFO, [about["fingerprints"]])
-    facts: list[Row] = []
+    facts: list[tuple[Row, Row]] = []
     for row in rows:
         known = dict(zip(names, row, strict=True))
-        details = json.loads(str(known.pop("details") or "{}"))
-        fact = {name: value for name, value in known.items() if value not in (None, "")}
-        if details:
-            fact["details"] = details
-        if fact not in facts:
-            facts.append(fact)
+        details = json.loads(str(known["details"] or "{}"))
+        plain = {
+            label: str(known[name])[:16] if name == "measured_at" else known[name]
+            for name, label in _LABELS.items()
+            if known[name] not in (None, "")
+        }
+        if (plain, details) not in facts:
+            facts.append((plain, details))
     return facts
 
 
@@ -272,8 +285,3 @@ def _limits(calibration: DeviceCalibration) -> Sequence[Row]:
                 }
             )
     return rows
-
-
-def device_of(row: Row) -> str:
-    """What a cell's device is called here."""
-    return text(row, "device_name") or text(row, "hardware")
