@@ -43,6 +43,14 @@ def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
     raise UsageError(f"There is no model named {in_quotes(name)}.", f"{hint}{LIST_THEM}")
 
 
+def known_as(name: str) -> ModelSpec | None:
+    """The catalogue's model of that name; None where there is none, without looking for near ones.
+
+    What thousands of results are of is asked here: to look for near names takes ten milliseconds.
+    """
+    return _names().get(key_of(name))
+
+
 def members(set_name: str) -> tuple[ModelSpec, ...]:
     """The models of a set.
 

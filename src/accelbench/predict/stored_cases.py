@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.find import find
+from accelbench.catalog.find import known_as
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
@@ -140,8 +140,10 @@ def _positive(row: Row, name: str) -> float | None:
 def _case(row: Row) -> PredictedCase | None:
     """The case of a row; None of a model that has no graph here, or not at these sizes."""
     sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
+    spec = known_as(text(row, "model"))
+    if spec is None:
+        return None
     try:
-        spec = find(text(row, "model"))
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))
     except (UsageError, UnsupportedError):
         return None

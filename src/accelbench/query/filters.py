@@ -100,12 +100,10 @@ def misplaced(word: str) -> str:
 
 
 def _of_catalogue(name: str) -> str | None:
-    from accelbench.catalog.find import find
+    from accelbench.catalog.find import known_as
 
-    try:
-        return find(name).id
-    except UsageError:
-        return None
+    spec = known_as(name)
+    return None if spec is None else spec.id
 
 
 def _platforms(word: str) -> tuple[str, ...]:

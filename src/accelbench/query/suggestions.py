@@ -60,7 +60,7 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
     """
     if "run_id" in filters:
         return NothingMeasuredError(f"{message}.", "Ask for less, or name other runs with --run.")
-    command = _command(filters)
+    command = command_for(filters)
     if command and database is not None:
         command += _into(database)
     if not command:
@@ -239,7 +239,7 @@ def _letters(name: str) -> str:
     return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
 
 
-def _command(filters: Asked) -> str:
+def command_for(filters: Asked) -> str:
     """The command that measures what was asked for; empty where this program cannot."""
     if not filters:
         return "accelbench run --set small --hardware all"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.find import find
-from accelbench.core.errors import UnsupportedError, UsageError
+from accelbench.catalog.find import known_as
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
@@ -238,12 +237,11 @@ def among_rows(rows: Iterable[Row]) -> Callable[[PredictedCase], bool]:
 
 
 def _key_of(row: Row) -> CaseKey | None:
-    try:
-        model = find(text(row, "model")).id
-    except (UsageError, UnsupportedError):
+    spec = known_as(text(row, "model"))
+    if spec is None:
         return None
     return (
-        model, text(row, "hardware"), text(row, "device_name"), text(row, "runtime"),
+        spec.id, text(row, "hardware"), text(row, "device_name"), text(row, "runtime"),
         text(row, "precision") or "fp32", text(row, "mode") or Mode.INFERENCE,
         int(number(row, "batch_size") or 1),
     )  # fmt: skip

@@ -72,7 +72,7 @@ def tables(made: Report, title: str) -> list[Table]:
 
 def test_it_says_what_there_is_and_what_there_is_not() -> None:
     made = report(two_platforms())
-    assert titles(made)[:2] == ["Summary", "Results"]
+    assert titles(made)[:3] == ["Summary", "By task", "Results"]
     assert titles(made)[-2:] == ["Environment", "How each figure was computed"]
     summary = html(made, draw.svg).partition("Results")[0]
     assert "1 were wrong, and have no figures" in html(made, draw.svg)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from accelbench.core.visible import markdown as text_of
 from accelbench.report.full_report.contents import Block, Figure, Report, Table, Text
+from accelbench.report.full_report.told_findings import RESULTS
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
@@ -23,10 +24,26 @@ def _lines(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
     yield ""
     for line in report.about:
         yield from (text_of(line, begins=True), "")
+    if report.findings:
+        yield from ("## Findings", "", *_findings(report), "")
     for section in report.sections:
         yield from (f"## {text_of(section.title)}", "")
         for block in section.blocks:
             yield from _block(block, pictures)
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """A line each: a pull request shows them, whatever it folds of the rest."""
+    known = {section.anchor for section in report.sections}
+    for finding in report.findings:
+        # Lines of tables have no name in Markdown: it is their table that is led to.
+        links = dict.fromkeys(
+            f"[{text_of(link.text)}](#{link.anchor if link.anchor in known else RESULTS})"
+            for link in finding.evidence
+        )
+        evidence = f" Evidence: {', '.join(links)}." if links else ""
+        command = f" Next: `{finding.command}`" if finding.command else ""
+        yield f"- {text_of(finding.text, begins=True)}{evidence}{command}"
 
 
 def _block(block: Block, pictures: Mapping[str, str]) -> Iterator[str]:

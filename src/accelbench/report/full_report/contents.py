@@ -28,6 +28,7 @@ class Table:
     figures: frozenset[int] = frozenset()  # columns that hold figures
     caption: str = ""
     folded: bool = False  # shown where somebody opens it
+    anchors: Sequence[str] = ()  # of its lines, what a finding leads to
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,34 @@ Block = Text | Table | Figure
 
 
 @dataclass(frozen=True)
+class EvidenceLink:
+    """A place in the report that a sentence rests on."""
+
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A finding at the head of a report, what it rests on, and what to do next."""
+
+    text: str
+    evidence: Sequence[EvidenceLink] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading and what stands below it."""
 
     title: str
     blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """What leads to it, in both spellings: as a heading of Markdown is known by."""
+        words = self.title.lower().replace(" ", "-")
+        return "".join(letter for letter in words if letter.isalnum() or letter == "-")
 
 
 @dataclass(frozen=True)
@@ -56,3 +80,4 @@ class Report:
     title: str
     about: Sequence[str]
     sections: Sequence[Section]
+    findings: Sequence[Sentence] = ()

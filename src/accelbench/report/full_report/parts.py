@@ -7,32 +7,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell
+from accelbench.analysis.checking import Check
 from accelbench.analysis.matrix import RULE
-from accelbench.analysis.points import FigureInterval, Point
+from accelbench.analysis.points import Point
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
-from accelbench.core.exactness import error_of, not_exact
-from accelbench.core.figures import Statistic
-from accelbench.core.launch_failures import launches_failed
-from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.core.rows import Json, Row, number, texts
+from accelbench.core.exactness import error_of
+from accelbench.core.rows import Json, Row, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
+from accelbench.query.findings.collected import findings_of
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Subject, newer_set_aside, picture
-from accelbench.report.charts.words import PointNames, told
+from accelbench.report.charts.chart import Subject, picture
 from accelbench.report.full_report.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.full_report.costs import costs
 from accelbench.report.full_report.drawn_tables import digits as digits
 from accelbench.report.full_report.drawn_tables import drawn_table
 from accelbench.report.full_report.drawn_tables import told as told_value
 from accelbench.report.full_report.predictions import predictions
+from accelbench.report.full_report.result_lines import anchors_of, chosen_points, names_of, results
 from accelbench.report.full_report.task_accuracy import task_accuracy
+from accelbench.report.full_report.told_findings import more_findings, task_section, told_findings
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
 _MOST_WARNINGS = 40
+#: Lines of the tables about outputs and failures; more are in the files of `db export`.
+_MOST_LINES = 500
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,14 @@ class ReportData:
     source: str  # the database, or the files
     made_at: str
     predictions: PredictionEvidence | None = None  # of a database
+    check: Check | None = None  # the newest run against those before, of a database
 
 
 def report(known: ReportData, title: str = "accelbench report") -> Report:
     """All of it."""
+    subject = known.subject
+    findings = findings_of(subject.rows, subject.points, subject.known, known.check, subject.sign)
+    shown = chosen_points(subject.points, findings)
     sections = [
         Section(
             "Summary",
@@ -58,8 +64,10 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
                 )
             ],
         ),
-        _results(known),
-        *task_accuracy(known.subject.accuracies, known.subject.points),
+        *task_section(findings),
+        *more_findings(findings),
+        results(subject.points, shown),
+        *task_accuracy(subject.accuracies, subject.points),
         *costs(known.subject),
         *_charts(known.subject),
         *predictions(known.predictions),
@@ -73,85 +81,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
         f"{known.subject.machine} · {without_homes(known.source)}",
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
     ]
-    return Report(title, about, sections)
-
-
-#: A table's lines may be as long as names are: what is cut reads like what it is beside.
-_NAME = 400
-
-
-# -- figures
-
-
-def _results(known: ReportData) -> Section:
-    points = sorted(known.subject.points, key=_place)
-    unit = unit_of_all(point.row for point in points)
-    headers = (
-        *("configuration", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
-        *("first step, ms", "launches", "samples", "quality"),
-    )
-    names = told(points, always=("model",), longest=_NAME) if points else PointNames((), "")
-    rows = [_cell(point, name, unit) for point, name in zip(points, names.apart, strict=True)]
-    caption = "Every configuration: the geometric mean of its launches"
-    aside = newer_set_aside(points)
-    caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
-    caption += f". All: {names.together}" if names.together else ""
-    table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
-    return Section("Results", [table if rows else Text(["There are no figures."])])
-
-
-def _place(point: Point) -> tuple[str | int, ...]:
-    """By what people look for first."""
-    row = point.row
-    words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
-    return (*words, int(number(row, "batch_size") or 0))
-
-
-def _names(points: Sequence[Point]) -> Sequence[str]:
-    return told(points, always=("model",), longest=_NAME).apart if points else []
-
-
-def _cell(point: Point, name: str, unit: str) -> list[str]:
-    latency, timed = point.latency, point.timed
-    qualities = sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})
-    first = point.metric("first_inference_ms")
-    return [
-        name,
-        point.kind,
-        _time(point) if timed else "n/a",
-        _interval(latency, len(point.rows)) if timed else "",
-        f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip() if timed else "n/a",
-        figure(point.memory),
-        figure(first) if timed else "n/a",
-        str(len(point.rows)),
-        f"{point.samples:,}" if point.samples else "n/a",
-        ", ".join(filter(None, (*qualities, launches_failed(point.rows), not_exact(point.rows)))),
-    ]
-
-
-def _time(point: Point) -> str:
-    """A latency, or the percentile that is all that is known, with its name."""
-    if point.latency is None and point.percentile is not None:
-        value, statistic = point.percentile
-        return f"{figure(FigureInterval(value))} {statistic}"
-    named = " p50" if point.latency_by is Statistic.MEDIAN else ""
-    return f"{figure(point.latency)}{named}"
-
-
-def _plain(word: object) -> str:
-    return str(word).replace("_", " ")
-
-
-def _interval(span: FigureInterval | None, launches: int) -> str:
-    if span is None or span.low is None or span.high is None:
-        return ""
-    interval = f"{digits(span.low)} to {digits(span.high)}"
-    return interval if launches > 1 else f"{interval}, within the launch"
-
-
-def figure(span: FigureInterval | None) -> str:
-    """A figure, or that there is none."""
-    return "n/a" if span is None else digits(span.value)
+    return Report(title, about, sections, told_findings(findings, anchors_of(shown)))
 
 
 # -- pictures
@@ -201,6 +131,7 @@ def _level(cell: MatrixCell) -> str:
 
 def _verification(known: ReportData) -> Section:
     done = [row for row in known.subject.rows if row.get("status") == Status.OK]
+    kept, more = _once(done, "verification", "self_check", "workarounds")
     rows = [
         [
             name,
@@ -210,12 +141,12 @@ def _verification(known: ReportData) -> Section:
             str(row.get("self_check") or "not_done"),
             "; ".join(texts(row, "workarounds")),
         ]
-        for row, name in _once(done, "verification", "self_check", "workarounds")
+        for row, name in kept
     ]
     headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Block] = [
         Text([_OUTPUTS]),
-        Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
+        Table(headers, rows, frozenset({2, 3}), _whole(more), folded=len(rows) > 40),
     ]
     warnings = warned(done)
     if warnings:
@@ -227,10 +158,20 @@ def _verification(known: ReportData) -> Section:
     return Section("Verification and workarounds", blocks)
 
 
-def _once(rows: Sequence[Row], *columns: str) -> list[tuple[Row, str]]:
+def _whole(more: int, caption: str = "Every cell") -> str:
+    """A caption, with how many lines a table of thousands leaves out."""
+    if not more:
+        return caption
+    return (
+        f"{caption}: the worst first; {more:,} more are in the files of `accelbench db export csv`"
+    )
+
+
+def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], int]:
     """One launch of each cell for whatever its launches say of these, with the cell's name.
 
-    Of those that say the same, the one whose outputs are furthest from the reference's.
+    Of those that say the same, the one whose outputs are furthest from the reference's. Of
+    thousands those stay that are furthest of all, and how many do not is told.
     """
     by_key: dict[tuple[object, ...], Row] = {}
     for row in rows:
@@ -239,22 +180,30 @@ def _once(rows: Sequence[Row], *columns: str) -> list[tuple[Row, str]]:
         if key not in by_key or (error_of(row) or 0.0) > (error_of(by_key[key]) or 0.0):
             by_key[key] = row
     kept = list(by_key.values())
-    return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
+    more = max(0, len(kept) - _MOST_LINES)
+    if more:
+        worst = sorted(range(len(kept)), key=lambda at: _order(kept[at]))[:_MOST_LINES]
+        kept = [kept[at] for at in sorted(worst)]
+    names = names_of([Point([row], "") for row in kept])
+    return list(zip(kept, names, strict=True)), more
+
+
+def _order(row: Row) -> tuple[bool, float]:
+    """Workarounds and the largest errors first."""
+    return not texts(row, "workarounds"), -(error_of(row) or 0.0)
 
 
 def _refusals(known: ReportData) -> Iterable[Section]:
     bad = [row for row in known.subject.rows if row.get("status") != Status.OK]
     if not bad:
         return
+    kept, more = _once(bad, "status", "reason")
     rows = [
-        [
-            name,
-            *(str(row.get(n) or "") for n in ("status", "reason", "message", "advice")),
-        ]
-        for row, name in _once(bad, "status", "reason")
+        [name, *(str(row.get(n) or "") for n in ("status", "reason", "message", "advice"))]
+        for row, name in kept
     ]
     headers = ("configuration", "status", "reason", "what happened", "what to do")
-    yield Section("Without a figure", [Table(headers, rows, caption="And why")])
+    yield Section("Without a figure", [Table(headers, rows, caption=_whole(more, "And why"))])
 
 
 # -- around it

@@ -11,6 +11,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.nouns import listed
 from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
+from accelbench.query.findings.stored import changed_in
 from accelbench.report.chart_data import Filters, subject_in, subject_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def known_in(
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
         evidence = evidence_in(database, among_rows(subject.rows))
         runs = _runs(database, ids)
-    return ReportData(subject, runs, _named(database), utc_now(), evidence)
+        check = changed_in(database, filters, machine)
+    return ReportData(subject, runs, _named(database), utc_now(), evidence, check)
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:

@@ -1,0 +1,76 @@
+"""What is unsteady and why, and what rests on a single launch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from accelbench.analysis.points import Point
+from accelbench.core.launch_failures import mostly_failed
+from accelbench.core.nouns import counted
+from accelbench.core.vocabulary import Provenance, Quality
+from accelbench.exchange.titles import title
+from accelbench.query.findings.asking import command_of
+from accelbench.query.findings.finding import Finding, FindingKind, evidence_of
+from accelbench.query.findings.phrases import grouped, names
+
+_UNSTEADY, _SINGLE = 45.0, 25.0
+#: Why a figure is not as steady as it was asked to be, in the words of the field.
+WHY = {
+    Quality.UNUSABLE: "unusable (interval wider than ±25 %)",
+    Quality.THROTTLED: "throttled (the device slowed down)",
+    Quality.UNSTEADY: "unsteady (the step changed while it was measured)",
+    Quality.NOISE_LIMITED: "noise limited (more samples no longer narrowed the interval)",
+    Quality.TIME_LIMITED: "time limited (the time ended before the interval was narrow)",
+}
+#: The worst first: of a configuration's launches it speaks.
+_ORDER = list(WHY)
+
+
+def why_unsteady(point: Point) -> Quality | None:
+    """The worst of its launches' qualities; None where all are as was asked."""
+    qualities = {str(row.get("quality")) for row in point.rows}
+    return next((quality for quality in _ORDER if quality.value in qualities), None)
+
+
+def steadiness_findings(points: Sequence[Point]) -> Iterator[Finding]:
+    """Of what was measured here and has times; what others measured they know themselves."""
+    measured = [
+        point
+        for point in points
+        if point.kind == Provenance.MEASURED and not mostly_failed(point.rows)
+    ]
+    yield from _unsteady(measured)
+    yield from _single(measured)
+
+
+def _unsteady(measured: Sequence[Point]) -> Iterator[Finding]:
+    known = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
+    if not known:
+        return
+    known.sort(key=lambda pair: (_ORDER.index(pair[0]), title(pair[1].row)))
+    points = [point for _, point in known]
+    many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} did not settle"
+    yield Finding(
+        FindingKind.UNSTEADY,
+        f"{many}: {grouped(WHY[why] for why, _ in known)}; first of them"
+        f" {names(title(point.row) for point in points)}.",
+        _UNSTEADY + 9.0 * len(known) / len(measured),
+        evidence_of(point.rows for point in points),
+        {"quality": tuple(dict.fromkeys(why.value for why, _ in known))},
+        command=command_of([point.row for point in points], "--launches 5"),
+    )
+
+
+def _single(measured: Sequence[Point]) -> Iterator[Finding]:
+    single = [point for point in measured if len(point.rows) == 1]
+    if not single:
+        return
+    are = "rests" if len(single) == 1 else "rest"
+    yield Finding(
+        FindingKind.LAUNCHES,
+        f"{len(single):,} of {counted(len(measured), 'measured configuration')} {are} on a single"
+        " launch: how far another would differ nobody knows of them.",
+        _SINGLE + 5.0 * len(single) / len(measured),
+        evidence_of(point.rows for point in single),
+        command=command_of([point.row for point in single], "--launches 5"),
+    )

@@ -1,0 +1,271 @@
+"""For each task the fastest, the cheapest and the most precise configuration. Pure.
+
+What is chosen among is alike: measured here where anything was, one request after another where
+that was asked, as many devices as most have, at the smallest batch, and of each model the size
+that most were asked. The runner-up is what is next of all that the best may be held against.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from accelbench.analysis.accuracies import TaskAccuracy, accuracy_against, accuracy_among
+from accelbench.analysis.comparison import unlike
+from accelbench.analysis.cost_words import money
+from accelbench.analysis.costs import items_of
+from accelbench.analysis.points import Point
+from accelbench.analysis.questions import SHAPES, Key, values
+from accelbench.analysis.ratios import Ratio, quickest, ratio
+from accelbench.analysis.run_noise import Histories
+from accelbench.core.accuracy_columns import AccuracyMetric
+from accelbench.core.devices import devices_of
+from accelbench.core.exactness import error_of, not_exact
+from accelbench.core.figures import times_by
+from accelbench.core.nouns import digits
+from accelbench.core.provenance import comparable, source_of
+from accelbench.core.rows import number
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.query.findings.phrases import figure_of, model, sure, way
+
+#: What has to be alike of a model's answers beside its batch.
+_WORK = (*SHAPES, "weights", "data_source", "optimizer")
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of a task in one respect.
+
+    Attributes:
+        figure: what it is best by, with its interval.
+        beside: how it stands to what is next.
+        sure: whether it is certain that it is better than what is next.
+        next: that; None where there is nothing that it may be held against.
+        ratio: of times, where it is best by them.
+    """
+
+    point: Point
+    figure: str
+    beside: str
+    sure: bool = False
+    next: Point | None = None
+    ratio: Ratio | None = None
+
+
+@dataclass(frozen=True)
+class TaskBest:
+    """What is best of a task."""
+
+    task: str
+    mode: str
+    points: Sequence[Point]
+    fastest: Best | None
+    cheapest: Best | None
+    precise: Best | None
+
+    @property
+    def models(self) -> int:
+        """How many models were chosen among."""
+        return len({point.row.get("model") for point in self.points})
+
+
+def best_of_tasks(
+    points: Iterable[Point], known: Histories, several: frozenset[str], sign: str = "$"
+) -> list[TaskBest]:
+    """Every task that has an answer, those with most configurations first.
+
+    Args:
+        points: of one machine.
+        known: the older runs of these.
+        several: platforms with several devices.
+        sign: of the currency that costs are in.
+    """
+    tasks: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        if point.timed and point.usable and comparable(point.row) and times_by(point.rows):
+            tasks.setdefault((_task(point), str(point.row.get("mode"))), []).append(point)
+    made = []
+    for (task, mode), candidates in tasks.items():
+        if not task:
+            continue
+        alike = _alike(candidates)
+        made.append(
+            TaskBest(
+                task,
+                mode,
+                alike,
+                _fastest(alike, known, several),
+                _cheapest(alike, several, sign),
+                _precise(alike, several),
+            )
+        )
+    return sorted(
+        made, key=lambda best: (best.mode != Mode.INFERENCE, -len(best.points), best.task)
+    )
+
+
+def _task(point: Point) -> str:
+    """What its model is for; of what others published, whose models say none, its family.
+
+    Models of which nobody says either have nothing in common.
+    """
+    return str(point.row.get("task") or point.row.get("family") or "")
+
+
+def _alike(points: Sequence[Point]) -> list[Point]:
+    kept = _most(points, _whose, lambda key: key[0] != Provenance.MEASURED)
+    kept = _most(
+        kept, lambda p: (p.row.get("scenario") or SINGLE_STREAM,), lambda k: k[0] != SINGLE_STREAM
+    )
+    kept = _most(kept, lambda point: (devices_of(point.row),))
+    kept = _most(kept, _batch, lambda key: (key[0] is None, key[0] or 0))
+    by_model: dict[str, list[Point]] = {}
+    for point in kept:
+        by_model.setdefault(str(point.row.get("model")), []).append(point)
+    return [
+        point
+        for alike in by_model.values()
+        for point in _most(alike, lambda point: values(point.row, _WORK))
+    ]
+
+
+def _whose(point: Point) -> Key:
+    return point.row.get("provenance"), source_of(point.row)
+
+
+def _batch(point: Point) -> Key:
+    return (number(point.row, "batch_size") or None,)
+
+
+def _most(
+    points: Sequence[Point],
+    key: Callable[[Point], Key],
+    first: Callable[[Key], object] = lambda _: 0,
+) -> list[Point]:
+    """The points of one key: what comes first, and of that the one that most have."""
+    counts = Counter(map(key, points))
+    chosen = min(counts, key=lambda name: (first(name), -counts[name], str(name)))
+    return [point for point in points if key(point) == chosen]
+
+
+def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str]) -> Best | None:
+    exact = [point for point in points if not not_exact(point.rows)] or list(points)
+    best = exact[quickest([point.rows for point in exact])]
+    others = [point for point in exact if point is not best and _may_meet(best, point, several)]
+    figure = figure_of(best)
+    if not others:
+        return Best(best, figure, "nothing beside it to compare with")
+    second = others[quickest([point.rows for point in others])]
+    held = ratio(best.rows, second.rows, known)
+    name = _name(second, best, several)
+    if held is None:
+        return Best(best, figure, f"{name} has no figure in common with it", next=second)
+    decided = held.low is not None and held.low > 1.0
+    if held.told and (decided or held.low is None):
+        beside = f"{digits(held.value)}× as fast as {name} ({sure(held)})"
+    elif decided:
+        beside = f"faster than {name}, by how much can't be told ({sure(held)})"
+    else:
+        beside = f"whether it is faster than {name} can't be told ({sure(held, ' × as fast')})"
+    return Best(best, figure, beside, decided, second, held)
+
+
+def _may_meet(best: Point, other: Point, several: frozenset[str]) -> bool:
+    """Whether two may be held against each other: another way of it, or another model."""
+    models = best.row.get("model") != other.row.get("model")
+    if not models and way(best.row, several) == way(other.row, several):
+        return False
+    return not unlike(best.rows, other.rows, "model" if models else "")
+
+
+def _name(point: Point, beside: Point, several: frozenset[str]) -> str:
+    """What is next, by what it differs in."""
+    named = way(point.row, several)
+    same = point.row.get("model") == beside.row.get("model")
+    return named if same else f"{model(point.row)} by {named}"
+
+
+def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Best | None:
+    """By what a million items cost; costs of other items are no costs of these."""
+    priced = [point for point in points if point.cost is not None and not not_exact(point.rows)]
+    if not priced:
+        return None
+    kinds = Counter(items_of(point.row) for point in priced)
+    of = min(kinds, key=lambda items: (-kinds[items], items))
+    order = sorted(
+        (point for point in priced if items_of(point.row) == of),
+        key=lambda point: point.cost.value if point.cost else 0.0,
+    )
+    best, cost = order[0], order[0].cost
+    assert cost is not None
+    interval = "no interval"
+    if cost.low is not None and cost.high is not None:
+        interval = f"95 % interval {money(cost.low)} to {money(cost.high)}"
+    figure = f"{amount_of(cost.value, sign)} a million {of} ({interval})"
+    others = [point for point in order[1:] if _may_meet(best, point, several)]
+    if not others:
+        return Best(best, figure, "nothing beside it to compare with")
+    second, other = others[0], others[0].cost
+    assert other is not None
+    name = f"{_name(second, best, several)}, {amount_of(other.value, sign)}"
+    apart = cost.high is not None and other.low is not None and cost.high < other.low
+    if apart:
+        return Best(best, figure, f"less than {name}", True, second)
+    return Best(best, figure, f"whether it is less than {name} can't be told", False, second)
+
+
+def amount_of(value: float, sign: str) -> str:
+    """A cost in three digits, with its currency."""
+    return f"{sign}{money(value)}"
+
+
+def _precise(points: Sequence[Point], several: frozenset[str]) -> Best | None:
+    """By task accuracy where that was measured, else by how near outputs are to the reference's."""
+    scored = [(point, known) for point in points if (known := accuracy_among(point.rows))]
+    if scored:
+        return _most_accurate(scored, several)
+    held = [(error, point) for point in points if (error := _error(point)) is not None]
+    if not held:
+        return None
+    error, best = min(held, key=lambda pair: (pair[0], pair[1].item_ms))
+    figure = f"outputs off by {error:.2g} at most, held against the reference"
+    others = sorted((e, p.item_ms, n) for n, (e, p) in enumerate(held) if p is not best)
+    if not others:
+        return Best(best, figure, "nothing beside it to compare with")
+    off, _, at = others[0]
+    second = held[at][1]
+    name = _name(second, best, several)
+    beside = f"next {name}, {off:.2g}" if off > error else f"as near as {name}"
+    # Digits of rounding are no news: a finding is of task accuracy alone.
+    return Best(best, figure, beside, False, second)
+
+
+def _error(point: Point) -> float | None:
+    """Of launches that were held against a reference the worst; the reference itself is none."""
+    if any(row.get("verification") != "ok" for row in point.rows):
+        return None
+    errors = [error_of(row) for row in point.rows]
+    return max((error for error in errors if error is not None), default=None)
+
+
+def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozenset[str]) -> Best:
+    """Accuracies by one metric on the same samples, which most have."""
+    kinds = Counter((known.metric, known.digest) for _, known in scored)
+    kind = min(kinds, key=lambda each: (-kinds[each], str(each)))
+    alike = [pair for pair in scored if (pair[1].metric, pair[1].digest) == kind]
+    falling = kind[0] is not AccuracyMetric.PERPLEXITY
+    alike.sort(key=lambda pair: -pair[1].value if falling else pair[1].value)
+    best, known = alike[0]
+    interval = f" (95 % interval {known.interval})" if known.interval else ""
+    figure = (
+        f"{known.metric.heading} {known.shown}{interval} on {known.samples:,} {known.metric.item}"
+    )
+    if len(alike) == 1:
+        return Best(best, figure, "nothing beside it to compare with")
+    second, other = alike[1]
+    name = f"{_name(second, best, several)}, {other.shown}"
+    cost = accuracy_against(best.rows, second.rows)
+    if cost is not None and cost.difference is not None and cost.difference.told:
+        return Best(best, figure, f"better than {name}", True, second)
+    return Best(best, figure, f"whether it is better than {name} can't be told", False, second)
