@@ -117,7 +117,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(locked: TestClient) -
     cookie = answer.headers["set-cookie"]
     assert cookie.endswith("; HttpOnly; SameSite=Strict; Path=/")
     assert TOKEN not in cookie
-    assert locked.get("/?hardware=cuda").status_code == 200  # the client has kept it
+    assert locked.get("/results?hardware=cuda").status_code == 200  # the client has kept it
     # Who comes with both is led on too: the token stays in no history.
     assert locked.get(f"/?token={TOKEN}").status_code == 303
 

@@ -47,7 +47,9 @@ def _finding(
     row = best.point.row
     subject = f"{model(row)} by {way(row, several)}"
     of = visible(task.task.replace("_", " "))
-    among = f"{counted(len(task.points), 'configuration')} of {counted(task.models, 'model')}"
+    among = counted(len(task.points), "configuration")
+    if task.models > 1:
+        among = f"{among} of {task.models} models"
     lead = f"For {of} ({question(row)}), {subject} is the {word} of {among}"
     if not best.sure:
         lead = f"For {of} ({question(row)}), {subject} has {_FIRST[kind]} of {among}"

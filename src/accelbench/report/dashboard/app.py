@@ -18,6 +18,7 @@ from accelbench.report.dashboard.explore_pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.model_pages import ModelPages
 from accelbench.report.dashboard.model_predictions import ModelPredictions
+from accelbench.report.dashboard.overview_page import OverviewPage
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.prediction_pages import PredictionPages
 from accelbench.report.dashboard.question_pages import QuestionPages
@@ -62,7 +63,7 @@ def _pages(site: Site) -> Starlette:
 
     made = Starlette(
         routes=[
-            Route("/", pages.results),
+            Route("/", OverviewPage(site).page),
             Route("/results", pages.results),
             Route("/cells.csv", downloads.csv),
             Route("/cell/{key}.json", downloads.cell),

@@ -29,7 +29,15 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _SAID = tuple(
     dict.fromkeys(
         (
-            *("family", "architecture", "model_size", "parameters", "device", "device_fingerprint"),
+            *(
+                "family",
+                "architecture",
+                "task",
+                "model_size",
+                "parameters",
+                "device",
+                "device_fingerprint",
+            ),
             *(name for name in ASKED if name != "options"),
         )
     )

@@ -27,6 +27,7 @@ from accelbench.store.database import Database
 HERE = Path(__file__).parent
 #: The pages that a header leads to, each with its address.
 PAGES = (
+    ("Overview", "/"),
     ("Results", "/results"),
     ("Models", "/models"),
     ("Devices", "/devices"),
@@ -41,7 +42,7 @@ PAGES = (
 )
 
 #: Addresses that are of the whole store, whatever is filtered.
-OF_THE_STORE = ("/recommend", "/predict", "/predictions", "/runs")
+OF_THE_STORE = ("/", "/recommend", "/predict", "/predictions", "/runs")
 
 
 class BeingReadError(Exception):
