@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
+from accelbench.core.cards import cards
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
@@ -60,6 +61,7 @@ class Site:
         # Once and here: plugins that several threads load at the same time are half there to some.
         for name in HARDWARE:
             colour_of(name)
+        cards()
         self.database = database
         self.keeper = keeper
         self.journals = Journals(database.journals)
