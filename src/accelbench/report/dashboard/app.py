@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.chart_pages import ChartPages
+from accelbench.report.dashboard.compared_page import ComparedPage
 from accelbench.report.dashboard.device_pages import DevicePages
 from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.explore_pages import ExplorePages
@@ -22,6 +23,7 @@ from accelbench.report.dashboard.overview_page import OverviewPage
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.prediction_pages import PredictionPages
 from accelbench.report.dashboard.question_pages import QuestionPages
+from accelbench.report.dashboard.results import Results
 from accelbench.report.dashboard.run_pages import RunComparison
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
@@ -49,6 +51,7 @@ def application(
 
 def _pages(site: Site) -> Starlette:
     pages, runs = Pages(site), Runs(site)
+    results, compared = Results(site), ComparedPage(site)
     downloads, predictions = Downloads(site, pages), PredictionPages(site)
     models, devices = ModelPages(site), DevicePages(site)
     charts, explore = ChartPages(site), ExplorePages(site)
@@ -64,11 +67,11 @@ def _pages(site: Site) -> Starlette:
     made = Starlette(
         routes=[
             Route("/", OverviewPage(site).page),
-            Route("/results", pages.results),
+            Route("/results", results.page),
             Route("/cells.csv", downloads.csv),
             Route("/cell/{key}.json", downloads.cell),
             Route("/cell/{key}", pages.cell),
-            Route("/compare", pages.compare),
+            Route("/compare", compared.page),
             Route("/charts", charts.all),
             Route("/chart/{name}.{form}", downloads.chart),
             Route("/chart/{name}", charts.alone),

@@ -6,19 +6,23 @@ was chosen never becomes part of SQL: columns are ours, values are parameters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Self
 from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.report.charts.phrases import safe
+from accelbench.report.dashboard.result_columns import COLUMNS, NUMBER_FIELDS, NUMBERS
 
 #: What is chosen from a list: the name in an address → the column of a cell.
 FACETS: Mapping[str, str] = {
     "family": "family",
     "hardware": "hardware",
+    "device": "device_name",
     "runtime": "runtime",
     "precision": "precision",
     "mode": "mode",
@@ -27,27 +31,19 @@ FACETS: Mapping[str, str] = {
     "status": "status",
 }
 #: What a table can be ordered by: its name in an address → SQL over a cell's columns.
-ORDERS: Mapping[str, str] = {
-    "model": "lower(model)",
-    "hardware": "hardware, device_name",
-    "runtime": "runtime",
-    "precision": "precision",
-    "batch": "batch_size",
-    "latency": "latency",
-    "throughput": "throughput",
-    "memory": "memory",
-    "cost": "cost_per_million",
-    "launches": "launches",
-    "date": "moment",
-}
+ORDERS: Mapping[str, str] = {name: column.sql for name, column in COLUMNS.items()}
 #: Ties, so that a page is always the same.
 _THEN = "lower(model), hardware, runtime, precision, batch_size, key"
 PAGE = 100
 _MOST_VALUES = 50
-_MOST_CHOSEN = 12
+MOST_CHOSEN = 12
 _LISTED = 12
+#: Behind the name of a number: the least and the most that a filter leaves.
+LEAST, MOST = "-min", "-max"
 
 Pairs = Iterable[tuple[str, str]]
+#: The least and the most of a number; None where there is no end.
+Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,7 @@ class PageQuery:
         model: letters that a model's name has in it.
         chosen: of each facet, the values that count; any do where it is left out.
         since: the first day, and `until` the last.
+        bounds: of numbers the least and the most, by the name of their column.
         sort: one of ORDERS.
         falling: the largest or the newest first.
         page: from 1.
@@ -68,6 +65,7 @@ class PageQuery:
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     since: str = ""
     until: str = ""
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
     sort: str = "model"
     falling: bool = False
     page: int = 1
@@ -76,7 +74,7 @@ class PageQuery:
     @property
     def narrowed(self) -> bool:
         """Whether anything is left out."""
-        return bool(self.model or self.chosen or self.since or self.until)
+        return bool(self.model or self.chosen or self.since or self.until or self.bounds)
 
     def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
         """The same as an address says it; what is as it is anyway is left out."""
@@ -84,6 +82,12 @@ class PageQuery:
         parameters += [(name, choice) for name in FACETS for choice in self.chosen.get(name, ())]
         parameters += [
             (name, day) for name, day in (("from", self.since), ("to", self.until)) if day
+        ]
+        parameters += [
+            (f"{name}{end}", exactly(limit))
+            for name, limits in self.bounds.items()
+            for end, limit in zip((LEAST, MOST), limits, strict=True)
+            if limit is not None
         ]
         if order and (self.sort, self.falling) != ("model", False):
             parameters.append(("sort", f"{'-' * self.falling}{self.sort}"))
@@ -96,18 +100,26 @@ class PageQuery:
         text = urlencode(self.pairs(order=order, picked=picked))
         return f"?{text}" if text else ""
 
-    def ordered(self, sort: str) -> PageQuery:
+    def beside_filters(self) -> list[tuple[str, str]]:
+        """What a form with the filters sends along that is none of them."""
+        ends = (f"{field.name}{end}" for field in NUMBER_FIELDS for end in (LEAST, MOST))
+        own = {"model", "from", "to", "page", *FACETS, *ends}
+        return [pair for pair in self.pairs() if pair[0] not in own]
+
+    def ordered(self, sort: str) -> Self:
         """By another column; by the same one, the other way round."""
         return replace(self, sort=sort, falling=sort == self.sort and not self.falling, page=1)
 
-    def turned(self, page: int) -> PageQuery:
+    def turned(self, page: int) -> Self:
         """Another page of the same."""
         return replace(self, page=page)
 
-    def without(self, name: str) -> PageQuery:
+    def without(self, name: str) -> Self:
         """Without one of its filters."""
         if name in FACETS:
             return replace(self, chosen={k: v for k, v in self.chosen.items() if k != name}, page=1)
+        if name in NUMBERS:
+            return replace(self, bounds={k: v for k, v in self.bounds.items() if k != name}, page=1)
         return replace(
             self,
             model="" if name == "model" else self.model,
@@ -116,10 +128,10 @@ class PageQuery:
             page=1,
         )
 
-    def where(self, but: str = "") -> tuple[str, list[str]]:
+    def where(self, but: str = "") -> tuple[str, list[object]]:
         """As SQL over cells and its parameters; one facet may be left out, to count its values."""
         parts: list[str] = ["true"]
-        values: list[str] = []
+        values: list[object] = []
         if self.model:
             parts.append("contains(lower(model), ?)")
             values.append(self.model.lower())
@@ -133,6 +145,11 @@ class PageQuery:
         if self.until:
             parts.append("moment < ?::DATE + INTERVAL 1 DAY")
             values.append(self.until)
+        for name, limits in self.bounds.items():
+            for comparison, limit in zip((">=", "<="), limits, strict=True):
+                if limit is not None:
+                    parts.append(f"{NUMBERS[name].column} {comparison} ?")
+                    values.append(limit)
         return " AND ".join(parts), values
 
     @property
@@ -173,10 +190,11 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
         chosen=chosen,
         since=since,
         until=until,
+        bounds=_bounds(parameters),
         sort=sort.removeprefix("-"),
         falling=sort.startswith("-"),
         page=_page(_last(parameters, "page") or "1"),
-        cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:_MOST_CHOSEN],
+        cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:MOST_CHOSEN],
     )
 
 
@@ -194,6 +212,37 @@ def _known(name: str, values: Sequence[str], known: Mapping[str, Sequence[str]])
                 f"No result has {name} {in_quotes(safe(value))}.", f"There are: {listed}{more}."
             )
     return tuple(dict.fromkeys(values[:_MOST_VALUES]))
+
+
+def exactly(limit: float) -> str:
+    """A number as an address has it: as short as it can be without being another."""
+    return str(int(limit)) if limit.is_integer() and abs(limit) < 1e15 else repr(limit)
+
+
+def _bounds(parameters: Mapping[str, Sequence[str]]) -> dict[str, Bounds]:
+    bounds = {}
+    for name in NUMBERS:
+        least, most = (_limit(name, _last(parameters, f"{name}{end}")) for end in (LEAST, MOST))
+        if least is not None and most is not None and least > most:
+            raise UsageError(
+                f"No {name} is {exactly(least)} or more and {exactly(most)} or less.",
+                "Give the smaller number first.",
+            )
+        if (least, most) != (None, None):
+            bounds[name] = (least, most)
+    return bounds
+
+
+def _limit(name: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        limit = float(text) if text.isascii() and len(text) < 40 else math.nan
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise UsageError(f"{in_quotes(safe(text))} is no number for {name}.", "Write one as 12.5.")
+    return limit
 
 
 def _day(name: str, parameters: Mapping[str, Sequence[str]]) -> str:

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
+from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
 from accelbench.core.rows import Json, Row, number, texts
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshot import Snapshot
 
+#: Behind a cell's figures: read for their intervals, and no figures of the cell.
+BEHIND = ("times", *OF_AN_INTERVAL)
 #: Values of a facet that a form shows; more are found by the search for models.
 MOST_CHOICES = 60
 
@@ -34,6 +37,12 @@ class Cell(TypedDict, total=False):
     wrong: bool
     options: Json
     versions: str | None  # JSON
+    latency: float | None
+    latency_of: str | None  # which figure of a step it is
+    throughput: float | None
+    memory: float | None
+    cost_per_million: float | None
+    times: list[float]  # of each launch that counts: the latency, else the rate
     apart: str  # what tells it from others beside it
 
 
@@ -63,7 +72,7 @@ class CellPage:
         return max(1, -(-self.count // PAGE))
 
 
-def found(snapshot: Snapshot, query: PageQuery) -> CellPage:
+def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
     """A page of the cells, and what all of them are."""
     where, values = query.where()
     counts = snapshot.ask(
@@ -73,7 +82,7 @@ def found(snapshot: Snapshot, query: PageQuery) -> CellPage:
         values,
     )
     return CellPage(
-        page(snapshot, query),
+        page(snapshot, query, size) if size else [],
         sum(_count(row, "cells") for row in counts),
         len({name for row in counts for name in texts(row, "models")}),
         len({name for row in counts for name in texts(row, "hardware")}),
@@ -100,7 +109,8 @@ def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
     where, values = query.where()
     return _cells(
         snapshot,
-        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {query.order}",  # noqa: S608
+        f"SELECT * EXCLUDE (series, versions, {', '.join(BEHIND)}) FROM cell"  # noqa: S608
+        f" WHERE {where} ORDER BY {query.order}",
         values,
     )
 
@@ -244,13 +254,18 @@ _TOLD = (
 _APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")
 
 
-def told_apart(rows: list[Cell]) -> list[Cell]:
-    """The same rows, each with what tells it from those whose line would say the same: `apart`."""
+def told_apart(rows: list[Cell], told: Sequence[str] = _TOLD) -> list[Cell]:
+    """The same rows, each with what tells it from those whose line would say the same: `apart`.
+
+    Args:
+        rows: of one table.
+        told: what a line says of each.
+    """
     alike: dict[tuple[str, ...], list[Cell]] = {}
     for row in rows:
-        alike.setdefault(tuple(str(row.get(name)) for name in _TOLD), []).append(row)
+        alike.setdefault(tuple(str(row.get(name)) for name in told), []).append(row)
     for several in alike.values():
-        traits = [_traits(row) for row in several] if len(several) > 1 else [{}]
+        traits = [_traits(row, told) for row in several] if len(several) > 1 else [{}]
         names = dict.fromkeys(name for cell_traits in traits for name in cell_traits)
         differ = [
             name for name in names if len({cell_traits.get(name) for cell_traits in traits}) > 1
@@ -262,8 +277,9 @@ def told_apart(rows: list[Cell]) -> list[Cell]:
     return rows
 
 
-def _traits(row: Cell) -> dict[str, str]:
-    traits = {name: str(row.get(name)) for name in _APART if row.get(name) is not None}
+def _traits(row: Cell, told: Sequence[str]) -> dict[str, str]:
+    names = (name for name in _APART if name not in told)
+    traits = {name: str(row.get(name)) for name in names if row.get(name) is not None}
     traits |= flat(row.get("options") or {})
     return traits | flat(json.loads(row.get("versions") or "{}"))
 

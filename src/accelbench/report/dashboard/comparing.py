@@ -1,4 +1,4 @@
-"""Chosen cells beside the first of them, by the launches of each. Pure.
+"""Chosen cells beside one of them, by the launches of each. Pure.
 
 As `accelbench compare`: what was not measured alike is listed, what are figures of different
 things is not held against each other, and what nobody measured never is.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from accelbench.analysis.accuracies import TaskAccuracy, accuracy_among
 from accelbench.analysis.comparison import (
     NO_FIGURE,
     differing,
@@ -35,19 +36,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One cell beside the first."""
+    """One cell beside the base."""
 
     cell: Cell
     ratio: Ratio | None = None  # items in the same time
     memory: float | None = None
     refused: str = ""
-    #: What was asked otherwise: here, and of the first.
+    #: What was asked otherwise: here, and of the base.
     asked: Sequence[tuple[str, object, object]] = ()
     differs: Sequence[str] = ()
     doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
     first: bool = False  # what the others are held against
-    of_other_runs: bool = False  # than the first's launches, all of them
+    of_other_runs: bool = False  # than the base's launches, all of them
     not_exact: str = ""  # why its outputs are not known to be those of a float precision
+    accuracy: TaskAccuracy | None = None  # of its outputs against labels
 
     @property
     def speedup(self) -> float | None:
@@ -57,24 +59,27 @@ class ComparedCell:
         return 1.0 if self.first and not self.refused else None
 
 
-def beside(chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories) -> list[ComparedCell]:
-    """Each of the cells beside the first; the first itself is once as fast.
+def beside(
+    chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories, at: int = 0
+) -> list[ComparedCell]:
+    """Each of the cells beside one of them; that itself is once as fast.
 
     Args:
         chosen: cells with their launches.
         known: the older runs of these.
+        at: which of them the others are held against.
     """
     if not chosen:
         return []
-    first, *others = chosen
+    first = chosen[at]
     base = _side(*first)
     alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
     sides = [
-        alone,
-        *(_beside(cell, _side(cell, rows), first[0], base, known) for cell, rows in others),
+        alone if n == at else _beside(cell, _side(cell, rows), first[0], base, known)
+        for n, (cell, rows) in enumerate(chosen)
     ]
     return [
-        replace(side, not_exact=not_exact(rows))
+        replace(side, not_exact=not_exact(rows), accuracy=accuracy_among(rows))
         for side, (_, rows) in zip(sides, chosen, strict=True)
     ]
 

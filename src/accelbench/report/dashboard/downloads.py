@@ -69,7 +69,9 @@ class Downloads:
             samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))
         whole: dict[str, object] = {
-            "cell": {name: value for name, value in cell.items() if name != "series"},
+            "cell": {
+                name: value for name, value in cell.items() if name not in ("series", *cells.BEHIND)
+            },
             "launches": [
                 {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
             ],

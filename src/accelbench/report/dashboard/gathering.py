@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS, typical_sql
+from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import version_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
@@ -151,7 +152,7 @@ WITH cell AS (
         greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
         count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count) AS samples,
-        {latency_of} AS latency_of, {of_latency},
+        {latency_of} AS latency_of, {of_latency}, {times} AS times,
         {typical_rate} AS throughput,
         {typical_tail} AS tail, any_value(tail_of) FILTER ({timed}) AS tail_of,
         {typical_memory} AS memory,
@@ -168,7 +169,7 @@ WITH cell AS (
 )
 SELECT
     substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
-    cell.* EXCLUDE (place), {said}, case_id, options::VARCHAR AS options,
+    cell.* EXCLUDE (place), {said}, {of_an_interval}, case_id, options::VARCHAR AS options,
     CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
         ELSE cell.provenance END AS kind
 FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
@@ -287,10 +288,17 @@ def _latency(
 
     cases = " ".join(f"WHEN {condition} THEN '{stat}'" for stat, condition in having.items())
     figures = {"latency": typical_sql, "latency_low": _least, "latency_high": _most}
+    of_each = " ".join(f"WHEN {having[stat]} THEN {_in_order(names[stat])}" for stat in names)
     return {
+        # Of rates alone those: either says how far launches are apart.
+        "times": f"CASE {of_each} ELSE {_in_order('rate')} END",
         "latency_of": f"CASE {cases} END",
         "of_latency": ", ".join(f"{of_all(how)} AS {name}" for name, how in figures.items()),
     }
+
+
+def _in_order(figure: str) -> str:
+    return f"list({figure} ORDER BY started_at) FILTER ({_TIMED} AND {figure} > 0)"
 
 
 def _least(figure: str, where: str) -> str:
@@ -330,7 +338,10 @@ def _cells(
             ]
         ),
         said=", ".join(f'"{name}"' for name in _SAID),
-        there=", ".join(_or_null(name, columns) for name in (*_SAID, "case_id", "options")),
+        of_an_interval=", ".join(OF_AN_INTERVAL),
+        there=", ".join(
+            _or_null(name, columns) for name in (*_SAID, *OF_AN_INTERVAL, "case_id", "options")
+        ),
         same=_same((*_IDENTITY, "run_id", "brought")),
     )
 

@@ -13,25 +13,18 @@ from accelbench.analysis.matrix import RULE
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import number, text
-from accelbench.query.histories import histories_of
 from accelbench.query.matrices import matrix_on
-from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, PageQuery
 from accelbench.report.dashboard.cell_accuracy import cell_accuracy
 from accelbench.report.dashboard.cells import Cell
-from accelbench.report.dashboard.comparing import beside
-from accelbench.report.dashboard.pictures import MOST_CELLS
 from accelbench.report.dashboard.priced import spent_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.history import document
 from accelbench.report.matrix import mark, tells
 
-#: What the table of results shows beside itself.
-_BESIDE_RESULTS = ("hardware-latency", "throughput-by-batch")
 #: Series of one page of history: each is looked through for steps.
 SERIES = 12
 #: Launches that a matrix rests on at most.
@@ -43,18 +36,6 @@ class Pages:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-
-    def results(self, request: Request) -> Response:
-        """Every cell that was asked for, filtered, ordered, in pages."""
-        snapshot, query = self._asked(request)
-        page = cells.found(snapshot, query)
-        if query.page > page.pages:
-            query = replace(query, page=page.pages)
-            page = cells.found(snapshot, query)
-        shown = [CHARTS[name] for name in _BESIDE_RESULTS if name in CHARTS]
-        return self._page(
-            request, "results.html", query, snapshot, found=page, charts=shown, most=MOST_CELLS
-        )
 
     def cell(self, request: Request) -> Response:
         """One cell, with everything behind it."""
@@ -86,31 +67,6 @@ class Pages:
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),
             of_model=PageQuery(model=str(cell["model"])),
-        )
-
-    def compare(self, request: Request) -> Response:
-        """Chosen cells beside the first of them."""
-        snapshot, query = self._asked(request)
-        chosen = cells.named(snapshot, query.cells)
-        gone = len(query.cells) - len(chosen)
-        database = self.site.database
-        # All launches, in order of time: neighbours on a machine that drifts are alike.
-        rows = details.rows_of(database, [key for cell in chosen for key in cell["results"]])
-        of_each = [frozenset(cell["results"]) for cell in chosen]
-        sides = [
-            (cell, [row for row in rows if row["result_id"] in ids])
-            for cell, ids in zip(chosen, of_each, strict=True)
-        ]
-        machines = [(snapshot.machines.get(str(cell["machine"])), rows) for cell, rows in sides]
-        return self.site.page(
-            request,
-            "compare.html",
-            query,
-            snapshot=snapshot,
-            sides=beside(sides, histories_of(database, machines)),
-            gone=gone,
-            left_out=len(set(request.query_params.getlist("cell"))) - len(query.cells),
-            charts=self._pictures(snapshot, replace(query, chosen={}, model="")) if chosen else [],
         )
 
     def history(self, request: Request) -> Response:
@@ -192,10 +148,6 @@ class Pages:
             facets=FACETS,
             **context,
         )
-
-    def _pictures(self, snapshot: Snapshot, query: PageQuery) -> list[Picture]:
-        made = (self.site.pictures.of(snapshot, chart, query) for chart in CHARTS.values())
-        return [picture for picture in made if picture is not None]
 
     def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
         """One machine and mode: what is not said is as `accelbench matrix` has it."""

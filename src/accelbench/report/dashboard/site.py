@@ -16,10 +16,11 @@ from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked
+from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked, exactly
 from accelbench.report.dashboard.entities import address_of
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
+from accelbench.report.dashboard.result_columns import NUMBER_FIELDS
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
 from accelbench.report.pages.rendering import environment
@@ -79,6 +80,8 @@ class Site:
             why_not=words.why_not,
             query=_query,
             address_of=address_of,
+            exactly=exactly,
+            number_fields=NUMBER_FIELDS,
             spread=words.spread,
             picked=_picked,
             rest_of=_rest_of,

@@ -8,6 +8,7 @@ let shown = location.pathname + location.search;
 
 function put(text) {
   const come = new DOMParser().parseFromString(text, "text/html");
+  const focused = document.activeElement?.id;
   for (const part of document.querySelectorAll("[data-part]")) {
     const other = come.getElementById(part.id);
     if (!other) continue;
@@ -22,6 +23,9 @@ function put(text) {
     if (other && link.pathname === other.pathname) link.href = other.getAttribute("href");
   }
   document.title = come.title;
+  // What had the focus may have been replaced by what has its name.
+  if (focused && document.activeElement?.id !== focused)
+    document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
 async function show(address, keep) {
@@ -29,6 +33,7 @@ async function show(address, keep) {
   asking = new AbortController();
   try {
     const answer = await fetch(address, { signal: asking.signal, credentials: "same-origin" });
+    if (!answer.ok) throw new Error(answer.statusText);
     put(await answer.text());
     if (keep === "push") history.pushState(null, "", address);
     if (keep === "replace") history.replaceState(null, "", address);
@@ -36,6 +41,11 @@ async function show(address, keep) {
   } catch (error) {
     if (error.name !== "AbortError") location.assign(address);
   }
+}
+
+// A field may stand elsewhere than its form.
+function formOf(field) {
+  return field.form?.matches(FORM) ? field.form : null;
 }
 
 function wanted(form) {
@@ -47,14 +57,16 @@ function wanted(form) {
 
 let waiting = 0;
 document.addEventListener("input", (event) => {
-  const form = event.target.closest(FORM);
+  const form = formOf(event.target);
   if (!form || event.target.type !== "search") return;
   clearTimeout(waiting);
   waiting = setTimeout(() => show(wanted(form), "replace"), 60);
 });
 document.addEventListener("change", (event) => {
-  const form = event.target.closest(FORM);
-  if (form && event.target.type !== "search") show(wanted(form), "push");
+  const form = formOf(event.target);
+  // What is chosen is no step back of its own.
+  const keep = event.target.name === "cell" ? "replace" : "push";
+  if (form && event.target.type !== "search") show(wanted(form), keep);
   counted();
 });
 document.addEventListener("submit", (event) => {

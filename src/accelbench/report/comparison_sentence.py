@@ -1,0 +1,256 @@
+"""A comparison in a sentence: who is faster, by how much, at what memory; or that it is open. Pure.
+
+The faster one comes first, so that a factor is above 1 wherever one is told. Its ends are rounded
+outwards: what is said holds of the interval as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+from accelbench.analysis.ratios import Ratio
+from accelbench.core.axes import AS_TOLD, axes_of
+from accelbench.core.cards import title_of
+from accelbench.core.nouns import counted
+from accelbench.core.rows import Row, text
+from accelbench.report.charts.words import short_device
+
+#: Rounding may make an interval so many times as wide, before more digits are written.
+_WIDER = 1.5
+_MOST_DIGITS = 3
+#: Memory that differs by less is said to be alike.
+_AS_MUCH = 0.02
+_LISTED = 3
+_TEN = 9.95
+
+
+@dataclass(frozen=True)
+class SideOfRatio:
+    """What is held against the base.
+
+    Attributes:
+        name: what it is called.
+        ratio: items in the same time.
+        memory: how many times as much.
+        refused: why nothing is told of it.
+        doubts: what else is not alike.
+    """
+
+    name: str
+    ratio: Ratio | None = None
+    memory: float | None = None
+    refused: str = ""
+    doubts: Sequence[str] = ()
+
+
+def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
+    """What a comparison comes to.
+
+    Args:
+        base: the name of what the others are held against.
+        others: in any order.
+    """
+    compared = [side for side in others if side.ratio is not None and not side.refused]
+    if not others:
+        return ""
+    if not compared:
+        return _nothing(base, others)
+    if len(others) == 1:
+        return _pair(base, compared[0])
+    refused = [side for side in others if side not in compared]
+    more = f" {_not_compared(refused)}" if refused else ""
+    return _several(base, compared) + more
+
+
+def times(low: float, high: float) -> str:
+    """A factor and its interval: 1.1–1.3×."""
+    narrow = high - low
+    for digits in range(1, _MOST_DIGITS + 1):
+        down, up = _rounded(low, digits, floor, 1e-9), _rounded(high, digits, ceil, -1e-9)
+        crosses = (low > 1.0 >= down) or (high < 1.0 <= up) or down <= 0.0
+        if not crosses and up - down <= _WIDER * narrow:
+            break
+    first, last = (f"{end:,.{_places(end, digits)}f}" for end in (down, up))
+    return f"{first}×" if first == last else f"{first}–{last}×"
+
+
+def _rounded(end: float, digits: int, way: Callable[[float], int], little: float) -> float:
+    step = 10.0 ** -_places(end, digits)
+    return way(end / step + little) * step
+
+
+def _places(end: float, digits: int) -> int:
+    """Of what has more digits before the point fewer stand behind it."""
+    return max(0, digits - (end >= _TEN))
+
+
+def names_of(rows: Sequence[Row], machines: Mapping[str, str]) -> list[str]:
+    """What each of several configurations is called beside the others: by what tells them apart.
+
+    Args:
+        rows: of which some columns differ.
+        machines: the name of each, by its id.
+    """
+    several = [_parts(row, machines) for row in rows]
+    differ = [n for n in several[0] if len({parts[n] for parts in several}) > 1] if several else []
+    names = [_name([parts[n] for n in differ if parts[n]]) for parts in several]
+    for n, row in enumerate(rows):
+        apart = text(row, "apart")
+        if names.count(names[n]) > 1 or not names[n]:
+            usual = names[n] or " ".join(part for part in several[n].values() if part)
+            names[n] = f"{usual} ({apart})" if apart else usual
+    counts: dict[str, int] = {}
+    for n, name in enumerate(names):
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1:
+            names[n] = f"{name} ({counts[name]})"
+    return names
+
+
+def _name(parts: Sequence[str]) -> str:
+    """Words in a row; of a place that stands alone, the place."""
+    name = " ".join(parts)
+    return name.removeprefix("on ").removeprefix("(").removesuffix(")") if len(parts) == 1 else name
+
+
+def _parts(row: Row, machines: Mapping[str, str]) -> dict[str, str]:
+    """Words of a name, by what they are of, in their order."""
+    sizes = ((axis.column, axis.page_label) for axis in axes_of(*AS_TOLD))
+    places = [short_device(str(row["device_name"]))] if row.get("device_name") else []
+    machine = machines.get(text(row, "machine"), "")
+    number = row.get("threads")
+    return {
+        "model": text(row, "model"),
+        "runtime": title_of(text(row, "runtime")),
+        "hardware": f"on {text(row, 'hardware')}",
+        "device": f"({places[0]})" if places else "",
+        "machine": f"on {machine}" if machine else "",
+        "precision": text(row, "precision"),
+        "batch": f"batch {row['batch_size']}" if row.get("batch_size") else "",
+        "size": " ".join(label.format(row[name]) for name, label in sizes if row.get(name)),
+        "mode": text(row, "mode"),
+        "compiled": {True: "compiled", False: "not compiled"}.get(row.get("compiled"), ""),  # type: ignore[call-overload]
+        "threads": f"{number} threads" if number else "",
+        "processes": f"{row['world_size']} processes" if row.get("world_size") else "",
+        "kind": text(row, "kind"),
+    }
+
+
+def _pair(base: str, side: SideOfRatio) -> str:
+    ratio = side.ratio
+    if ratio is None:
+        return ""
+    if not ratio.told and not covers_one(ratio):
+        slower = ratio.value < 1.0
+        first, second = (base, side.name) if slower else (side.name, base)
+        return (
+            f"{first} is faster than {second}, by how much can't be told:"
+            f" {_factor(_turned(ratio) if slower else ratio)}{_doubts(side)}."
+        )
+    if covers_one(ratio):
+        return (
+            f"Can't tell whether {side.name} or {base} is faster: {side.name} is"
+            f" {_factor(ratio)} as fast{_memory(side.memory)}{_doubts(side)}."
+        )
+    if ratio.value < 1.0:
+        memory = 1.0 / side.memory if side.memory else None
+        return (
+            f"{base} is {_factor(_turned(ratio))} as fast as {side.name}{_single(ratio)}"
+            f"{_memory(memory)}{_doubts(side)}."
+        )
+    return (
+        f"{side.name} is {_factor(ratio)} as fast as {base}{_single(ratio)}"
+        f"{_memory(side.memory)}{_doubts(side)}."
+    )
+
+
+def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
+    """Of several the fastest, and by how much; or which of them may be."""
+    itself = SideOfRatio(base)
+    every = sorted([itself, *compared], key=_value, reverse=True)
+    best = every[0]
+    rivals = [side for side in every if side is best or _ends(side)[1] >= _ends(best)[0]]
+    unknown = [side for side in compared if side.ratio is not None and not side.ratio.told]
+    if len(rivals) > 1:
+        told = f"Can't tell which of {_named(rivals)} is fastest"
+        if best is not itself and best.ratio is not None and best.ratio.told:
+            told += f": {best.name} is {_factor(best.ratio)} as fast as {base}"
+    elif best is itself:
+        next_one = every[1]
+        turned = _factor(_turned(next_one.ratio)) if next_one.ratio else ""
+        told = f"{base} is the fastest of {len(every)}: {turned} as fast as {next_one.name}"
+    else:
+        factor = _factor(best.ratio) if best.ratio else ""
+        told = f"{best.name} is the fastest of {len(every)}: {factor} as fast as {base}"
+        told += _memory(best.memory) + _doubts(best)
+    last = every[-1]
+    if last not in rivals and last not in unknown and last is not itself and last.ratio:
+        told += f"; {last.name} is the slowest, {_factor(last.ratio)} as fast as {base}"
+    return f"{told}."
+
+
+def _nothing(base: str, others: Sequence[SideOfRatio]) -> str:
+    if len(others) == 1:
+        return f"{others[0].name} is not compared with {base}: {others[0].refused}."
+    return f"Nothing is compared with {base}: {_reasons(others)}."
+
+
+def _not_compared(refused: Sequence[SideOfRatio]) -> str:
+    if len(refused) == 1:
+        return f"{refused[0].name} is not compared: {refused[0].refused}."
+    return f"{len(refused)} are not compared: {_reasons(refused)}."
+
+
+def _reasons(sides: Sequence[SideOfRatio]) -> str:
+    return "; ".join(dict.fromkeys(side.refused for side in sides))
+
+
+def _named(sides: Sequence[SideOfRatio]) -> str:
+    names = [side.name for side in sides]
+    if len(names) > _LISTED + 1:
+        return f"{', '.join(names[:_LISTED])} and {counted(len(names) - _LISTED, 'other')}"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _value(side: SideOfRatio) -> float:
+    return 1.0 if side.ratio is None else side.ratio.value
+
+
+def _ends(side: SideOfRatio) -> tuple[float, float]:
+    """Where its ratio lies; the base is what the others are held against."""
+    ratio = side.ratio
+    if ratio is None:
+        return 1.0, 1.0
+    return ratio.low or ratio.value, ratio.high or ratio.value
+
+
+def covers_one(ratio: Ratio) -> bool:
+    """Whether the interval leaves open which is faster."""
+    return ratio.low is not None and ratio.high is not None and ratio.low <= 1.0 <= ratio.high
+
+
+def _turned(ratio: Ratio) -> Ratio:
+    low, high = (None if end is None else 1.0 / end for end in (ratio.high, ratio.low))
+    return Ratio(1.0 / ratio.value, ratio.statistic, ratio.launches[::-1], low, high, ratio.of)
+
+
+def _factor(ratio: Ratio) -> str:
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.2f}×"
+    return times(ratio.low, ratio.high)
+
+
+def _single(ratio: Ratio) -> str:
+    return f" ({ratio.no_interval})" if ratio.no_interval else ""
+
+
+def _memory(factor: float | None) -> str:
+    if factor is None:
+        return ""
+    return "; memory alike" if abs(factor - 1.0) < _AS_MUCH else f"; memory {factor:.2g}×"
+
+
+def _doubts(side: SideOfRatio) -> str:
+    return f"; not alike: {', '.join(side.doubts[:_LISTED])}" if side.doubts else ""

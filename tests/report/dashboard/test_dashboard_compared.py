@@ -1,0 +1,189 @@
+"""The comparison page: a sentence, a picture, one table of what differs, a base that is chosen."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from dashboard_world import result, store, visitor
+from starlette.testclient import TestClient
+
+from accelbench.report.dashboard import cells
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.interval_picture import picture_of
+from accelbench.report.dashboard.snapshot import taken
+from accelbench.store.database import Database
+
+TIMES = {
+    "pytorch": (8.0, 8.1, 8.05),
+    "onnxruntime": (4.0, 4.04, 4.02),
+    "openvino": (4.0, 4.06, 4.1),
+}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    made = Database(tmp_path_factory.mktemp("compared") / "a.duckdb")
+    made.ensure()
+    rows = [
+        result(
+            runtime=runtime,
+            launch=launch,
+            latency_p50_ms=ms,
+            throughput=1e3 / ms,
+            memory_peak_mb=200.0 if runtime == "pytorch" else 100.0,
+        )
+        for runtime, times in TIMES.items()
+        for launch, ms in enumerate(times)
+    ]
+    store(made, "run", *rows, result(batch_size=2, weights_digest="other"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def keys(database: Database) -> dict[tuple[str, int], str]:
+    found = cells.every(taken(database, "now"), PageQuery())
+    return {(str(one["runtime"]), int(one["batch_size"] or 0)): one["key"] for one in found}
+
+
+@pytest.fixture(scope="module")
+def site(database: Database) -> TestClient:
+    return visitor(database)
+
+
+def address(*keys: str, base: str = "") -> str:
+    chosen = "&".join(f"cell={key}" for key in keys)
+    return f"/compare?{chosen}" + (f"&base={base}" if base else "")
+
+
+def said(page: str) -> str:
+    (text,) = re.findall(r'<p class="says">(.*?)</p>', page)
+    return unescape(text)
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r'<th scope="col"[^>]*>([^<]+)', page)
+
+
+def test_a_comparison_begins_with_a_sentence(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
+    told = re.fullmatch(
+        r"ONNX Runtime is (1\.\d+)–(2\.\d+)× as fast as PyTorch; memory 0\.5×\.", said(page)
+    )
+    assert told
+    # Rounded outwards: what the table has lies within.
+    (low, high) = re.findall(r"<td>([\d.]+)× to ([\d.]+)×", page)[0]
+    assert float(told[1]) <= float(low)
+    assert float(high) <= float(told[2])
+
+
+def test_the_base_is_chosen_by_the_address(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    both = (keys["pytorch", 1], keys["onnxruntime", 1])
+    first = site.get(address(*both)).text
+    turned = site.get(address(*both, base=both[1])).text
+    assert "each held against <bdi>PyTorch</bdi>" in first
+    assert "each held against <bdi>ONNX Runtime</bdi>" in turned
+    assert said(first) == said(turned)  # the faster one comes first
+    assert f'href="?cell={both[0]}&amp;cell={both[1]}&amp;base={both[1]}"' in first
+    assert re.search(r"<strong>0\.49\d×", turned)
+    assert "each held against <bdi>PyTorch</bdi>" in site.get(address(*both, base="0" * 16)).text
+
+
+def test_columns_are_those_in_which_they_differ(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
+    assert headings(page)[:3] == ["Model", "Runtime", "Mean latency, ms"]
+    assert "Batch" not in headings(page)
+    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
+    assert "bert-tiny" in alike
+    assert "batch 1" in alike
+    wider = site.get(address(keys["pytorch", 1], keys["pytorch", 2])).text
+    assert headings(wider)[:2] == ["Model", "Batch"]
+
+
+def test_what_cannot_be_told_and_what_is_refused_say_so(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(keys["onnxruntime", 1], keys["openvino", 1])).text
+    assert said(page).startswith("Can't tell whether OpenVINO or ONNX Runtime is faster")
+    assert "can't tell which is faster" in page
+    refused = site.get(address(keys["pytorch", 1], keys["pytorch", 2])).text
+    assert "is not compared with batch 1: not alike: weights." in said(refused)
+    assert "not compared: not alike: weights" in refused
+
+
+def test_what_is_not_alike_is_one_folded_line_each(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(*keys.values())).text
+    (folded,) = re.findall(r'<details class="unlike">.*?</details>', page, re.DOTALL)
+    assert folded.count("<li>") == len(keys) - 1
+    assert "open" not in folded.partition(">")[0]
+    assert "weights" not in re.sub("<[^>]*>", "", page.partition("<h1>")[0])
+
+
+def test_the_picture_has_a_lane_for_each_and_marks_what_nobody_can_tell(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(*keys.values())).text
+    assert page.count('<div class="lane">') == len(keys)
+    assert page.count('class="reach"') == 2
+    assert "not compared</text>" in page
+    close = site.get(address(keys["onnxruntime", 1], keys["openvino", 1])).text
+    assert re.search(r'<svg [^>]*class=" open"', close)
+
+
+def test_one_alone_is_compared_with_nothing(
+    site: TestClient, keys: dict[tuple[str, int], str]
+) -> None:
+    page = site.get(address(keys["pytorch", 1])).text
+    assert "Choose a second configuration" in page
+    assert 'class="says"' not in page
+
+
+def test_hostile_names_are_text(bad_site: TestClient) -> None:
+    found = re.findall(r'id="pick-([0-9a-f]{16})"', bad_site.get("/results?status=ok").text)
+    page = bad_site.get(address(*found[:12])).text
+    assert "<script>" not in page
+    assert "\u202e" not in page
+
+
+def test_places_of_a_picture_are_in_order_and_within_it() -> None:
+    drawn = picture_of([(1.0, None, None), (1.2, 1.1, 1.3), (0.001, 1e-9, 0.9), None])
+    assert drawn is not None
+    base, close, far, nothing = drawn.marks
+    assert base.at == drawn.one
+    places = [far.low, far.at, far.high, drawn.one, close.low, close.at, close.high]
+    known = [place for place in places if place is not None]
+    assert known == sorted(known)
+    assert all(0.0 <= place <= 100.0 for place in known)
+    assert nothing.at is None
+    assert "1×" in [text for _, text in drawn.ticks]
+    assert picture_of([None, None]) is None
+
+
+@pytest.mark.parametrize("ends", [(0.98, 1.02), (0.5, 2.0), (1.0, 1.0), (0.02, 50.0), (1.1, 1.3)])
+def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
+    drawn = picture_of([(1.0, None, None), (ends[1], *ends)])
+    assert drawn is not None
+    texts = [text for _, text in drawn.ticks]
+    assert "1×" in texts
+    assert len(texts) <= 8
+    assert all(len(text) <= 6 and "e" not in text for text in texts)
+
+
+def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    long = "a" * 300
+    store(made, "r", result(model=long), result(model=long, runtime="onnxruntime"))
+    found = re.findall(r'id="pick-([0-9a-f]{16})"', visitor(made).get("/results").text)
+    page = visitor(made).get(address(*found)).text
+    assert f"<bdi>{long}</bdi>" in page

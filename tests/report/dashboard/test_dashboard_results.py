@@ -1,0 +1,383 @@
+"""The table of results: everything in the address, what was chosen kept, groups as SQL has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+from pathlib import Path
+from statistics import median
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import pytest
+from dashboard_world import result, store, visitor
+from starlette.testclient import TestClient
+
+from accelbench.analysis.launch_intervals import interval_within
+from accelbench.core.errors import UsageError
+from accelbench.core.figures import Statistic
+from accelbench.measure.launches import interval_of
+from accelbench.report.dashboard import cells, grouping
+from accelbench.report.dashboard.asked import PageQuery, asked
+from accelbench.report.dashboard.cell_intervals import interval
+from accelbench.report.dashboard.result_columns import COLUMNS, GROUPS
+from accelbench.report.dashboard.snapshot import Snapshot, taken
+from accelbench.report.dashboard.table_query import TableQuery, table_query
+from accelbench.store.database import Database
+
+KNOWN: Mapping[str, list[str]] = {"hardware": ["cpu", "cuda"], "device": ["A processor"]}
+#: Milliseconds by engine and batch, of launches that are close or far apart.
+TIMES = {
+    ("pytorch", 1): (8.0, 8.1, 8.2),
+    ("onnxruntime", 1): (4.0, 4.1, 4.05),
+    ("openvino", 1): (3.9, 4.2, 4.0),
+    ("pytorch", 4): (30.0, 30.5, 31.0),
+    ("onnxruntime", 4): (14.0, 14.1, 14.2),
+}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    made = Database(tmp_path_factory.mktemp("table") / "a.duckdb")
+    made.ensure()
+    rows = [
+        result(
+            runtime=runtime,
+            batch_size=batch,
+            launch=launch,
+            latency_p50_ms=ms,
+            throughput=1e3 * batch / ms,
+            memory_peak_mb=100.0 * batch,
+            started_at=f"2026-01-02T03:04:0{launch}.000000Z",
+        )
+        for (runtime, batch), times in TIMES.items()
+        for launch, ms in enumerate(times)
+    ]
+    rows += [
+        result(model="vit-tiny", runtime="pytorch", latency_p50_ms=5.0, quality="unusable"),
+        result(model="vit-tiny", runtime="onnxruntime", latency_p50_ms=0.1, provenance="predicted"),
+        result(model="vit-tiny", runtime="openvino", status="failed", reason="fallback"),
+    ]
+    store(made, "run", *rows)
+    return made
+
+
+@pytest.fixture(scope="module")
+def snapshot(database: Database) -> Snapshot:
+    return taken(database, "now")
+
+
+@pytest.fixture(scope="module")
+def site(database: Database) -> TestClient:
+    return visitor(database)
+
+
+def query_of(address: str, known: Mapping[str, list[str]] = KNOWN) -> TableQuery:
+    pairs = parse_qsl(address)
+    return table_query(pairs, asked(pairs, known))
+
+
+def keys(page: str) -> list[str]:
+    return re.findall(r'id="pick-([0-9a-f]{16})"', page)
+
+
+def link(page: str, text: str) -> str:
+    """Where a link with such a text leads."""
+    found = re.search(rf'<a [^>]*href="([^"]*)"[^>]*>(?:<[^>]+>)*{text}', page)
+    assert found, text
+    return unescape(found[1])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "model=bert&hardware=cpu&device=A+processor&from=2026-01-01&to=2026-01-31",
+        "batch-min=2&batch-max=8&latency-min=0.5&throughput-max=1e6",
+        "sort=-weights&page=3",
+        "col=hardware&col=run&col=options",
+        "group=model&group=runtime&as=pivot&figure=memory&by=median",
+        "group=hardware&order=-best&view=My+%3Cb%3E+view&cell=x&cell=y",
+    ],
+)
+def test_an_address_is_read_as_it_was_written(address: str) -> None:
+    query = query_of(address)
+    assert query_of(query.query().removeprefix("?")) == query
+    every = {name for name, _ in parse_qsl(address)}
+    assert {name for name, _ in query.pairs()} == every
+
+
+def test_between_pages_go_the_filters_alone() -> None:
+    query = query_of("model=b&latency-max=5&group=model&col=run&view=v&cell=x&sort=-memory")
+    assert query.pairs(order=False, picked=False) == [("model", "b"), ("latency-max", "5")]
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("latency-min=much", "'much' is no number for latency"),
+        ("latency-min=nan", "'nan' is no number for latency"),
+        ("latency-min=3&latency-max=2", "No latency is 3 or more and 2 or less"),
+        ("col=beauty", "There is no column 'beauty'"),
+        ("group=latency", "There is no column to group by 'latency'"),
+        ("as=cube", "There is no layout 'cube'"),
+        ("figure=beauty", "There is no figure 'beauty'"),
+        ("order=beauty", "There is no order 'beauty'"),
+    ],
+)
+def test_a_wrong_word_is_told_with_those_there_are(address: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        query_of(address)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str) -> None:
+    rising, falling = (
+        [cell["key"] for cell in cells.page(snapshot, query_of(f"sort={way}{name}"))]
+        for way in ("", "-")
+    )
+    assert sorted(rising) == sorted(falling)
+    assert len(rising) == 8
+
+
+def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
+    names = [name for name in COLUMNS if name != "cost"]
+    page = site.get("/results?" + urlencode([("col", name) for name in names])).text
+    for name in names:
+        assert f'href="/results?{"sort=-model" if name == "model" else ""}' in page
+        assert COLUMNS[name].label in page
+    for name in GROUPS:
+        assert site.get(f"/results?group={name}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("filters", "fits"),
+    [
+        ("latency-max=5", lambda ms, batch: ms <= 5),
+        ("latency-min=5&latency-max=20", lambda ms, batch: 5 <= ms <= 20),
+        ("batch-min=2", lambda ms, batch: batch >= 2),
+        ("throughput-min=200&batch-max=1", lambda ms, batch: 1e3 * batch / ms >= 200 and batch < 2),
+    ],
+)
+def test_numbers_filter(site: TestClient, filters: str, fits: object) -> None:
+    assert callable(fits)
+    wanted = sum(fits(sum(times) / 3, batch) for (_, batch), times in TIMES.items())
+    page = site.get(f"/results?provenance=measured&status=ok&model=bert&{filters}").text
+    assert len(keys(page)) == wanted
+    assert len(site.get(f"/cells.csv?model=bert&{filters}").text.splitlines()) == wanted + 1
+    assert 'aria-label="Filters that are set"' in page
+
+
+def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    cards = ("NVIDIA H100", "NVIDIA A100")
+    rows = [
+        result(hardware="cuda", device_name=name, device_fingerprint=name, latency_p50_ms=1.0)
+        for name in cards
+    ]
+    store(made, "run", *rows)
+    page = visitor(made).get("/results").text
+    assert re.search(r"<th [^>]*><a [^>]*>Device", page)
+    for name in cards:
+        assert len(keys(visitor(made).get(f"/results?device={quote(name)}").text)) == 1
+
+
+def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: TestClient) -> None:
+    page = site.get("/results?model=bert&batch-max=1").text
+    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
+    assert headings == [
+        *("Model", "Runtime", "Mean latency, ms", "Items/s", "Peak memory, MB", "Launches"),
+        "Newest",
+    ]
+    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
+    said = re.sub("<[^>]+>", "", alike)
+    for word in ("cpu", "fp32", "batch 1", "seq 128", "inference", "2 threads", "measured"):
+        assert word in said
+    assert "pytorch" not in said
+    both = site.get("/results?model=bert").text
+    assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
+
+
+def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    rows = [result(batch_size=n + 1, latency_p50_ms=1.0 + n) for n in range(210)]
+    store(made, "run", *rows)
+    site = visitor(made)
+    first = keys(site.get("/results?sort=batch").text)
+    address = f"/results?sort=batch&cell={first[0]}&cell={first[1]}"
+    page = site.get(address).text
+    for text in ("Mean latency", "Next →"):
+        address = f"/results?{urlsplit(link(page, text)).query}"
+        page = site.get(address).text
+        assert parse_qsl(urlsplit(address).query).count(("cell", first[0])) == 1
+    assert "page=2" in address
+    # A filter is a form: what it sends along has them, whatever is on the page.
+    page = site.get(f"{address}&batch-min=150").text
+    assert first[0] not in keys(page)
+    (form,) = re.findall(r'<form id="filters".*?</form>', page, re.DOTALL)
+    assert re.findall(r'name="cell" value="([0-9a-f]{16})"', form) == first[:2]
+    tray = page.partition('id="tray"')[2]
+    assert "Chosen: 2" in tray
+    assert f'href="/compare?cell={first[0]}&amp;cell={first[1]}"' in tray
+    assert first[0] not in unescape(link(tray, "Clear"))
+    assert unescape(link(tray, "remove")).count("cell=") == 1
+
+
+def test_no_more_are_kept_than_can_be_compared(site: TestClient) -> None:
+    found = keys(site.get("/results").text)
+    many = "&".join(f"cell={key}" for key in [*found, *(f"{n:016x}" for n in range(20))])
+    assert "more configurations were chosen than are kept" in site.get(f"/results?{many}").text
+
+
+def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
+    for cell in snapshot.ask("SELECT * FROM cell WHERE launches = 3"):
+        times = TIMES[str(cell["runtime"]), int(str(cell["batch_size"]))]
+        known, rate = interval(cell, "latency"), interval(cell, "throughput")  # type: ignore[arg-type]
+        assert known is not None and rate is not None  # noqa: PT018
+        assert (known.low, known.high) == pytest.approx(interval_of(times))
+        batch = int(str(cell["batch_size"]))
+        rates = interval_of([1e3 * batch / ms for ms in times])
+        assert (rate.low, rate.high) == pytest.approx(rates)
+        assert known.of == "of 3 launches"
+
+
+def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    row = result(latency_std_ms=0.4, effective_sample_count=50.0, latency_mean_ms=8.5)
+    store(made, "run", row)
+    (cell,) = taken(made, "now").ask("SELECT * FROM cell")
+    known = interval(cell, "latency")  # type: ignore[arg-type]
+    assert known is not None
+    assert (known.low, known.high) == pytest.approx(interval_within(row, Statistic.MEAN))
+    assert known.of == "within one launch"
+    assert f"{known.text}</small>" in visitor(made).get("/results").text
+
+
+def test_a_single_figure_has_none(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    nothing = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
+    store(made, "run", result(**nothing, sample_count=None))
+    (cell,) = taken(made, "now").ask("SELECT * FROM cell")
+    assert interval(cell, "latency") is None  # type: ignore[arg-type]
+    assert 'class="sure"' not in visitor(made).get("/results").text
+
+
+def figures(snapshot: Snapshot, figure: str, **values: object) -> list[float]:
+    """The figures of one group, in a question of its own."""
+    where = " AND ".join(f"{name} = ?" for name in values)
+    rows = snapshot.ask(
+        f"SELECT {figure} AS figure FROM cell WHERE {where} AND status = 'ok'"
+        " AND kind = 'measured' AND quality <> 'unusable'",
+        list(values.values()),
+    )
+    return [float(str(row["figure"])) for row in rows]
+
+
+@pytest.mark.parametrize(("figure", "best"), [("latency", min), ("throughput", max)])
+def test_groups_are_what_sql_says(snapshot: Snapshot, figure: str, best: object) -> None:
+    assert callable(best)
+    page = grouping.grouped(snapshot, query_of(f"group=runtime&figure={figure}"))
+    assert [group.values["runtime"] for group in page.groups] == [
+        *("onnxruntime", "openvino", "pytorch")
+    ]
+    for group in page.groups:
+        known = figures(snapshot, figure, runtime=group.values["runtime"])
+        assert group.known == len(known)
+        assert group.best == pytest.approx(best(known))
+        assert group.median == pytest.approx(median(known))
+        assert (group.low, group.high) == pytest.approx((min(known), max(known)))
+        assert group.cell is not None
+        assert group.cell["runtime"] == group.values["runtime"]
+    assert [group.count for group in page.groups] == [3, 2, 3]
+
+
+@pytest.mark.parametrize("by", ["best", "median"])
+def test_a_pivot_is_what_sql_says(snapshot: Snapshot, by: str) -> None:
+    query = query_of(f"group=batch&group=runtime&as=pivot&by={by}&model=bert")
+    page = grouping.grouped(snapshot, query)
+    assert list(page.across) == ["onnxruntime", "openvino", "pytorch"]
+    for row in page.rows:
+        for runtime in page.across:
+            known = figures(snapshot, "latency", batch_size=row.value, runtime=runtime)
+            group = row.groups.get(str(runtime))
+            if not known:
+                assert group is None
+                continue
+            assert group is not None
+            wanted = min(known) if by == "best" else median(known)
+            assert group.figure(by) == pytest.approx(wanted)
+
+
+def test_the_best_of_a_row_is_marked_where_it_is_apart_and_alike(snapshot: Snapshot) -> None:
+    def rows(address: str) -> list[grouping.PivotRow]:
+        return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)
+
+    # Of batch 1 two are too close, of batch 4 one is far ahead.
+    one, four = rows("group=batch&group=runtime")
+    assert (one.best, four.best) == ("", "onnxruntime")
+    # Of a whole model the best are of one batch: alike, and not apart.
+    (model,) = rows("group=model&group=runtime")
+    assert (model.best, model.unlike) == ("", [])
+    # The most items a second are at other batches: not alike.
+    (rate,) = rows("group=model&group=runtime&figure=throughput")
+    assert rate.unlike == ["batch size"]
+    assert rate.best == ""
+
+
+def test_a_pivot_is_a_page(site: TestClient) -> None:
+    page = site.get("/results?group=batch&group=runtime&as=pivot&model=bert").text
+    assert page.count("best of the row</span>") == 1
+    assert re.search(r"<strong>\s*<a href=\"/cell/", page)
+    assert "batch down, runtime across" in page
+    narrowed = link(page.partition('class="results pivot"')[2], "4")
+    assert "batch-min=4&batch-max=4" in narrowed
+    assert len(keys(site.get(narrowed).text)) == 2
+
+
+def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    rows = [
+        result(batch_size=n, throughput_unit=unit) for n, unit in ((1, "tokens/s"), (2, "images/s"))
+    ]
+    store(made, "run", *rows)
+    found = grouping.grouped(taken(made, "now"), query_of("group=model&figure=throughput"))
+    (group,) = found.groups
+    assert (group.best, group.median, group.units) == (None, None, ["items", "token"])
+    assert "can&#39;t tell" in visitor(made).get("/results?group=model&figure=throughput").text
+
+
+def test_a_view_has_a_name_in_its_address(site: TestClient) -> None:
+    name = "fast & <b>small</b>"
+    page = site.get(f"/results?latency-max=5&view={quote(name)}").text
+    assert "Results: <bdi>fast &amp; &lt;b&gt;small&lt;/b&gt;</bdi></h1>" in page
+    assert "<b>small" not in page
+    (form,) = re.findall(r'<form id="naming".*?</form>', page, re.DOTALL)
+    assert '<input type="hidden" name="latency-max" value="5">' in form
+
+
+def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> None:
+    for address in (
+        "group=model&group=hardware&as=pivot",
+        "group=runtime&group=precision&as=pivot&figure=throughput",
+        "group=device&group=reason",
+        "group=unit&group=weights&as=pivot",
+        "col=options&col=versions&col=unit&col=quality&col=reason&col=run",
+        f"view={quote('</title><script>alert(1)</script>')}",
+    ):
+        page = bad_site.get(f"/results?{address}").text
+        assert "<script>" not in page, address
+        assert "<img src=x" not in page, address
+        assert re.findall("<script[^>]*>", page) == re.findall(
+            r'<script src="/static/[a-z]+\.js"[^>]*>', page
+        )
+
+
+def test_a_plain_address_stays_plain() -> None:
+    assert PageQuery().query() == ""
+    assert query_of("").query() == ""
+    assert query_of("as=list&by=best&order=group&figure=latency").query() == ""
