@@ -115,11 +115,9 @@ def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
     predictors = _predictors(database, stored)
     if predictors is None:
         return None, _not_learned(stored)
-    try:
-        known = find(model).id
-    except (UsageError, UnsupportedError):
-        known = model
-    ours = [entry for entry in stored.cases if entry.case.model in (model, known)]
+    known = known_as(model)
+    names = {model} if known is None else {model, known.id}
+    ours = [entry for entry in stored.cases if entry.case.model in names]
     works = _several_batches(ours, 1)[:_MOST_SCALED]
     evidence = PredictionEvidence(scaling=_scaling(predictors, works))
     picture = evidence.scaling_picture if works else None

@@ -64,6 +64,7 @@ def cells(site: TestClient) -> list[str]:
 OUR_SCRIPTS = (
     {"src": "/static/app.js", "defer": None},
     {"src": "/static/explore.js", "type": "module"},
+    {"src": "/static/results.js", "type": "module"},
 )
 
 

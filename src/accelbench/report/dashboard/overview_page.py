@@ -76,6 +76,9 @@ class OverviewPage:
         return self.site.page(
             request,
             "start.html",
+            None,
+            200,
+            None,
             snapshot=snapshot,
             running=[progress_of(run) for run in live],
             known=known,
