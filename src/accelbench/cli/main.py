@@ -70,6 +70,10 @@ COMMANDS = {
     ),
     "plot": ("accelbench.cli.commands.plot", "Draw charts of results."),
     "dashboard": ("accelbench.cli.commands.dashboard", "Look at results in a browser."),
+    "publish": (
+        "accelbench.cli.commands.publish",
+        "Write the dashboard as static files for any web server.",
+    ),
     "models": ("accelbench.cli.commands.models", "List what can be measured by name."),
     "doctor": (
         "accelbench.cli.commands.doctor",

@@ -51,7 +51,7 @@ def dashboard(
 
     Ctrl-C ends it.
     """
-    _needs_its_packages()
+    needs_its_packages()
     from accelbench.report.dashboard.guard import AccessRule, is_loopback
     from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
 
@@ -94,7 +94,8 @@ def _serve(
             print_line()
 
 
-def _needs_its_packages() -> None:
+def needs_its_packages() -> None:
+    """Refuse where a package of the extra is missing."""
     from importlib.util import find_spec
 
     for package in ("starlette", "uvicorn"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,7 +37,10 @@ _SHARED: list[str | tuple[str, str]] = [("accelbench.report.pages", "styles")]
 
 
 def application(
-    database: Database, door: AccessRule | None = None, keeper: SnapshotKeeper | None = None
+    database: Database,
+    door: AccessRule | None = None,
+    keeper: SnapshotKeeper | None = None,
+    instead: Callable[[Site], Sequence[Route]] | None = None,
 ) -> ASGIApp:
     """The dashboard of a store.
 
@@ -43,13 +48,15 @@ def application(
         database: which.
         door: where it listens and what opens it.
         keeper: who takes its snapshots, and may have begun already.
+        instead: addresses that are answered otherwise.
     """
     keeper = keeper or SnapshotKeeper(database)
     keeper.begin()
-    return Guard(_pages(Site(database, keeper)), door or AccessRule())
+    site = Site(database, keeper)
+    return Guard(_pages(site, instead(site) if instead else ()), door or AccessRule())
 
 
-def _pages(site: Site) -> Starlette:
+def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
     pages, runs = Pages(site), Runs(site)
     results, compared = Results(site), ComparedPage(site)
     downloads, predictions = Downloads(site, pages), PredictionPages(site)
@@ -66,6 +73,7 @@ def _pages(site: Site) -> Starlette:
 
     made = Starlette(
         routes=[
+            *instead,
             Route("/", OverviewPage(site).page),
             Route("/results", results.page),
             Route("/cells.csv", downloads.csv),

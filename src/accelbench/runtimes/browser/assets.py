@@ -100,7 +100,7 @@ def npm_pack(package: Package, into: Path) -> Path:
     if npm is None:
         raise SurroundingsError(
             f"npm is not installed, and {package} is fetched with it.",
-            f"Install Node.js (https://nodejs.org, or: apt install npm) and run: {COMMAND}",
+            f"Install Node.js (https://nodejs.org, or: apt install npm) and run: {package.command}",
         )
     try:
         done = processes.run(
@@ -130,7 +130,7 @@ def _why(text: str) -> str:
 def _not_fetched(package: Package, why: str) -> SurroundingsError:
     return SurroundingsError(
         f"{package} could not be fetched: {why}.",
-        f"Check the network and npm's registry (npm ping), then run: {COMMAND}",
+        f"Check the network and npm's registry (npm ping), then run: {package.command}",
     )
 
 

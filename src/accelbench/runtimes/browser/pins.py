@@ -21,6 +21,7 @@ class Package:
         integrity: its archive's SHA-512, as npm writes it.
         files: what is taken: where it lies in the archive, and its name here.
         licence: of what is taken.
+        command: what fetches it, for who is told that it could not be fetched.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Package:
     integrity: str
     files: Mapping[str, str]
     licence: str
+    command: str = "accelbench setup browser"
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"

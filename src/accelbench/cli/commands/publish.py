@@ -1,0 +1,72 @@
+"""`accelbench publish`: a database or a lake as static pages that any web server can host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from accelbench.cli.display.terminal import complain, print_lines
+from accelbench.core.nouns import counted
+from accelbench.exchange.prices import PRICES_HELP, prices_at
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def publish(
+    folder: Path = typer.Argument(..., metavar="DIR", help="Made, or an earlier bundle replaced."),
+    title: str = typer.Option("Benchmark results", "--title", help="Named on every page."),
+    as_recorded: bool = typer.Option(
+        False,
+        "--as-recorded",
+        help="With host names, commands, branches and paths, which are left out otherwise.",
+    ),
+    most: int = typer.Option(
+        300, "--pages", min=1, max=100_000, help="Pages of a kind; other results are rows alone."
+    ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database or the lake; else $ACCELBENCH_DB, else here."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Write the dashboard as static files: any web server hosts them, and nothing else is asked.
+
+    The table of results is filtered, ordered and grouped in the visitor's browser.
+    """
+    from accelbench.cli.commands.dashboard import needs_its_packages
+    from accelbench.cli.services.opening import filled
+
+    needs_its_packages()
+    from accelbench.report.publishing import bundle
+    from accelbench.report.publishing.private_facts import hosts_in
+
+    bundle.check_folder(folder.expanduser().absolute())
+    given = prices_at(prices)
+    database = filled(db or db_path)
+    complain(_told(hosts_in(database), as_recorded))
+    made = bundle.publish(
+        database, folder, title=title, as_recorded=as_recorded, prices=given, most=most
+    )
+    left_out = [f"{kind} {count:,}" for kind, count in sorted(made.left_out.items())]
+    written = (
+        f"{made.folder}: {counted(made.pages, 'page')}, {counted(made.files, 'file')},"
+        f" {made.size / 1e6:.1f} MB; {counted(made.configurations, 'configuration')} in the table"
+    )
+    print_lines(
+        (
+            written,
+            *([f"Without a page of their own: {', '.join(left_out)}."] if left_out else []),
+            f"Look at it: python -m http.server --directory {made.folder}",
+        )
+    )
+
+
+def _told(hosts: list[str], as_recorded: bool) -> str:
+    """What is said before anything is written."""
+    if not as_recorded:
+        return "Host names, commands, branches and paths are left out; --as-recorded tells them."
+    names = ", ".join(hosts[:5]) or "none"
+    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
+    return f"Published as recorded, with commands, branches, paths and host names: {names}{more}."

@@ -1,0 +1,113 @@
+"""Addresses of the dashboard as files of a bundle, and links from one file to another. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+#: What the table of results in the browser understands; it asks nobody else.
+TABLE = "/results"
+ELSEWHERE = "/elsewhere"
+_OVERVIEW = "/"
+_NEVER = ("/compare",)
+#: What only orders or turns a page, or picks rows for one that is not in the bundle.
+_OF_A_VISIT = frozenset(("sort", "page", "cell", "key", "download"))
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_PICTURES = ("svg", "png", "html")
+_DATA = ("csv", "json")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address within the dashboard.
+
+    Attributes:
+        path: as it is, nothing escaped.
+        query: names and values in their order.
+    """
+
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def family(self) -> str:
+        """What kind of page it is: the first part of its path."""
+        return self.path.split("/")[1]
+
+    @property
+    def form(self) -> str:
+        """The ending of its last part; a page of the dashboard has none."""
+        last = self.path.rpartition("/")[2]
+        ending = last.rpartition(".")[2]
+        return ending if ending != last and ending in (*_PICTURES, *_DATA) else ""
+
+    @property
+    def of_a_visit(self) -> bool:
+        """Whether it is one of endless many: an order, a page of a table, a choice of rows."""
+        of_one = self.path.startswith("/chart/") and [n for n, _ in self.query] == ["cell"]
+        return not of_one and any(name in _OF_A_VISIT for name, _ in self.query)
+
+    @property
+    def target(self) -> str:
+        """As a request has it."""
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return quote(self.path) + query
+
+    @property
+    def file(self) -> str:
+        """The file that it becomes: letters and digits alone, whatever a name has in it."""
+        if self.path == _OVERVIEW:
+            stem = "index"
+        else:
+            stem = "/".join(_named(part) for part in self.path.strip("/").split("/"))
+        ending = self.form
+        stem = stem.removesuffix(f".{ending}") if ending else stem
+        if self.query:
+            stem += f"-{_digest(urlencode(self.query))}"
+        if self.family == "static":
+            return stem if not ending else f"{stem}.{ending}"
+        return f"{stem}.{ending or 'html'}"
+
+
+def address_of(link: str) -> Address | None:
+    """What a link of a page leads to; None where that is no page of the dashboard."""
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc or not parts.path.startswith("/"):
+        return None
+    pairs = tuple(pair for pair in parse_qsl(parts.query) if pair[0] != "download")
+    return Address(unquote(parts.path), pairs)
+
+
+def published(address: Address) -> bool:
+    """Whether a bundle may have a page or a picture of it."""
+    if address.path.startswith(_NEVER) or address.form in ("png", "html", "csv"):
+        return False
+    return not address.of_a_visit
+
+
+def of_the_table(address: Address) -> bool:
+    """Whether the table in the browser answers it."""
+    return address.path == TABLE
+
+
+def asked_of_the_table(address: Address) -> str:
+    """The query of a link to the table: what was picked to be compared is left out."""
+    pairs = [pair for pair in address.query if pair[0] != "cell"]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def relative(origin: str, file: str) -> str:
+    """The link from one file of the bundle to another, which holds wherever both lie."""
+    up = "../" * origin.count("/")
+    return up + quote(file)
+
+
+def _named(part: str) -> str:
+    """A part of a path as part of a file's name."""
+    return part if _PLAIN.fullmatch(part) else f"x-{_digest(part)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,0 +1,138 @@
+"""A page of the dashboard as a page of a bundle: links that stay within it, nothing that asks.
+
+What needs a server is left out: filters beside a page, what chooses rows, scripts. The text stays
+as it is to the letter, so that what was escaped is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+#: As the server's policy; a page has no say in who frames it.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'none'; base-uri 'none'"
+)
+_HEAD = (
+    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    '<meta name="referrer" content="no-referrer">'
+)
+_LINKS = re.compile(r'(\s(?:href|src)=")([^"]*)(")')
+_VOID = frozenset(("input", "img", "br", "hr", "meta", "link", "col", "source", "wbr"))
+#: What answers nobody without a server; what stands in them goes with them.
+_DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset", "datalist"))
+
+#: What becomes of a link: where it leads instead, or None where it is text.
+Relink = Callable[[str], str | None]
+
+
+def rewritten(page: str, relink: Relink, kept_scripts: tuple[str, ...] = ()) -> str:
+    """The page, its links led to where they go in the bundle.
+
+    Args:
+        page: as the application gave it.
+        relink: where a link leads instead.
+        kept_scripts: beginnings of the addresses of scripts that stay.
+    """
+    rewriter = _Rewriter(relink, kept_scripts)
+    rewriter.feed(page)
+    rewriter.close()
+    return "".join(rewriter.parts)
+
+
+def links_of(page: str) -> list[tuple[str, str]]:
+    """The links of a page that stay in a bundle, each with its element's name."""
+    links: list[tuple[str, str]] = []
+    finder = _Rewriter(lambda link: link, (), links)
+    finder.feed(page)
+    finder.close()
+    return links
+
+
+class _Rewriter(HTMLParser):
+    """Passes everything through as it is written, but links and what is left out."""
+
+    def __init__(
+        self,
+        relink: Relink,
+        kept_scripts: tuple[str, ...],
+        links: list[tuple[str, str]] | None = None,
+    ) -> None:
+        super().__init__(convert_charrefs=False)
+        self.parts: list[str] = []
+        self._relink, self._kept, self._links = relink, kept_scripts, links
+        self._left_out: list[str] = []  # elements that are open and left out
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        text = self.get_starttag_text() or ""
+        if self._left_out:
+            if tag == self._left_out[0] and tag not in _VOID:
+                self._left_out.append(tag)
+            return
+        named = {name: value or "" for name, value in attrs}
+        if self._leaves_out(tag, named):
+            if tag not in _VOID:
+                self._left_out.append(tag)
+            return
+        if tag in ("form", "input"):
+            return
+        for name in ("href", "src"):
+            if named.get(name):
+                text = self._with(text, tag, name, named[name])
+        self.parts.append(text)
+        if tag == "meta" and "charset" in named:
+            self.parts.append(f"\n{_HEAD}")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._left_out:
+            self.parts.append(self.get_starttag_text() or "")
+
+    def _leaves_out(self, tag: str, named: dict[str, str]) -> bool:
+        if tag == "script" and named.get("src", "").startswith(self._kept or ("\0",)):
+            return False
+        return tag in _DEAD or (tag == "aside" and "side" in named.get("class", "").split())
+
+    def _with(self, text: str, tag: str, name: str, link: str) -> str:
+        if self._links is not None:
+            self._links.append((tag, link))
+            return text
+        if link.startswith("#"):
+            return text
+        target = self._relink(link)
+        if target is None:
+            return re.sub(rf'\s(?:{name}|download|rel)(?:="[^"]*")?(?=[\s>])', "", text)
+        escaped = target.replace("&", "&amp;").replace('"', "&quot;")
+
+        def replaced(match: re.Match[str]) -> str:
+            return f"{match[1]}{escaped}{match[3]}"
+
+        return _LINKS.sub(replaced, text, count=1)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._left_out:
+            if tag == self._left_out[0]:
+                self._left_out.pop()
+            return
+        if tag != "form":
+            self.parts.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        self._pass_on(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self._pass_on(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self._pass_on(f"&#{name};")
+
+    def handle_decl(self, decl: str) -> None:
+        self._pass_on(f"<!{decl}>")
+
+    def handle_comment(self, data: str) -> None:
+        """Comments say nothing to visitors."""
+
+    def _pass_on(self, text: str) -> None:
+        if not self._left_out:
+            self.parts.append(text)
