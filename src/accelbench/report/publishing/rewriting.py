@@ -81,6 +81,8 @@ class _Rewriter(HTMLParser):
         for name in ("href", "src"):
             if named.get(name):
                 text = self._with(text, tag, name, named[name])
+        if tag == "div" and "sided" in named.get("class", "").split():
+            text = text.replace(" sided", "")  # what stood beside is left out
         self.parts.append(text)
         if tag == "meta" and "charset" in named:
             self.parts.append(f"\n{_HEAD}")
