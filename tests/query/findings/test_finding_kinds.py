@@ -13,7 +13,7 @@ from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.exchange.prices import Prices
 from accelbench.query.findings.collected import Findings, findings_of
-from accelbench.query.findings.finding import Finding, FindingKind, foremost
+from accelbench.query.findings.finding import FindingKind, StoreFinding, foremost
 from asked_rows import row
 
 QUICK, SLOW = "onnxruntime", "pytorch"
@@ -68,7 +68,7 @@ def found(
     return findings_of(rows, points(rows), known or Histories(), check)
 
 
-def of_kind(findings: Findings, kind: FindingKind) -> list[Finding]:
+def of_kind(findings: Findings, kind: FindingKind) -> list[StoreFinding]:
     return [finding for finding in findings.every if finding.kind is kind]
 
 
@@ -402,8 +402,8 @@ def test_without_an_earlier_run_nothing_changed() -> None:
 
 
 def test_at_the_top_no_kind_hides_the_others() -> None:
-    several = [Finding(FindingKind.FASTEST, f"fast {n}", 75.0) for n in range(9)]
-    other = Finding(FindingKind.UNSTEADY, "unsteady", 45.0)
+    several = [StoreFinding(FindingKind.FASTEST, f"fast {n}", 75.0) for n in range(9)]
+    other = StoreFinding(FindingKind.UNSTEADY, "unsteady", 45.0)
     kept = foremost([*several, other])
     assert [finding.sentence for finding in kept] == ["fast 0", "fast 1", "unsteady"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
-from accelbench.query.findings.finding import Finding, FindingKind, evidence_of
+from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
 from accelbench.query.findings.phrases import model, question, way, whose
 from accelbench.query.findings.tasks import Best, TaskBest
 
@@ -22,7 +22,7 @@ _FIRST = {
 _UNSURE = 10.0
 
 
-def best_findings(every: Iterable[TaskBest], several: frozenset[str]) -> Iterator[Finding]:
+def best_findings(every: Iterable[TaskBest], several: frozenset[str]) -> Iterator[StoreFinding]:
     """A finding for each answer that something else stands beside; of one alone nothing is best."""
     for task in every:
         best = task.fastest
@@ -43,7 +43,7 @@ def _finding(
     task: TaskBest,
     best: Best,
     several: frozenset[str],
-) -> Finding:
+) -> StoreFinding:
     row = best.point.row
     subject = f"{model(row)} by {way(row, several)}"
     of = visible(task.task.replace("_", " "))
@@ -59,7 +59,7 @@ def _finding(
         interval = (known.low, known.high)
     size = math.log(known.value) if known is not None and best.sure else 0.0
     launches = [best.point.rows, *([best.next.rows] if best.next is not None else [])]
-    return Finding(
+    return StoreFinding(
         kind,
         f"{lead}: {best.figure}; {best.beside}{whose(row)}.",
         importance + min(4.0, size) - (0.0 if best.sure else _UNSURE),

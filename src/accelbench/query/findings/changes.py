@@ -9,13 +9,13 @@ from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
 from accelbench.exchange.titles import title
-from accelbench.query.findings.finding import Finding, FindingKind, evidence_of
+from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
 from accelbench.query.findings.phrases import names
 
 _BROKEN, _WORSE, _MENDED, _BETTER, _STEADY = 95.0, 90.0, 58.0, 57.0, 18.0
 
 
-def change_findings(check: Check | None) -> Iterator[Finding]:
+def change_findings(check: Check | None) -> Iterator[StoreFinding]:
     """A finding for each outcome that there is; None where nothing was measured before."""
     if check is None or not check.questions:
         return
@@ -60,7 +60,7 @@ def _moved(
     many: str,
     importance: float,
     check: Check,
-) -> Finding:
+) -> StoreFinding:
     """What moved, the most first, with the figure that moved."""
     moves = [(question, _figure(question, answer)) for question in questions]
     moves.sort(key=lambda move: (-abs(move[1].worse_by), title(move[0].row)))
@@ -73,7 +73,7 @@ def _moved(
             f" (all times moved together, by {check.together:+.1%}: rather the machine than each)"
         )
     interval = None if first.low is None or first.high is None else (first.low, first.high)
-    return Finding(
+    return StoreFinding(
         kind,
         f"{len(moves):,} of {many} {verb}: {told}{more}{together}.",
         importance + 4.0 * len(moves) / max(1, len(check.questions)),
@@ -100,12 +100,12 @@ def _change(figure: Judged) -> str:
 
 def _listed(
     questions: Sequence[CheckedQuestion], verb: str, many: str, importance: float
-) -> Finding:
+) -> StoreFinding:
     told = names(
         f"{title(question.row)} ({visible(question.why)})" if question.why else title(question.row)
         for question in questions
     )
-    return Finding(
+    return StoreFinding(
         FindingKind.CHANGE,
         f"{len(questions):,} of {many} {verb}: {told}.",
         importance,
@@ -116,13 +116,13 @@ def _listed(
 
 def _nothing(
     steady: Sequence[CheckedQuestion], unsure: Sequence[CheckedQuestion], many: str
-) -> Finding:
+) -> StoreFinding:
     parts = [
         f"in {len(steady):,} no change is shown" if steady else "",
         f"in {len(unsure):,} it can't be told whether anything changed" if unsure else "",
     ]
     told = " and ".join(part for part in parts if part) or "none has figures on both sides"
-    return Finding(
+    return StoreFinding(
         FindingKind.CHANGE,
         f"Of {many}, {told}.",
         _STEADY,

@@ -13,7 +13,7 @@ from accelbench.query.findings.best import best_findings
 from accelbench.query.findings.changes import change_findings
 from accelbench.query.findings.engines import engine_findings
 from accelbench.query.findings.failures import failure_findings
-from accelbench.query.findings.finding import Finding, foremost, ranked
+from accelbench.query.findings.finding import StoreFinding, foremost, ranked
 from accelbench.query.findings.phrases import crowded
 from accelbench.query.findings.precisions import FULL, precision_findings
 from accelbench.query.findings.steadiness import steadiness_findings
@@ -35,12 +35,12 @@ class Findings:
         check: what became of it since the runs before; None where nobody asked or nothing was.
     """
 
-    every: Sequence[Finding] = ()
+    every: Sequence[StoreFinding] = ()
     tasks: Sequence[TaskBest] = ()
     check: Check | None = None
 
     @property
-    def foremost(self) -> list[Finding]:
+    def foremost(self) -> list[StoreFinding]:
         """Those that stand at the top."""
         return foremost(self.every)
 

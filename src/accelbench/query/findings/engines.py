@@ -8,21 +8,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from accelbench.analysis.comparison import Compared
 from accelbench.core.nouns import counted, digits
 from accelbench.core.visible import visible
-from accelbench.query.findings.finding import Evidence, Finding, FindingKind, evidence_of
+from accelbench.query.findings.finding import (
+    ConfigurationEvidence,
+    FindingKind,
+    StoreFinding,
+    evidence_of,
+)
 from accelbench.query.findings.phrases import model, names, place, span, whose
 from accelbench.query.findings.versus import FEWEST_MODELS, Versus
 
 _TOLD, _UNTOLD = 70.0, 20.0
 
 
-def engine_findings(every: Iterable[Versus], several: frozenset[str]) -> Iterator[Finding]:
+def engine_findings(every: Iterable[Versus], several: frozenset[str]) -> Iterator[StoreFinding]:
     """A finding for each pair of engines on a device; of fewer than three models there is none."""
     for versus in every:
         if versus.models >= FEWEST_MODELS and versus.interval is not None:
             yield _of_pair(versus, several)
 
 
-def _of_pair(versus: Versus, several: frozenset[str]) -> Finding:
+def _of_pair(versus: Versus, several: frozenset[str]) -> StoreFinding:
     assert versus.interval is not None
     low, high = versus.interval
     quick, slow, value = versus.place, versus.base, versus.value
@@ -49,7 +54,7 @@ def _of_pair(versus: Versus, several: frozenset[str]) -> Finding:
             f" {len(losers)} of {counted(len(versus.lines), 'configuration')}."
         )
         importance = _UNTOLD
-    return Finding(
+    return StoreFinding(
         FindingKind.ENGINES,
         sentence[:-1] + whose(versus.row) + ".",
         importance,
@@ -76,7 +81,7 @@ def _losers(lines: Sequence[Compared], versus: Versus, quick: str) -> str:
     return f"it is slower for certain on {names(models)}"
 
 
-def evidence_between(lines: Iterable[Compared]) -> tuple[Evidence, ...]:
+def evidence_between(lines: Iterable[Compared]) -> tuple[ConfigurationEvidence, ...]:
     """Both sides of ratios."""
     return evidence_of(
         rows

@@ -15,7 +15,7 @@ from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.exchange.titles import title
-from accelbench.query.findings.finding import Finding, FindingKind, evidence_of
+from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
 from accelbench.query.findings.phrases import engine, names, place
 
 _OUTPUTS, _FAILED = 85.0, 50.0
@@ -25,7 +25,7 @@ _NO_FAILURE = (Status.OK, Status.SKIPPED, Status.UNSUPPORTED)
 _CAUSES = 3
 
 
-def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[Finding]:
+def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[StoreFinding]:
     """Of configurations that have no figure now; what answered later is mended.
 
     Args:
@@ -52,7 +52,7 @@ def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[F
     )
 
 
-def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[Finding]:
+def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     if not lost:
         return
     what = (
@@ -60,7 +60,7 @@ def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[Finding]:
         if len(lost) == 1
         else (f"Outputs of {counted(len(lost), 'configuration')} are")
     )
-    yield Finding(
+    yield StoreFinding(
         FindingKind.OUTPUTS,
         f"{what} wrong, held against the reference, and none of their times counts:"
         f" {names(title(rows[0]) for rows in lost)}.",
@@ -70,13 +70,13 @@ def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[Finding]:
     )
 
 
-def _failed(lost: Sequence[Sequence[Row]]) -> Iterator[Finding]:
+def _failed(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     if not lost:
         return
     causes = Counter(_cause(rows[-1]) for rows in lost)
     told = "; ".join(f"{count} {cause}" for cause, count in causes.most_common(_CAUSES))
     rest = sum(causes.values()) - sum(count for _, count in causes.most_common(_CAUSES))
-    yield Finding(
+    yield StoreFinding(
         FindingKind.FAILURES,
         f"{counted(len(lost), 'configuration')} came to no figure: {told}"
         f"{f'; {rest} for other reasons' if rest else ''}.",

@@ -34,7 +34,7 @@ class FindingKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ConfigurationEvidence:
     """A configuration that a finding rests on.
 
     Attributes:
@@ -47,7 +47,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Finding:
+class StoreFinding:
     """One sentence, and what it rests on.
 
     Attributes:
@@ -63,31 +63,31 @@ class Finding:
     kind: FindingKind
     sentence: str
     importance: float
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ConfigurationEvidence, ...] = ()
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     value: float | None = None
     interval: tuple[float, float] | None = None
     command: str = ""
 
 
-def evidence_of(launches: Iterable[Sequence[Row]]) -> tuple[Evidence, ...]:
+def evidence_of(launches: Iterable[Sequence[Row]]) -> tuple[ConfigurationEvidence, ...]:
     """Configurations by their launches, each once."""
     known = {
         tuple(str(row.get("result_id") or "") for row in rows): title(rows[0])
         for rows in launches
         if rows
     }
-    return tuple(Evidence(name, results) for results, name in known.items())
+    return tuple(ConfigurationEvidence(name, results) for results, name in known.items())
 
 
-def ranked(findings: Iterable[Finding]) -> list[Finding]:
+def ranked(findings: Iterable[StoreFinding]) -> list[StoreFinding]:
     """All of them, the most important first."""
     return sorted(findings, key=lambda finding: (-finding.importance, finding.sentence))
 
 
-def foremost(findings: Iterable[Finding], most: int = MOST_SHOWN) -> list[Finding]:
+def foremost(findings: Iterable[StoreFinding], most: int = MOST_SHOWN) -> list[StoreFinding]:
     """Those at the top: of each kind two at most, so that no kind hides the others."""
-    chosen: list[Finding] = []
+    chosen: list[StoreFinding] = []
     for finding in ranked(findings):
         alike = sum(other.kind is finding.kind for other in chosen)
         if alike < _MOST_OF_KIND and len(chosen) < most:

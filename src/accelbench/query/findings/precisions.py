@@ -13,7 +13,7 @@ from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import number
 from accelbench.core.visible import visible
 from accelbench.query.findings.engines import evidence_between
-from accelbench.query.findings.finding import Finding, FindingKind
+from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import (
     engine,
     model,
@@ -31,7 +31,7 @@ FULL = "fp32"
 _TOLD, _UNTOLD = 60.0, 15.0
 
 
-def precision_findings(every: Iterable[Versus], several: frozenset[str]) -> Iterator[Finding]:
+def precision_findings(every: Iterable[Versus], several: frozenset[str]) -> Iterator[StoreFinding]:
     """A finding for each precision of an engine on a device.
 
     Of one or two models it is of them alone, at the smallest batch that both precisions ran.
@@ -43,7 +43,7 @@ def precision_findings(every: Iterable[Versus], several: frozenset[str]) -> Iter
             yield _of_one(versus, several)
 
 
-def _in_general(versus: Versus, several: frozenset[str]) -> Finding:
+def _in_general(versus: Versus, several: frozenset[str]) -> StoreFinding:
     assert versus.interval is not None
     low, high = versus.interval
     by = f"{engine(versus.row)} on {place(versus.row, several)}"
@@ -63,7 +63,7 @@ def _in_general(versus: Versus, several: frozenset[str]) -> Finding:
     else:
         lead = f"Whether {name} with {by} is faster than {FULL} in general can't be told ({of})"
         importance = _UNTOLD
-    return Finding(
+    return StoreFinding(
         FindingKind.PRECISION,
         f"{lead}; {_price(versus.lines)}{whose(versus.row)}.",
         importance,
@@ -74,7 +74,7 @@ def _in_general(versus: Versus, several: frozenset[str]) -> Finding:
     )
 
 
-def _of_one(versus: Versus, several: frozenset[str]) -> Finding:
+def _of_one(versus: Versus, several: frozenset[str]) -> StoreFinding:
     """Of the smallest batch: of noisy ratios the largest would choose the noise."""
     line = min(
         versus.lines, key=lambda each: (number(each.side.row, "batch_size") or 0, _name(each))
@@ -91,7 +91,7 @@ def _of_one(versus: Versus, several: frozenset[str]) -> Finding:
         lead += f" ({digits(ratio.value)}×, {sure(ratio)})"
         importance = _UNTOLD
     known = None if ratio.low is None or ratio.high is None else (ratio.low, ratio.high)
-    return Finding(
+    return StoreFinding(
         FindingKind.PRECISION,
         f"{lead}; {_price([line])}{whose(row)}.",
         importance,

@@ -10,7 +10,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.query.findings.asking import command_of
-from accelbench.query.findings.finding import Finding, FindingKind, evidence_of
+from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
 from accelbench.query.findings.phrases import grouped, names
 
 _UNSTEADY, _SINGLE = 45.0, 25.0
@@ -32,7 +32,7 @@ def why_unsteady(point: Point) -> Quality | None:
     return next((quality for quality in _ORDER if quality.value in qualities), None)
 
 
-def steadiness_findings(points: Sequence[Point]) -> Iterator[Finding]:
+def steadiness_findings(points: Sequence[Point]) -> Iterator[StoreFinding]:
     """Of what was measured here and has times; what others measured they know themselves."""
     measured = [
         point
@@ -43,14 +43,14 @@ def steadiness_findings(points: Sequence[Point]) -> Iterator[Finding]:
     yield from _single(measured)
 
 
-def _unsteady(measured: Sequence[Point]) -> Iterator[Finding]:
+def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     known = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
     if not known:
         return
     known.sort(key=lambda pair: (_ORDER.index(pair[0]), title(pair[1].row)))
     points = [point for _, point in known]
     many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} did not settle"
-    yield Finding(
+    yield StoreFinding(
         FindingKind.UNSTEADY,
         f"{many}: {grouped(WHY[why] for why, _ in known)}; first of them"
         f" {names(title(point.row) for point in points)}.",
@@ -61,12 +61,12 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[Finding]:
     )
 
 
-def _single(measured: Sequence[Point]) -> Iterator[Finding]:
+def _single(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     single = [point for point in measured if len(point.rows) == 1]
     if not single:
         return
     are = "rests" if len(single) == 1 else "rest"
-    yield Finding(
+    yield StoreFinding(
         FindingKind.LAUNCHES,
         f"{len(single):,} of {counted(len(measured), 'measured configuration')} {are} on a single"
         " launch: how far another would differ nobody knows of them.",

@@ -15,7 +15,7 @@ from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Provenance
 from accelbench.query.filters import in_catalogue
 from accelbench.query.findings.asking import MOST_MODELS
-from accelbench.query.findings.finding import Finding, FindingKind
+from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import names, place, span
 from accelbench.query.findings.versus import Versus
 from accelbench.query.suggestions import command_for
@@ -25,7 +25,7 @@ _IMPORTANCE = 40.0
 
 def unmeasured_findings(
     rows: Sequence[Row], every: Iterable[tuple[str, Versus]], several: frozenset[str]
-) -> Iterator[Finding]:
+) -> Iterator[StoreFinding]:
     """For each place that won in general, the models that it never ran.
 
     Args:
@@ -64,7 +64,7 @@ def _absent(rows: Sequence[Row], there: Row, axis: str, winner: str) -> list[str
 
 def _finding(
     axis: str, versus: Versus, winner: str, absent: Sequence[str], several: frozenset[str]
-) -> Finding:
+) -> StoreFinding:
     assert versus.interval is not None
     low, high = versus.interval
     value, other = versus.value, versus.base
@@ -83,7 +83,7 @@ def _finding(
         asks["precision"] = [winner]
     if row.get("mode") == "training":
         asks["mode"] = ["training"]
-    return Finding(
+    return StoreFinding(
         FindingKind.UNMEASURED,
         f"{counted(len(absent), 'model')} {were} never run {ran} on {place(row, several)}"
         f" ({names(absent)}), which is {digits(value)}× as fast as {visible(other)} over the"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -15,7 +16,7 @@ from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING
-from accelbench.query.findings.finding import Finding, FindingKind
+from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import crowded, model, question, way
 from accelbench.query.findings.steadiness import WHY, why_unsteady
 from accelbench.query.findings.tasks import Best, TaskBest
@@ -40,7 +41,7 @@ _ELSEWHERE = (FindingKind.UNMEASURED, FindingKind.LAUNCHES)
 class ToldFinding:
     """A finding as the page has it: its links are names and addresses."""
 
-    finding: Finding
+    finding: StoreFinding
     links: Sequence[tuple[str, str]]
 
 
@@ -88,7 +89,7 @@ class OverviewPage:
         )
 
 
-def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, object]:
+def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     findings, looked_at = known.findings, known.looked_at
     foremost = findings.foremost
     reasons = [(why, point) for point in known.points if (why := _why(point)) is not None]
@@ -110,7 +111,7 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, object]:
     }
 
 
-def _told(finding: Finding, known: OverviewFindings, snapshot: Snapshot) -> ToldFinding:
+def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) -> ToldFinding:
     cells = known.cells_of(each.results for each in finding.evidence)
     links = [
         (each.name, f"/cell/{known.keys[each.results[0]]}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from accelbench.core.nouns import counted
 from accelbench.query.findings.collected import NOTHING, Findings
-from accelbench.query.findings.finding import Evidence, Finding, FindingKind
+from accelbench.query.findings.finding import ConfigurationEvidence, FindingKind, StoreFinding
 from accelbench.query.findings.phrases import crowded, model, question, way, whose
 from accelbench.query.findings.tasks import Best
 from accelbench.report.full_report.contents import (
@@ -44,11 +44,11 @@ def told_findings(findings: Findings, anchors: Mapping[str, str]) -> list[Senten
     return [_told(finding, anchors) for finding in foremost]
 
 
-def _told(finding: Finding, anchors: Mapping[str, str]) -> Sentence:
+def _told(finding: StoreFinding, anchors: Mapping[str, str]) -> Sentence:
     return Sentence(finding.sentence, list(_links(finding, anchors)), finding.command)
 
 
-def _links(finding: Finding, anchors: Mapping[str, str]) -> Iterable[EvidenceLink]:
+def _links(finding: StoreFinding, anchors: Mapping[str, str]) -> Iterable[EvidenceLink]:
     section = _SECTIONS.get(finding.kind, RESULTS)
     lines = [(each, anchor) for each in finding.evidence if (anchor := _anchor(each, anchors))]
     if finding.evidence and len(lines) == len(finding.evidence) <= _MOST_LINKS:
@@ -57,7 +57,7 @@ def _links(finding: Finding, anchors: Mapping[str, str]) -> Iterable[EvidenceLin
         yield EvidenceLink(counted(len(finding.evidence), "configuration"), section)
 
 
-def _anchor(evidence: Evidence, anchors: Mapping[str, str]) -> str:
+def _anchor(evidence: ConfigurationEvidence, anchors: Mapping[str, str]) -> str:
     return next((anchors[key] for key in evidence.results if key in anchors), "")
 
 
@@ -99,5 +99,5 @@ def more_findings(findings: Findings) -> list[Section]:
     return [Section("More findings", [block])] if rest else []
 
 
-def _next(finding: Finding) -> str:
+def _next(finding: StoreFinding) -> str:
     return f"Next: {finding.command}" if finding.command else ""

@@ -1,0 +1,125 @@
+"""The first page: findings of the store, the best of each task, what runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from dashboard_world import begin, result, store, visitor
+from starlette.testclient import TestClient
+
+from accelbench.core.facts import RESULT, Fact
+from accelbench.report.dashboard.progress import duration
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+
+def overview(site: TestClient) -> str:
+    """The page when its findings are there."""
+    for _ in range(600):
+        answer = site.get("/")
+        if answer.status_code == 200 and "The findings are being worked out" not in answer.text:
+            return answer.text
+        time.sleep(0.05)  # as a browser comes again
+    raise AssertionError("the findings were never there")
+
+
+def plain(page: str) -> str:
+    """A page's words."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def launches(**changes: Any) -> list[dict[str, Any]]:
+    ms = changes.pop("ms")
+    return [
+        result(launch=n, latency_p50_ms=ms * factor, task="feature-extraction", **changes)
+        for n, factor in enumerate((0.99, 1.0, 1.01))
+    ]
+
+
+def two_engines(path: Path) -> Database:
+    database = Database(path)
+    database.ensure()
+    store(database, "both", *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"))
+    return database
+
+
+def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(
+    tmp_path: Path,
+) -> None:
+    database = two_engines(tmp_path / "two.duckdb")
+    site = visitor(database)
+    page = overview(site)
+    assert "bert-tiny by onnxruntime on cpu in fp32 is the fastest of 2 configurations" in page
+    links = re.findall(r'href="(/(?:cell|compare)[^"]+)"', page)
+    assert links
+    assert {site.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
+
+
+def test_a_figure_of_the_page_is_sqls(tmp_path: Path) -> None:
+    database = two_engines(tmp_path / "two.duckdb")
+    ((fastest, ratio),) = database.query(
+        "SELECT exp(avg(ln(latency_mean_ms)) FILTER (runtime = 'onnxruntime')),"
+        " exp(avg(ln(latency_mean_ms)) FILTER (runtime = 'pytorch')"
+        " - avg(ln(latency_mean_ms)) FILTER (runtime = 'onnxruntime')) FROM benchmark_results"
+    )[1]
+    page = plain(overview(visitor(database)))
+    assert f"{fastest:.2f} ms a step (95 % interval" in page
+    assert f"{ratio:.2f}× as fast as pytorch on cpu in fp32 (95 % interval" in page
+
+
+def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
+    database = two_engines(tmp_path / "two.duckdb")
+    later = {"started_at": "2026-01-05T03:04:05.000000Z"}
+    store(database, "later", *launches(ms=24.0, **later))
+    page = plain(overview(visitor(database)))
+    assert "became worse" in page
+    assert "Worse than the baseline: 1 worse" in page
+
+
+def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) -> None:
+    database = Database(tmp_path / "one.duckdb")
+    database.ensure()
+    store(database, "one", *launches(ms=8.0))
+    assert "Nothing here says enough for a finding" in overview(visitor(database))
+    page = overview(empty)
+    assert "Nothing is measured here yet" in page
+    assert "accelbench run --set small" in page
+
+
+def test_imported_figures_are_marked_where_they_are_the_best(tmp_path: Path) -> None:
+    database = Database(tmp_path / "theirs.duckdb")
+    database.ensure()
+    store(database, "import-theirs", *launches(ms=8.0, provenance="imported"))
+    page = overview(visitor(database))
+    assert 'class="badge kind imported"' in page
+
+
+def test_an_old_address_with_filters_leads_to_the_results(tmp_path: Path) -> None:
+    site = visitor(two_engines(tmp_path / "two.duckdb"))
+    answer = site.get("/?runtime=pytorch", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/results?runtime=pytorch")
+
+
+def test_a_run_that_goes_on_is_there_with_its_last_case_and_about_how_long(tmp_path: Path) -> None:
+    database = two_engines(tmp_path / "two.duckdb")
+    site = visitor(database)
+    with Journal.create(database.journals, "now") as journal:
+        begin(journal, "now", plan=[{}] * 10, settings={"launches": 2})
+        for n in range(4):
+            row = result(launch=n, finished_at=f"2026-01-02T03:{4 + 3 * n:02}:00.000000Z")
+            journal.append(Fact(RESULT, f"now-{n}", row))
+        page = plain(overview(site))
+        assert "now 4 of 20 launches · about 48 minutes left last: bert-tiny pytorch/cpu" in page
+    assert "minutes left" not in plain(overview(site))
+
+
+def test_durations_are_told_as_people_do() -> None:
+    assert [duration(s) for s in (0.2, 40, 130, 7300)] == [
+        "1 second",
+        "40 seconds",
+        "2 minutes",
+        "2 hours",
+    ]

@@ -1,0 +1,96 @@
+"""Findings at the head of a report: with links to what they rest on, the same in both spellings."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from accelbench.analysis.points import points
+from accelbench.report.charts import draw
+from accelbench.report.charts.chart import Subject
+from accelbench.report.full_report.as_html import html
+from accelbench.report.full_report.as_markdown import markdown
+from accelbench.report.full_report.contents import Table
+from accelbench.report.full_report.parts import ReportData, report
+from accelbench.report.full_report.result_lines import MOST_RESULTS
+from asked_rows import row
+
+
+def known(*rows: dict[str, Any]) -> ReportData:
+    subject = Subject(points(rows), machine="lab", rows=rows)
+    return ReportData(subject, [], "lab.duckdb", "2026-01-03T00:00:00Z")
+
+
+def launches(ms: float, runtime: str, **changes: Any) -> list[dict[str, Any]]:
+    case = f"{runtime}/{changes.get('model')}"
+    return [
+        row(
+            result_id=f"{case}/{n}",
+            case_id=case,
+            launch=n,
+            latency_p50_ms=ms * factor,
+            runtime=runtime,
+            task="embedding",
+            **changes,
+        )
+        for n, factor in enumerate((0.99, 1.0, 1.01))
+    ]
+
+
+def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
+    made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
+    (finding,) = made.findings
+    assert finding.text.startswith("For embedding (batch 1, seq 128), bert-tiny by jax on cpu")
+    assert [link.anchor for link in finding.evidence] == ["c0", "c1"]
+    page = html(made, draw.svg)
+    head = page.partition("<nav")[0]
+    assert finding.text in head
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    targets = re.findall(r'href="#([^"]+)"', page)
+    assert set(targets) <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def test_markdown_has_the_same_sentences_first_and_its_links_are_headings() -> None:
+    made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
+    text = markdown(made, {})
+    head = text.partition("\n## Summary")[0]
+    assert "## Findings" in head
+    assert made.findings[0].text.partition(" (")[0] in head
+    headings = {
+        "".join(c for c in line[3:].lower().replace(" ", "-") if c.isalnum() or c == "-")
+        for line in text.splitlines()
+        if line.startswith("## ")
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings
+    assert len(head) < 4000  # what a pull request shows
+
+
+def test_a_report_with_nothing_to_say_says_so_in_a_sentence() -> None:
+    made = report(known(*launches(8.0, "pytorch")))
+    assert [finding.text for finding in made.findings] == [
+        "Nothing here says enough for a finding: nothing stands beside anything else."
+    ]
+    assert not made.findings[0].evidence
+
+
+def test_paper_breaks_after_the_findings() -> None:
+    page = html(report(known(*launches(8.0, "pytorch"))), draw.svg)
+    assert re.search(r"@media print \{[^@]*\.findings \{ break-after: page", page)
+
+
+def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_are() -> None:
+    many = [
+        line
+        for n in range(MOST_RESULTS // 2 + 10)
+        for runtime, ms in (("pytorch", 8.0), ("jax", 4.0))
+        for line in launches(ms, runtime, model=f"model-{n:04}")[:1]
+    ]
+    made = report(known(*many))
+    (section,) = [each for each in made.sections if each.title == "Results"]
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    assert len(table.rows) == len(table.anchors) == MOST_RESULTS
+    assert f"{len(many) - MOST_RESULTS:,} more, slower ways of the same models" in table.caption
+    fastest = {f"model-{n:04}" for n in range(MOST_RESULTS // 2 + 10)}
+    names = [line[0] for line in table.rows if "jax" in line[0]]
+    assert {name for name in fastest if any(name in line for line in names)} == fastest
