@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshot import Snapshot
     from accelbench.store.database import Database
 
-#: Configurations that are looked at, and of each task those that may be the fastest.
-MOST_CELLS = 1200
+#: Launches that are looked at, whole configurations of them, and of each task how many
+#: configurations may be the fastest.
+MOST_LAUNCHES = 4000
 _OF_A_TASK = 24
-#: Launches of one configuration; an import may have any number.
-_MOST_LAUNCHES = 10
 _CHOSEN = f"""
 WITH here AS (
     SELECT *, coalesce(latency / greatest(coalesce(batch_size, 1), 1), 1e3 / nullif(throughput, 0))
@@ -44,9 +43,11 @@ WITH here AS (
         AND coalesce(quality, '') <> 'unusable'
     QUALIFY row_number() OVER (PARTITION BY of_task, mode, kind
         ORDER BY batch_size IS NULL, batch_size, item, key) <= {_OF_A_TASK}
-)
-SELECT key, results[1:{_MOST_LAUNCHES}] AS results, count(*) OVER () AS many FROM here
-ORDER BY key IN (FROM fastest) DESC, moment DESC NULLS LAST, key LIMIT {MOST_CELLS}
+), placed AS (
+    SELECT key, results, count(*) OVER () AS many, row_number() OVER (
+        ORDER BY key NOT IN (FROM fastest), moment DESC NULLS LAST, key) AS place FROM here
+), counted AS (SELECT *, sum(len(results)) OVER (ORDER BY place) AS launches FROM placed)
+SELECT key, results, many FROM counted WHERE launches <= {MOST_LAUNCHES} ORDER BY place
 """  # noqa: S608 — our numbers
 #: What findings are made of: no samples, and nothing of what a page of one configuration shows.
 _COLUMNS = (
