@@ -93,7 +93,7 @@ def served(file: Path) -> Iterator[tuple[str, float]]:
         assert one.stdout is not None
         said = one.stdout.readline()
         try:
-            yield said.split()[-1], time.monotonic() - start
+            yield f"{said.split()[-1]}results", time.monotonic() - start
         finally:
             one.terminate()
 

@@ -45,15 +45,31 @@ class FigureInterval:
         return self.high < other.low or other.high < self.low
 
 
-def interval(cell: Cell, figure: str) -> FigureInterval | None:
-    """The interval of a cell's latency, rate or cost; None where nothing is known of it.
+#: Figures that have an interval.
+_SURE = ("latency", "throughput", "cost")
+
+
+def intervals(cell: Cell) -> dict[str, FigureInterval]:
+    """The intervals of a cell's latency, rate and cost, of those of which one is known.
 
     A rate and what a million of its items costs are as certain as the mean of the times.
     """
+    relative = _relative(cell)
+    if relative is None:
+        return {}
+    known = {figure: _interval(cell, figure, relative) for figure in _SURE}
+    return {figure: found for figure, found in known.items() if found is not None}
+
+
+def interval(cell: Cell, figure: str) -> FigureInterval | None:
+    """That of one figure."""
+    return intervals(cell).get(figure)
+
+
+def _interval(cell: Cell, figure: str, relative: tuple[float, float, str]) -> FigureInterval | None:
     column = "cost_per_million" if figure == "cost" else figure
     middle = cell.get(column)
-    relative = _relative(cell) if figure in ("latency", "throughput", "cost") else None
-    if not isinstance(middle, float) or not middle or relative is None:
+    if not isinstance(middle, float) or not middle:
         return None
     low, high, of = relative
     of_times, rises = bool(cell.get("latency")), figure == "throughput"

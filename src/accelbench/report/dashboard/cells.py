@@ -12,6 +12,7 @@ from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
 from accelbench.core.rows import Json, Row, number, texts
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
+from accelbench.report.dashboard.cell_intervals import FigureInterval
 from accelbench.report.dashboard.snapshot import Snapshot
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
@@ -44,6 +45,7 @@ class Cell(TypedDict, total=False):
     cost_per_million: float | None
     times: list[float]  # of each launch that counts: the latency, else the rate
     apart: str  # what tells it from others beside it
+    sure: Mapping[str, FigureInterval]  # of its figures
 
 
 @dataclass(frozen=True)
@@ -201,14 +203,9 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
 def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
     """Of each facet its values, each with how many cells it would leave."""
     offered = {}
-    for name, column in FACETS.items():
-        where, values = query.where(but=name)
-        rows = snapshot.ask(
-            f"SELECT {column} AS value, count(*) AS cells FROM cell"  # noqa: S608
-            f" WHERE {where} AND {column} IS NOT NULL GROUP BY 1",
-            values,
-        )
-        counts = {str(row["value"]): _count(row, "cells") for row in rows}
+    counts_of = _counts(snapshot, query)
+    for name in FACETS:
+        counts = counts_of[name]
         chosen = query.chosen.get(name, ())
         options = sorted(
             snapshot.known[name], key=lambda option: (option not in chosen, not counts.get(option))
@@ -222,6 +219,32 @@ def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice
             )
         ]
     return offered
+
+
+def _counts(snapshot: Snapshot, query: PageQuery) -> dict[str, dict[str, int]]:
+    """Of each facet how many cells each value would leave.
+
+    Facets of which nothing is chosen are filtered alike, and counted in one pass.
+    """
+    passes = [[name] for name in query.chosen]
+    passes.append([name for name in FACETS if name not in query.chosen])
+    counts: dict[str, dict[str, int]] = {name: {} for name in FACETS}
+    for names in filter(None, passes):
+        where, values = query.where(but=names[0])
+        columns = [FACETS[name] for name in names]
+        which = " ".join(
+            f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
+        )
+        rows = snapshot.ask(
+            f"SELECT CASE {which} END AS facet, coalesce({', '.join(columns)}) AS value,"  # noqa: S608
+            f" count(*) AS cells FROM cell WHERE {where}"
+            f" GROUP BY GROUPING SETS ({', '.join(f'({column})' for column in columns)})",
+            values,
+        )
+        for row in rows:
+            if row["value"] is not None:
+                counts[names[_count(row, "facet")]][str(row["value"])] = _count(row, "cells")
+    return counts
 
 
 def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:

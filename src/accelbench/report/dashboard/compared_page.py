@@ -15,7 +15,7 @@ from accelbench.report.charts import CHARTS
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
 from accelbench.report.dashboard import cells, details, result_rows
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.cell_intervals import interval
+from accelbench.report.dashboard.cell_intervals import intervals
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.comparing import ComparedCell, beside
 from accelbench.report.dashboard.interval_picture import picture_of
@@ -45,6 +45,8 @@ class ComparedPage:
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
         columns = _differing(chosen)
         cells.told_apart(chosen, result_rows.told_by([MODEL, *columns]))
+        for cell in chosen:
+            cell["sure"] = intervals(cell)
         drawn = picture_of([_ends(side) for side in sides])
         return self.site.page(
             request,
@@ -60,7 +62,6 @@ class ComparedPage:
             lanes=list(zip(sides, names, drawn.marks, strict=True)) if drawn else [],
             accurate=any(side.accuracy for side in sides),
             covers_one=covers_one,
-            interval=interval,
             gone=len(query.cells) - len(chosen),
             left_out=len(set(request.query_params.getlist("cell"))) - len(query.cells),
             charts=[CHARTS[name] for name in _BESIDE if name in CHARTS] if chosen else [],

@@ -11,7 +11,7 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.report.charts import CHARTS
 from accelbench.report.dashboard import cells, grouping, result_rows
 from accelbench.report.dashboard.asked import FACETS, MOST_CHOSEN, PAGE
-from accelbench.report.dashboard.cell_intervals import interval
+from accelbench.report.dashboard.cell_intervals import intervals
 from accelbench.report.dashboard.pictures import MOST_CELLS
 from accelbench.report.dashboard.result_columns import COLUMNS, FIGURES, GROUPS
 from accelbench.report.dashboard.site import Site
@@ -41,6 +41,8 @@ class Results:
             found = found if groups else cells.found(snapshot, query)
         shown = result_rows.shown(found.cells, query.columns, costed=snapshot.costed)
         cells.told_apart(list(found.cells), result_rows.told_by(shown))
+        for row in found.cells:
+            row["sure"] = intervals(row)
         return self.site.page(
             request,
             "results.html",
@@ -56,7 +58,6 @@ class Results:
             else result_rows.in_common(found.cells, shown, snapshot.machines),
             picked_cells=cells.named(snapshot, query.cells),
             left_out=_left_out(request, query),
-            interval=interval,
             all_columns=[
                 column for name, column in COLUMNS.items() if name != "cost" or snapshot.costed
             ],
