@@ -34,8 +34,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.chdir(tmp_path)
     batches = [
-        result(batch_size=n, latency_mean_ms=4.0 + n, throughput=1e3 * n / (4.0 + n))
-        for n in (1, 2, 4, 8)
+        result(runtime=engine, batch_size=n, latency_mean_ms=4.0 + n, throughput=1e3 * n / (4 + n))
+        for engine, n in (("pytorch", 1), ("pytorch", 2), ("openvino", 1), ("openvino", 4))
     ]
     store(Database(tmp_path / "accelbench.duckdb"), "r1", *batches)
 

@@ -158,6 +158,6 @@ ROOFLINE = Chart(
     "Roofline",
     "how near each configuration comes to the limits of its device",
     "models whose operations and bytes are counted, on a device whose limits are documented or "
-    "measured by `accelbench hardware --calibrate`",
+    "measured by accelbench hardware --calibrate",
     _drawn,
 )

@@ -62,6 +62,11 @@ class CommandAnswer:
         return answer_table(json.loads(self.document))
 
     @property
+    def lines(self) -> list[str]:
+        """Its words, line by line."""
+        return [line.rstrip() for line in self.text.splitlines()]
+
+    @property
     def verdict(self) -> str:
         """What it comes to, where that is no or can't tell."""
         return _VERDICTS.get(self.code, "")
@@ -118,6 +123,7 @@ class QuestionPages:
             working=working,
             line=form.line(values, self.site.database.name),
             figures=FIGURES,
+            banded=FIGURES - {"Batch", "Score"},
             offered=self._offered(snapshot),
             address=str(request.url.query),
         )
