@@ -15,8 +15,9 @@ _NEVER = ("/compare",)
 #: What only orders or turns a page, or picks rows for one that is not in the bundle.
 _OF_A_VISIT = frozenset(("sort", "page", "cell", "key", "download"))
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_PICTURES = ("svg", "png", "html")
-_DATA = ("csv", "json")
+_FORMS = frozenset(("svg", "png", "html", "csv", "json", "css", "js", "mjs", "ico"))
+#: Pages under a name that somebody gave, which may end like a file.
+_NAMES = frozenset(("model", "device", "run"))
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,8 @@ class Address:
     @property
     def form(self) -> str:
         """The ending of its last part; a page of the dashboard has none."""
-        last = self.path.rpartition("/")[2]
-        ending = last.rpartition(".")[2]
-        return ending if ending != last and ending in (*_PICTURES, *_DATA) else ""
+        stem, _, ending = self.path.rpartition("/")[2].rpartition(".")
+        return ending if stem and ending in _FORMS and self.family not in _NAMES else ""
 
     @property
     def of_a_visit(self) -> bool:
@@ -66,8 +66,6 @@ class Address:
         stem = stem.removesuffix(f".{ending}") if ending else stem
         if self.query:
             stem += f"-{_digest(urlencode(self.query))}"
-        if self.family == "static":
-            return stem if not ending else f"{stem}.{ending}"
         return f"{stem}.{ending or 'html'}"
 
 
@@ -106,7 +104,10 @@ def relative(origin: str, file: str) -> str:
 
 def _named(part: str) -> str:
     """A part of a path as part of a file's name."""
-    return part if _PLAIN.fullmatch(part) else f"x-{_digest(part)}"
+    if not _PLAIN.fullmatch(part):
+        return f"x-{_digest(part)}"
+    # Where capitals do not count, two names are two files all the same.
+    return part if part == part.lower() else f"{part.lower()}-{_digest(part)}"
 
 
 def _digest(text: str) -> str:

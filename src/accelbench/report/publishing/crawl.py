@@ -90,7 +90,7 @@ async def _crawl(app: ASGIApp, seeds: list[Address], most: int) -> Crawled:
             kind = (other.family, other.form, bool(other.query))
             # A filtered page leads to ever more of them.
             beyond = bool(address.query and other.query)
-            if beyond or counts[kind] >= (MOST_FILTERED if other.query else most):
+            if beyond or counts[kind] >= (min(most, MOST_FILTERED) if other.query else most):
                 left_out.add(other)
                 continue
             counts[kind] += 1

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from accelbench.report.publishing.bundle import publish
+from accelbench.report.publishing.reader import PARQUET_READER
+from accelbench.runtimes.browser.assets import folder_of
+from accelbench.store.database import Database
+
+
+def _published(database: Database, folder: Path) -> Path:
+    if not folder_of(PARQUET_READER).is_dir() and shutil.which("npm") is None:
+        pytest.skip("the reader of Parquet is fetched with npm, which is not here")
+    publish(database, folder, title="A lab's results", most=2)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(stored: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _published(stored, tmp_path_factory.mktemp("published") / "bundle")
+
+
+@pytest.fixture(scope="session")
+def bad_bundle(stored_badly: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _published(stored_badly, tmp_path_factory.mktemp("published") / "bad")

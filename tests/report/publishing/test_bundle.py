@@ -1,0 +1,166 @@
+"""A bundle: all links lead somewhere, nothing private is in it, and nothing else is overwritten."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import duckdb
+import pytest
+from dashboard_world import MACHINE, result, store
+
+from accelbench.core.errors import UsageError
+from accelbench.report.dashboard.snapshot import taken
+from accelbench.report.publishing.addresses import Address, address_of, relative
+from accelbench.report.publishing.bundle import MARKER, check_folder
+from accelbench.report.publishing.private_facts import PrivateFacts, copied
+from accelbench.report.publishing.rewriting import links_of, rewritten
+from accelbench.store.database import Database
+
+SECRET = "/home/jane/secret-project/net.onnx"
+
+
+def test_every_link_of_every_page_leads_to_a_file(bundle: Path) -> None:
+    pages = sorted(bundle.rglob("*.html"))
+    assert len(pages) > 12
+    for page in pages:
+        for _, link in links_of(page.read_text(encoding="utf-8")):
+            parts = urlsplit(link)
+            assert not parts.scheme, (page, link)
+            assert not link.startswith("/"), (page, link)
+            if parts.path:
+                target = page.parent / unquote(parts.path)
+                assert target.resolve().is_file(), f"{page.name}: {link}"
+                assert target.resolve().is_relative_to(bundle.resolve())
+
+
+def test_the_parquet_file_has_the_cells_and_which_have_a_page(
+    bundle: Path, stored: Database
+) -> None:
+    rows = duckdb.execute(
+        f"SELECT key, page FROM '{bundle / 'results.parquet'}' ORDER BY 1"
+    ).fetchall()
+    assert rows
+    for key, page in rows:
+        assert (bundle / "cell" / f"{key}.html").is_file() == page
+    cells = taken(stored, "2026-01-01T00:00:00Z").ask("SELECT count(*) AS n FROM cell")
+    assert len(rows) == cells[0]["n"]
+
+
+def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> None:
+    for page in bundle.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        scripts = re.findall(r"<script[^>]*>", text)
+        expected = 1 if page.name == "results.html" else 0
+        assert len(scripts) == expected, page
+        assert "default-src 'none'" in text.partition("<title>")[0], page
+        assert not re.search("<(form|input|button)", text), page
+
+
+def test_hostile_names_are_text_and_no_paths(bad_bundle: Path) -> None:
+    for path in bad_bundle.rglob("*"):
+        assert re.fullmatch(r"[A-Za-z0-9._-]+", path.name), path
+    for page in bad_bundle.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"<(?:script>|img src=x|b>x)", text), page
+
+
+def private(tmp_path: Path) -> Database:
+    database = Database(tmp_path / "private.duckdb")
+    database.ensure()
+    store(
+        database,
+        "told",
+        result(
+            warnings=[f"{SECRET} was read on lab-7.example"],
+            evidence={"file": SECRET, "node": "lab-7.example", "graph": [1]},
+            conditions={"versions": {"torch": "2.13"}, "note": r"C:\Users\jane\net.onnx"},
+        ),
+        result(batch_size=2, status="failed", reason="error", message=f"{SECRET}: no such file"),
+        machine={
+            **MACHINE,
+            "machine": "lab-7.example",
+            "python_executable": "/home/jane/venv/bin/python",
+        },
+        command=f"accelbench run {SECRET} --db /srv/data/lab.duckdb",
+        git_branch="jane/secret",
+    )
+    return database
+
+
+@pytest.mark.parametrize("as_recorded", [False, True])
+def test_what_is_private_is_in_no_table_of_the_copy(tmp_path: Path, as_recorded: bool) -> None:
+    copy = copied(private(tmp_path), tmp_path, "Lab", as_recorded=as_recorded)
+    told = json.dumps(
+        [copy.query(f"FROM {table}")[1] for table in ("fact", "fact_result")], default=str
+    )
+    secrets = ("jane", "lab-7", "/srv/", "secret-project", "venv")
+    assert [word for word in secrets if word in told] == (list(secrets) if as_recorded else [])
+    assert "net.onnx" in told, "a path keeps its last part"
+    assert copy.name == "Lab"
+
+
+def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
+    database = private(tmp_path)
+    before = database.path.read_bytes()
+    copied(database, tmp_path, "Lab", as_recorded=False)
+    assert database.path.read_bytes() == before
+
+
+def test_texts_keep_what_is_no_path() -> None:
+    facts = PrivateFacts({"lab": "machine 1"})
+    for text in (
+        "read https://example.org/a/b/c, images/s, 1/2, n/a",
+        "/proc/driver/nvidia/version",
+        "label and collab",
+        "2.13.0+cpu",
+    ):
+        assert facts.text(text) == text
+    assert facts.text("on lab: /data/x y/net.onnx failed") == "on machine 1: …/net.onnx failed"
+    assert facts.text("~/a/b.txt, /home/jane/c") == "…/b.txt, …/c"
+
+
+def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
+    check_folder(bundle)
+    check_folder(tmp_path)
+    check_folder(tmp_path / "not there")
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not empty"):
+        check_folder(tmp_path)
+    with pytest.raises(UsageError, match="is a file"):
+        check_folder(tmp_path / "thesis.tex")
+    (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
+    with pytest.raises(UsageError, match="'thesis.tex'|\"thesis.tex\"|thesis.tex"):
+        check_folder(tmp_path)
+
+
+def test_addresses_become_files_that_hold_anywhere() -> None:
+    assert Address("/").file == "index.html"
+    assert Address("/cell/ab12.json").file == "cell/ab12.json"
+    assert Address("/static/app.css").file == "static/app.css"
+    filtered = address_of("/chart/pareto.svg?model=a%26b&download=1")
+    assert filtered is not None
+    assert filtered.query == (("model", "a&b"),)
+    assert re.fullmatch(r"chart/pareto-[0-9a-f]{12}\.svg", filtered.file)
+    assert Address("/run/../../etc/passwd").file.count("..") == 0
+    assert address_of("https://example.org/") is None
+    assert address_of("//example.org") is None
+    assert Address("/model/net.svg").file == "model/net.svg.html"
+    assert Address("/model/Net").file != Address("/model/net").file.upper()
+    assert relative("run/a.html", "cell/b.html") == "../cell/b.html"
+
+
+def test_text_passes_to_the_letter_and_forms_go() -> None:
+    page = (
+        '<!doctype html><head><meta charset="utf-8"></head><aside class="side">gone</aside>'
+        '<form action="/compare"><input name="a"><button>Go</button><p title="&quot;">'
+        'a &lt;b&gt; &#8203; <a href="/x?y=1&amp;z">x</a></p></form><script>gone</script>'
+    )
+    made = rewritten(page, lambda link: {"/x?y=1&z": "y.html?a=1&b"}.get(link))
+    assert made.endswith(
+        '<p title="&quot;">a &lt;b&gt; &#8203; <a href="y.html?a=1&amp;b">x</a></p>'
+    )
+    assert "gone" not in made
+    assert "Content-Security-Policy" in made

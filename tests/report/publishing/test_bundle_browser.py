@@ -1,0 +1,152 @@
+"""A bundle in a real browser, from a server of files: the table works, and asks nobody else."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+from barriers import barriers, hosts
+from chrome import Chrome
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """The folder below an address that is not the root of its server."""
+    handler = functools.partial(_Files, directory=str(folder.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/{folder.name}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(bundle: Path) -> Iterator[str]:
+    with hosted(bundle) as made:
+        yield made
+
+
+def ready(tab: Chrome) -> None:
+    tab.until(lambda: tab.js("document.documentElement.dataset.ready"))
+
+
+def keys(tab: Chrome) -> list[str]:
+    """The cells that the table shows, by their links."""
+    shown: list[str] = tab.js(
+        "[...document.querySelectorAll('#results tbody th a')].map((a) =>"
+        " /([0-9a-f]{16})(?:\\.html)?$/.exec(a.getAttribute('href'))[1])"
+    )
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ("", "true ORDER BY lower(model), hardware, runtime, precision, batch_size, key"),
+        ("?hardware=cuda&sort=-latency", "hardware = 'cuda' ORDER BY latency DESC NULLS LAST"),
+        ("?model=VIT", "contains(lower(model), 'vit')"),
+        ("?provenance=measured&status=ok&sort=throughput", "kind = 'measured' AND status = 'ok'"
+         " ORDER BY throughput NULLS LAST, lower(model), hardware, runtime, precision, batch_size"),
+        ("?from=2026-01-03&to=2026-02-01&sort=batch", "moment BETWEEN '2026-01-03' AND '2026-02-01'"
+         " ORDER BY batch_size NULLS LAST, lower(model), hardware, runtime, precision"),
+    ],
+)  # fmt: skip
+def test_the_browser_answers_as_sql_does(
+    tab: Chrome, bundle: Path, address: str, query: str, where: str
+) -> None:
+    tab.go(f"{address}/results.html{query}")
+    ready(tab)
+    rows = duckdb.execute(
+        f"SELECT key FROM '{bundle / 'results.parquet'}' WHERE {where}"  # noqa: S608
+    ).fetchall()
+    assert rows
+    assert keys(tab) == [key for (key,) in rows]
+    assert tab.complaints() == []
+
+
+def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: str) -> None:
+    tab.go(f"{address}/results.html")
+    ready(tab)
+    everything = keys(tab)
+    tab.js("document.querySelector('#filters input[value=cuda]').click()")
+    assert tab.js("location.search") == "?hardware=cuda"
+    assert 0 < len(keys(tab)) < len(everything)
+    assert tab.js("document.querySelector('#count').textContent").startswith("3 configurations")
+    tab.js(
+        "{const by = document.querySelector('#filters select'); by.value = 'provenance';"
+        " by.dispatchEvent(new Event('change', {bubbles: true}))}"
+    )
+    assert tab.js("location.search") == "?hardware=cuda&group=provenance"
+    groups = tab.js("[...document.querySelectorAll('#results tbody th')].map((x) => x.textContent)")
+    assert sorted(groups) == ["imported", "predicted", "simulated"]
+    tab.js("history.go(-2)")
+    tab.until(lambda: keys(tab) == everything)
+    assert tab.js("location.search") == ""
+
+
+def test_what_is_not_there_is_a_sentence(tab: Chrome, address: str) -> None:
+    tab.go(f"{address}/results.html?hardware=abacus")
+    ready(tab)
+    told = tab.js("document.querySelector('#results').textContent")
+    assert told.startswith("No result has hardware “abacus”. There are: cpu, cuda")
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_the_script_s_rows_are_the_page_s_own(
+    tab: Chrome, request: pytest.FixtureRequest, bad: bool
+) -> None:
+    """To the letter, whatever names have in them; nothing of a name acts."""
+    folder: Path = request.getfixturevalue("bad_bundle" if bad else "bundle")
+    text = (
+        "[...document.querySelectorAll('#results tbody tr')].map((one) => [...one.cells].map("
+        "(cell) => cell.textContent.replace(/\\s+/g, ' ').trim()))"
+    )
+    with hosted(folder) as address:
+        tab.scripts(False)
+        try:
+            tab.go(f"{address}/results.html")
+            written = tab.js(text)
+        finally:
+            tab.scripts(True)
+        tab.go(f"{address}/results.html")
+        ready(tab)
+        assert tab.js(text) == written
+        assert len(written) > 5
+        assert tab.dialogs == []
+        assert tab.complaints() == []
+
+
+def test_no_page_leaves_anybody_out_or_asks_others(
+    tab: Chrome, axe: str, bundle: Path, address: str
+) -> None:
+    first = {path.parent: path for path in sorted(bundle.rglob("*.html"), reverse=True)}
+    pages = {*first.values(), *bundle.glob("[a-z]*.html")}
+    for page in sorted(pages):
+        if "-" in page.stem and page.parent == bundle:
+            continue  # the same page with a filter
+        tab.go(f"{address}/{page.relative_to(bundle).as_posix()}")
+        if page.name == "results.html":
+            ready(tab)
+        assert tab.complaints() == [], page
+        assert barriers(tab, axe) == [], page
+        assert hosts(tab) == {address.rpartition("/")[0]}, page
+
+
+def test_without_a_web_server_the_page_says_what_is_needed(tab: Chrome, bundle: Path) -> None:
+    tab.go((bundle / "results.html").as_uri())
+    assert "python -m http.server" in tab.js("document.querySelector('#reading').textContent")
+    assert tab.js("document.querySelectorAll('#results tbody tr').length") > 5
