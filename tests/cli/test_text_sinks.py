@@ -119,6 +119,7 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "report": (("report", "--db", "DB", "--format", NAMES[1]),),
     "plot": (("plot", NAMES[0], "--db", "DB"), ("plot", "--chart", "list")),
     "dashboard": (("dashboard", "--db", f"{NAMES[1]}.duckdb"),),
+    "publish": (("publish", "public", "--db", f"{NAMES[1]}.duckdb"),),
     "models": (("models", NAMES[0]), ("models", "--category", NAMES[1])),
     "doctor": (("doctor", NAMES[1]),),
     "setup": (("setup", NAMES[0]), ("setup", NAMES[1])),

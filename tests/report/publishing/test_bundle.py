@@ -132,7 +132,7 @@ def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: 
     with pytest.raises(UsageError, match="is a file"):
         check_folder(tmp_path / "thesis.tex")
     (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
-    with pytest.raises(UsageError, match="'thesis.tex'|\"thesis.tex\"|thesis.tex"):
+    with pytest.raises(UsageError, match="no bundle wrote"):
         check_folder(tmp_path)
 
 
