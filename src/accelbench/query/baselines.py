@@ -42,7 +42,17 @@ _OF_A_MACHINE = frozenset({"device_name", "threads"})
 
 COLUMNS = (
     *ASKED,
-    *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
+    *(
+        "result_id",
+        "case_id",
+        "series_key",
+        "run_id",
+        "launch",
+        "status",
+        "reason",
+        "message",
+        "device",
+    ),
     *("provenance", "quality", "emulated", "started_at"),
     *(column for metric in METRICS for column in metric.columns),
     *("latency_ci_low_ms", "latency_ci_high_ms", "weights_digest", "workarounds"),

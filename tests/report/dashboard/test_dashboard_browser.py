@@ -88,6 +88,14 @@ def test_no_page_leaves_anybody_out_complains_or_asks_others(
         assert over <= 0, f"{page} is {over} px too wide"
 
 
+def test_the_overview_leaves_nobody_out_when_its_findings_are_there(
+    tab: Chrome, axe: str, address: str
+) -> None:
+    tab.go(address)
+    tab.until(lambda: tab.js("!!document.querySelector('#tasks')"))
+    assert barriers(tab, axe) == []
+
+
 def test_hostile_names_do_nothing_in_a_real_page(tab: Chrome, axe: str, bad_address: str) -> None:
     tab.look()
     for page in everything(tab, bad_address):

@@ -74,8 +74,9 @@ def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
     database = two_engines(tmp_path / "two.duckdb")
     later = {"started_at": "2026-01-05T03:04:05.000000Z"}
     store(database, "later", *launches(ms=24.0, **later))
-    page = plain(overview(visitor(database)))
-    assert "became worse" in page
+    page = overview(visitor(database))
+    assert re.search(r"became worse.*?href=\"/cell/.*?accelbench check --rerun", page, re.DOTALL)
+    page = plain(page)
     assert "Worse than the baseline: 1 worse" in page
 
 

@@ -73,11 +73,11 @@ class StoreFinding:
 def evidence_of(launches: Iterable[Sequence[Row]]) -> tuple[ConfigurationEvidence, ...]:
     """Configurations by their launches, each once."""
     known = {
-        tuple(str(row.get("result_id") or "") for row in rows): title(rows[0])
+        (title(rows[0]), tuple(str(row["result_id"]) for row in rows if row.get("result_id"))): None
         for rows in launches
         if rows
     }
-    return tuple(ConfigurationEvidence(name, results) for results, name in known.items())
+    return tuple(ConfigurationEvidence(name, results) for name, results in known)
 
 
 def ranked(findings: Iterable[StoreFinding]) -> list[StoreFinding]:

@@ -20,10 +20,10 @@ from accelbench.analysis.comparison import Compared, compared, doubtful
 from accelbench.analysis.questions import AXES, Key, physical
 from accelbench.analysis.ratios import WIDEST
 from accelbench.analysis.run_noise import Histories, of_one_run
-from accelbench.analysis.sides import sides
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.rows import Row
+from accelbench.core.worth import answered
 from accelbench.measure.launches import HUGE, interval_of, typical
 
 #: Fewer models are no "in general".
@@ -162,10 +162,12 @@ def every_versus(
 
 def _most_common(rows: Sequence[Row], axis_name: str) -> str:
     """The place that answered most questions together with another; PyTorch of equals."""
-    counts: dict[str, int] = {}
-    for by_place in sides(rows, AXES[axis_name], lambda _: None, fewest=2):
-        for place, *_ in by_place:
-            counts[str(place)] = counts.get(str(place), 0) + 1
+    axis = AXES[axis_name]
+    questions: dict[Key, set[str]] = {}
+    for row in rows:
+        if row.get(axis_name) and answered(row):
+            questions.setdefault(axis.question(row), set()).add(str(row[axis_name]))
+    counts = Counter(place for places in questions.values() if len(places) > 1 for place in places)
     return min(counts, key=lambda name: (-counts[name], name != "pytorch", name), default="")
 
 

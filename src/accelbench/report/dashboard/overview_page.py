@@ -27,8 +27,6 @@ from accelbench.report.dashboard.progress import progress_of
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshot import Snapshot
 
-#: A page waits so long for findings, and says else that they are worked out.
-PATIENCE = 0.2
 #: Configurations that a finding leads to one by one, or beside each other.
 _LINKED, _COMPARED = 3, 12
 #: Lines of what is unsteady, and tasks of the table.
@@ -68,7 +66,7 @@ class OverviewPage:
         if request.url.query:
             return RedirectResponse(f"/results?{request.url.query}", status_code=307)
         snapshot = self.site.snapshot()
-        known = self._findings.of(snapshot, PATIENCE)
+        known = self._findings.of(snapshot, self.site.patience)
         ended = [
             str(row["run_id"])
             for row in snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")

@@ -65,6 +65,9 @@ class Site:
         cards()
         self.database = database
         self.keeper = keeper
+        #: Seconds that a page waits for what is worked out beside it; one that becomes a file
+        #: waits until it is there.
+        self.patience = 0.2
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
         self.pictures = Pictures(database, self.local, keeper.prices)

@@ -14,6 +14,8 @@ from accelbench.report.publishing.addresses import ELSEWHERE, TABLE
 
 #: Rows that stand in the page itself, as many as the script shows at once.
 PAGE = 100
+#: Seconds that a page of a bundle waits for what it shows.
+_PATIENCE = 600.0
 
 
 class PublishedPages:
@@ -29,6 +31,7 @@ class PublishedPages:
 
     def routes(self, site: Site) -> list[Route]:
         """The addresses, for the application of a site."""
+        site.patience = _PATIENCE
 
         def table(request: Request) -> Response:
             return site.page(
