@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FigureInterval:
+class LaunchInterval:
     """Where a figure lies.
 
     Attributes:
@@ -40,7 +40,7 @@ class FigureInterval:
         """In a sentence: 95 % interval 7.90 to 8.12, of 5 launches."""
         return f"95 % interval {digits(self.low)} to {digits(self.high)}, {self.of}"
 
-    def apart_from(self, other: FigureInterval) -> bool:
+    def apart_from(self, other: LaunchInterval) -> bool:
         """Whether the two have nothing in common."""
         return self.high < other.low or other.high < self.low
 
@@ -49,7 +49,7 @@ class FigureInterval:
 _SURE = ("latency", "throughput", "cost")
 
 
-def intervals(cell: Cell) -> dict[str, FigureInterval]:
+def intervals(cell: Cell) -> dict[str, LaunchInterval]:
     """The intervals of a cell's latency, rate and cost, of those of which one is known.
 
     A rate and what a million of its items costs are as certain as the mean of the times.
@@ -61,12 +61,12 @@ def intervals(cell: Cell) -> dict[str, FigureInterval]:
     return {figure: found for figure, found in known.items() if found is not None}
 
 
-def interval(cell: Cell, figure: str) -> FigureInterval | None:
+def interval(cell: Cell, figure: str) -> LaunchInterval | None:
     """That of one figure."""
     return intervals(cell).get(figure)
 
 
-def _interval(cell: Cell, figure: str, relative: tuple[float, float, str]) -> FigureInterval | None:
+def _interval(cell: Cell, figure: str, relative: tuple[float, float, str]) -> LaunchInterval | None:
     column = "cost_per_million" if figure == "cost" else figure
     middle = cell.get(column)
     if not isinstance(middle, float) or not middle:
@@ -77,7 +77,7 @@ def _interval(cell: Cell, figure: str, relative: tuple[float, float, str]) -> Fi
         return None
     if (of_times and rises) or (not of_times and figure == "cost"):
         low, high = 1.0 / high, 1.0 / low
-    return FigureInterval(middle * low, middle, middle * high, of)
+    return LaunchInterval(middle * low, middle, middle * high, of)
 
 
 def _relative(cell: Cell) -> tuple[float, float, str] | None:

@@ -12,7 +12,7 @@ from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
 from accelbench.core.rows import Json, Row, number, texts
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
-from accelbench.report.dashboard.cell_intervals import FigureInterval
+from accelbench.report.dashboard.cell_intervals import LaunchInterval
 from accelbench.report.dashboard.snapshot import Snapshot
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
@@ -45,7 +45,7 @@ class Cell(TypedDict, total=False):
     cost_per_million: float | None
     times: list[float]  # of each launch that counts: the latency, else the rate
     apart: str  # what tells it from others beside it
-    sure: Mapping[str, FigureInterval]  # of its figures
+    sure: Mapping[str, LaunchInterval]  # of its figures
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from accelbench.core.rows import Row, number, text, texts
 from accelbench.core.vocabulary import Quality
 from accelbench.report.dashboard import cells
 from accelbench.report.dashboard.asked import PAGE
-from accelbench.report.dashboard.cell_intervals import FigureInterval, interval
+from accelbench.report.dashboard.cell_intervals import LaunchInterval, interval
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.result_columns import GROUPS, ResultColumn
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -66,7 +66,7 @@ class ResultGroup:
     units: Sequence[str] = ()
     statistics: Sequence[str] = ()
     cell: Cell | None = None
-    interval: FigureInterval | None = None
+    interval: LaunchInterval | None = None
 
     def figure(self, by: str) -> float | None:
         """Its best figure or its median."""
