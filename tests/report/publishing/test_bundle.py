@@ -158,9 +158,9 @@ def test_text_passes_to_the_letter_and_forms_go() -> None:
         '<form action="/compare"><input name="a"><button>Go</button><p title="&quot;">'
         'a &lt;b&gt; &#8203; <a href="/x?y=1&amp;z">x</a></p></form><script>gone</script>'
     )
-    made = rewritten(page, lambda link: {"/x?y=1&z": "y.html?a=1&b"}.get(link))
+    made = rewritten(page, {"/x?y=1&z": "y.html?a=1&b"}.get, "<meta name='policy'>")
     assert made.endswith(
         '<p title="&quot;">a &lt;b&gt; &#8203; <a href="y.html?a=1&amp;b">x</a></p>'
     )
     assert "gone" not in made
-    assert "Content-Security-Policy" in made
+    assert made.startswith("<!doctype html><head><meta charset=\"utf-8\"><meta name='policy'>")

@@ -14,7 +14,8 @@ from accelbench import __version__
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
-from accelbench.report.dashboard.site import PAGES
+from accelbench.report.dashboard.site import HERE, PAGES
+from accelbench.report.pages.rendering import environment
 from accelbench.report.publishing.addresses import (
     ELSEWHERE,
     TABLE,
@@ -28,7 +29,7 @@ from accelbench.report.publishing.crawl import MOST_PAGES, Crawled, crawled
 from accelbench.report.publishing.private_facts import copied
 from accelbench.report.publishing.reader import PARQUET_READER
 from accelbench.report.publishing.results_file import rows_of_table, write_results
-from accelbench.report.publishing.rewriting import rewritten
+from accelbench.report.publishing.rewriting import POLICY, rewritten
 from accelbench.runtimes.browser.assets import fetch
 from accelbench.store.scratch import PREFIX, Scratch
 
@@ -195,6 +196,8 @@ def _placed(
 
 def _write_pages(into: Path, made: Crawled) -> int:
     pages = 0
+    template = environment(HERE / "templates").get_template("published_head.html")
+    head = template.render(policy=POLICY)
     for address, answer in made.answers.items():
         path = into / address.file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,7 +205,7 @@ def _write_pages(into: Path, made: Crawled) -> int:
             path.write_bytes(answer.body)
             continue
         pages += 1
-        text = rewritten(answer.text, _relink(address.file, made), (_OWN,))
+        text = rewritten(answer.text, _relink(address.file, made), head, (_OWN,))
         path.write_text(_LOOSE.sub("", text), encoding="utf-8")
     return pages
 

@@ -26,7 +26,7 @@ _OK = 200
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageAnswer:
     """What the application answered."""
 
     status: int
@@ -51,7 +51,7 @@ class Crawled:
         left_out: how many pages of each kind there are beyond those that became files.
     """
 
-    answers: dict[Address, Answer] = field(default_factory=dict)
+    answers: dict[Address, PageAnswer] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -120,7 +120,7 @@ def _addresses(page: str) -> Iterator[tuple[str, Address]]:
             yield tag, address
 
 
-async def asked(app: ASGIApp, target: str) -> Answer:
+async def asked(app: ASGIApp, target: str) -> PageAnswer:
     """What the application answers to a GET of a target."""
     parts = urlsplit(target)
     path = parts.path
@@ -161,4 +161,4 @@ async def asked(app: ASGIApp, target: str) -> Answer:
     await app(scope, receive, send)
     if not status:
         raise SurroundingsError(f"The page {target} gave no answer.")
-    return Answer(status, kind, bytes(body))
+    return PageAnswer(status, kind, bytes(body))

@@ -15,10 +15,6 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'none'; base-uri 'none'"
 )
-_HEAD = (
-    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-    '<meta name="referrer" content="no-referrer">'
-)
 _LINKS = re.compile(r'(\s(?:href|src)=")([^"]*)(")')
 _VOID = frozenset(("input", "img", "br", "hr", "meta", "link", "col", "source", "wbr"))
 #: What answers nobody without a server; what stands in them goes with them.
@@ -28,15 +24,16 @@ _DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset"
 Relink = Callable[[str], str | None]
 
 
-def rewritten(page: str, relink: Relink, kept_scripts: tuple[str, ...] = ()) -> str:
+def rewritten(page: str, relink: Relink, head: str = "", kept_scripts: tuple[str, ...] = ()) -> str:
     """The page, its links led to where they go in the bundle.
 
     Args:
         page: as the application gave it.
         relink: where a link leads instead.
+        head: stands after the page's first element of its own.
         kept_scripts: beginnings of the addresses of scripts that stay.
     """
-    rewriter = _Rewriter(relink, kept_scripts)
+    rewriter = _Rewriter(relink, kept_scripts, head=head)
     rewriter.feed(page)
     rewriter.close()
     return "".join(rewriter.parts)
@@ -59,10 +56,12 @@ class _Rewriter(HTMLParser):
         relink: Relink,
         kept_scripts: tuple[str, ...],
         links: list[tuple[str, str]] | None = None,
+        head: str = "",
     ) -> None:
         super().__init__(convert_charrefs=False)
         self.parts: list[str] = []
         self._relink, self._kept, self._links = relink, kept_scripts, links
+        self._head = head
         self._left_out: list[str] = []  # elements that are open and left out
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -85,7 +84,7 @@ class _Rewriter(HTMLParser):
             text = text.replace(" sided", "")  # what stood beside is left out
         self.parts.append(text)
         if tag == "meta" and "charset" in named:
-            self.parts.append(f"\n{_HEAD}")
+            self.parts.append(self._head)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if not self._left_out:
@@ -118,7 +117,7 @@ class _Rewriter(HTMLParser):
                 self._left_out.pop()
             return
         if tag != "form":
-            self.parts.append(f"</{tag}>")
+            self.parts += ("</", tag, ">")
 
     def handle_data(self, data: str) -> None:
         self._pass_on(data)
@@ -130,7 +129,8 @@ class _Rewriter(HTMLParser):
         self._pass_on(f"&#{name};")
 
     def handle_decl(self, decl: str) -> None:
-        self._pass_on(f"<!{decl}>")
+        if not self._left_out:
+            self.parts += ("<!", decl, ">")
 
     def handle_comment(self, data: str) -> None:
         """Comments say nothing to visitors."""
