@@ -24,7 +24,7 @@ def accuracy(right: int) -> dict[str, Any]:
 def page_of(database: Database, precision: str) -> str:
     """The page of the cell of bert-tiny on the lab's processor in a precision, as its text."""
     site = visitor(database)
-    for key in re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/").text):
+    for key in re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/results").text):
         page = site.get(f"/cell/{key}").text
         row = site.get(f"/cell/{key}.json").text
         if f'"{precision}"' in row and '"lab"' in row:

@@ -35,7 +35,7 @@ OF_CHART = {
     "training-cost": "money", "latency-distribution": "ms", "cold-warm": "ms",
     "pareto": "items/s", "energy-latency": "J", "roofline": "operations", "trend": "ms",
     "compatibility": "", "scaling": "items/s", "communication": "ms", "ranks": "",
-    "collectives": "",
+    "collectives": "", "model-panels": "ms",
 }  # fmt: skip
 CAPTIONS = {
     **{f"Figures of {CHARTS[name].title}": of for name, of in OF_CHART.items()},

@@ -32,6 +32,15 @@ _UNREMARKABLE = {
     "data": "synthetic",
     "weights": "random",
 }
+#: What came of it: two lines of different figures may still say the same of what was asked for.
+_OUTCOMES = tuple(
+    COLUMNS[name]
+    for name in (
+        *OF_EVERY_ROW,
+        *("tail", "quality", "verification", "status", "reason"),
+        *("samples", "runs", "run", "warnings", "workarounds"),
+    )
+)
 _USUAL = tuple(column for column in COLUMNS.values() if column.usual)
 #: What no line of a table says in words of its own, beside the columns that are shown.
 _ALWAYS_TOLD = ("model", "kind")
@@ -59,13 +68,19 @@ def shown(
     figures = [
         COLUMNS[name]
         for name in OF_EVERY_ROW
-        if (name != "cost" or costed) and any(value_of(row, COLUMNS[name]) for row in rows)
+        if (name != "cost" or costed) and any(_figure_of(row, name) for row in rows)
     ]
     # Without a latency or a rate there is still a place for why there is none.
     if not any(column in FIGURES for column in figures):
         figures = [COLUMNS["latency"], *figures]
     differing = [column for column in _USUAL if len(_values(rows, column)) > 1]
     return [MODEL, *differing, *figures]
+
+
+def _figure_of(row: Cell, name: str) -> object:
+    """What a row has in a column of every row; of rates alone a tail stands in latency's place."""
+    held = value_of(row, COLUMNS[name])
+    return held or row.get("tail") if name == "latency" else held
 
 
 def in_common(
@@ -89,9 +104,10 @@ def in_common(
 
 
 def told_by(columns: Sequence[ResultColumn]) -> tuple[str, ...]:
-    """The columns of a cell that a line of the table says."""
+    """The columns of a cell that say in a line of the table what was asked for."""
     shapes = SHAPES if SIZE in columns else ()
-    return (*_ALWAYS_TOLD, *(column.column for column in columns if column.column), *shapes)
+    asked = (column.column for column in columns if column.column and column not in _OUTCOMES)
+    return (*_ALWAYS_TOLD, *asked, *shapes)
 
 
 def _values(rows: Sequence[Cell], column: ResultColumn) -> set[str]:
