@@ -39,7 +39,7 @@ _FAINTEST = 0.16
 
 
 @dataclass(frozen=True)
-class Group:
+class LegendGroup:
     """One entry of the legend."""
 
     name: str
@@ -47,20 +47,20 @@ class Group:
     colour: str  # as a class has it: "24306c"
 
 
-def groups_of(explored: ExploredPoints, chosen: ExploreQuery) -> list[Group]:
+def groups_of(explored: ExploredPoints, chosen: ExploreQuery) -> list[LegendGroup]:
     """The legend: of a platform its colour, of other fields one each; the rest are alike."""
     named = explored.groups
     if chosen.colour == USUAL_COLOUR:
-        return [Group(name, count, colour_of(name)[1:]) for name, count in named]
+        return [LegendGroup(name, count, colour_of(name)[1:]) for name, count in named]
     shown = named if len(named) <= len(GROUP_COLOURS) else named[: len(GROUP_COLOURS) - 1]
     groups = [
-        Group(name, count, colour[1:])
+        LegendGroup(name, count, colour[1:])
         for (name, count), colour in zip(shown, GROUP_COLOURS, strict=False)
     ]
     rest = named[len(shown) :]
     if rest:
         more = f"{len(rest):,} others"
-        groups.append(Group(more, sum(count for _, count in rest), REST_COLOUR[1:]))
+        groups.append(LegendGroup(more, sum(count for _, count in rest), REST_COLOUR[1:]))
     return groups
 
 

@@ -192,9 +192,9 @@ def _place(figure: ExploreFigure, scale: ChartAxis, parts: int) -> str:
     """In which of so many places along an axis it stands, as SQL."""
     if scale.log:
         low, wide = log10(scale.low), log10(scale.high) - log10(scale.low)
-        share = f"(log10({figure.sql}) - {low!r}) / {wide!r}"
+        share = f"(log10({figure.sql}) - {low:.17g}) / {wide:.17g}"
     else:
-        share = f"({figure.sql} - {scale.low!r}) / {scale.high - scale.low!r}"
+        share = f"({figure.sql} - {scale.low:.17g}) / {scale.high - scale.low:.17g}"
     return f"least(greatest(floor({parts} * {share})::INTEGER, 0), {parts - 1})"
 
 
