@@ -59,6 +59,11 @@ def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> 
         assert not re.search("<(form|input|button)", text), page
 
 
+def test_the_first_page_is_whole(bundle: Path) -> None:
+    """What is worked out in the background is waited for."""
+    assert "being worked out" not in (bundle / "index.html").read_text(encoding="utf-8")
+
+
 def test_hostile_names_are_text_and_no_paths(bad_bundle: Path) -> None:
     for path in bad_bundle.rglob("*"):
         assert re.fullmatch(r"[A-Za-z0-9._-]+", path.name), path
@@ -155,6 +160,7 @@ def test_addresses_become_files_that_hold_anywhere() -> None:
 def test_text_passes_to_the_letter_and_forms_go() -> None:
     page = (
         '<!doctype html><head><meta charset="utf-8"></head><aside class="side">gone</aside>'
+        '<form action="/explore"><p>gone</p></form>'
         '<form action="/compare"><input name="a"><button>Go</button><p title="&quot;">'
         'a &lt;b&gt; &#8203; <a href="/x?y=1&amp;z">x</a></p></form><script>gone</script>'
     )

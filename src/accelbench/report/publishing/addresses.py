@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 TABLE = "/results"
 ELSEWHERE = "/elsewhere"
 _OVERVIEW = "/"
-_NEVER = ("/compare",)
+#: Forms to fill in.
+_NEVER = frozenset(("/compare", "/recommend", "/predict"))
 #: What only orders or turns a page, or picks rows for one that is not in the bundle.
 _OF_A_VISIT = frozenset(("sort", "page", "cell", "key", "download"))
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -80,7 +81,7 @@ def address_of(link: str) -> Address | None:
 
 def published(address: Address) -> bool:
     """Whether a bundle may have a page or a picture of it."""
-    if address.path.startswith(_NEVER) or address.form in ("png", "html", "csv"):
+    if address.path in _NEVER or address.form in ("png", "html", "csv"):
         return False
     return not address.of_a_visit
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_PAGES = 300
 #: Of a kind with a filter in their address.
 MOST_FILTERED = 60
+#: How long a page may take that is worked out in the background, and how often it is asked for.
+PATIENCE = 600.0
+_PAUSE = 0.2
 _OK = 200
 
 
@@ -32,6 +35,7 @@ class PageAnswer:
     status: int
     kind: str
     body: bytes
+    comes_again: bool = False  # something of it is still being worked out
 
     @property
     def is_page(self) -> bool:
@@ -72,7 +76,7 @@ async def _crawl(app: ASGIApp, seeds: list[Address], most: int) -> Crawled:
     left_out: set[Address] = set()
     while waiting:
         address = waiting.popleft()
-        answer = await asked(app, address.target)
+        answer = await _finished(app, address)
         if answer.status != _OK:
             continue
         made.answers[address] = answer
@@ -120,6 +124,21 @@ def _addresses(page: str) -> Iterator[tuple[str, Address]]:
             yield tag, address
 
 
+async def _finished(app: ASGIApp, address: Address) -> PageAnswer:
+    """The answer when all of it is worked out."""
+    answer = await asked(app, address.target)
+    waited = 0.0
+    while answer.comes_again:
+        if waited > PATIENCE:
+            raise SurroundingsError(
+                f"The page {address.target} was not worked out in {PATIENCE:g} s."
+            )
+        await asyncio.sleep(_PAUSE)
+        waited += _PAUSE
+        answer = await asked(app, address.target)
+    return answer
+
+
 async def asked(app: ASGIApp, target: str) -> PageAnswer:
     """What the application answers to a GET of a target."""
     parts = urlsplit(target)
@@ -138,7 +157,7 @@ async def asked(app: ASGIApp, target: str) -> PageAnswer:
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
     }
-    status, kind, body = 0, "", bytearray()
+    status, kind, body, again = 0, "", bytearray(), False
 
     said = False
 
@@ -150,10 +169,11 @@ async def asked(app: ASGIApp, target: str) -> PageAnswer:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Message) -> None:
-        nonlocal status, kind
+        nonlocal status, kind, again
         if message["type"] == "http.response.start":
             status = int(message["status"])
             headers = {bytes(name).lower(): bytes(value) for name, value in message["headers"]}
+            again = b"refresh" in headers
             kind = headers.get(b"content-type", b"").decode("latin-1")
         elif message["type"] == "http.response.body":
             body.extend(message.get("body", b""))
@@ -161,4 +181,5 @@ async def asked(app: ASGIApp, target: str) -> PageAnswer:
     await app(scope, receive, send)
     if not status:
         raise SurroundingsError(f"The page {target} gave no answer.")
-    return PageAnswer(status, kind, bytes(body))
+    # Names are escaped: only a page's own element has such quotes.
+    return PageAnswer(status, kind, bytes(body), again or b'http-equiv="refresh"' in body)

@@ -20,6 +20,8 @@ _VOID = frozenset(("input", "img", "br", "hr", "meta", "link", "col", "source", 
 #: What answers nobody without a server; what stands in them goes with them.
 _DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset", "datalist"))
 
+_AROUND_TABLES = "/compare"
+
 #: What becomes of a link: where it leads instead, or None where it is text.
 Relink = Callable[[str], str | None]
 
@@ -93,6 +95,8 @@ class _Rewriter(HTMLParser):
     def _leaves_out(self, tag: str, named: dict[str, str]) -> bool:
         if tag == "script" and named.get("src", "").startswith(self._kept or ("\0",)):
             return False
+        if tag == "form":  # around a table only what picks its rows goes
+            return named.get("action") != _AROUND_TABLES
         return tag in _DEAD or (tag == "aside" and "side" in named.get("class", "").split())
 
     def _with(self, text: str, tag: str, name: str, link: str) -> str:
