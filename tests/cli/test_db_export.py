@@ -105,3 +105,41 @@ def test_a_document_says_of_each_run_whose_machine_it_was(tmp_path: Path, shell:
     assert about["label"] == "nightly"
     assert about["environment"]["machine"] == "lab"
     assert "command" not in about
+
+
+def test_results_go_into_a_tracker_once(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches(), {"status": "skipped", "latency_p50_ms": None}, run="r")
+    store(tmp_path / DB, *launches(), run="later", about={"label": "nightly"})
+    code, out, _ = shell("export", "events", "--to", "tensorboard", "--run", "nightly")
+    assert (code, out.splitlines()) == (
+        0,
+        ["Wrote 2 results into TensorBoard at events", "See it with: tensorboard --logdir events"],
+    )
+    found = shell.json("export", "events", "--to", "tensorboard")
+    assert found == {
+        "tracker": "tensorboard",
+        "place": "events",
+        "results": 5,
+        "written": 2,
+        "there_already": 2,
+        "never_run": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--to", "tensorbord"), "Did you mean tensorboard?"),
+        (("--to", "mlflow", "--format", "csv"), "contradict each other"),
+        (("--format", "csv", "--run", "r"), "--run goes with --to"),
+        (("--to", "tensorboard", "--run", "nobody"), "There is no run"),
+    ],
+)
+def test_what_does_not_go_with_a_tracker_is_refused(
+    words: tuple[str, ...], said: str, tmp_path: Path, shell: Command
+) -> None:
+    store(tmp_path / DB, {})
+    code, _, err = shell("export", "out", *words)
+    assert code == 2
+    assert said in err
+    assert not (tmp_path / "out").exists()

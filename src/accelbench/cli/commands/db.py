@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +29,8 @@ from accelbench.cli.display.tables import (
     print_answer,
     print_pairs,
 )
-from accelbench.cli.display.terminal import complain, print_line
+from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.services.exporting import TRACKER_NAMES, of_interest, to_tracker, told_runs
 from accelbench.cli.services.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
@@ -39,7 +39,6 @@ from accelbench.exchange.imports.formats import KINDS
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.left_out import Entries
-from accelbench.exchange.run_facts import told as run_told
 from accelbench.exchange.table_export import (
     ENTRIES,
     FORMATS,
@@ -152,28 +151,54 @@ def sql(
 
 @app.command()
 def export(
-    path: Annotated[Path, typer.Argument(help="The file to write; one that exists is refused.")],
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="The file to write; one that exists is refused. With --to a folder, which is"
+            " added to, or MLflow's address.",
+        ),
+    ],
     form: Annotated[
         str | None,
         typer.Option("--format", help=f"{', '.join(FORMATS)}; else what the suffix says."),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help=f"An experiment tracker instead: {', '.join(TRACKER_NAMES)}."),
+    ] = None,
+    run: Annotated[
+        list[str], typer.Option("--run", help="With --to: only these runs, by id or label.")
+    ] = [],  # noqa: B006 — typer copies it
     samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
     db: DbOption = None,
     db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write all results into a file."""
+    """Write all results into a file, or into an experiment tracker."""
+    if to is not None:
+        if form is not None:
+            raise UsageError("--to and --format contradict each other.", "Leave one out.")
+        document, lines = to_tracker(place, to, _database(db, db_path), run, samples, _fill)
+        if as_json:
+            print_json(document)
+        else:
+            print_lines(lines)
+        return
+    if run:
+        raise UsageError("--run goes with --to; a file has all results.", "Leave one out.")
+    path = Path(place)
     form = format_for(path, form)
     refuse_taken(path)
     database = _database(db, db_path)
     _fill(database)
-    runs = _told_runs(database)
+    runs = told_runs(database)
     if form in TABLES:
         results = export_table(path, database, form, samples=samples, runs=runs)
         made = Entries(results)
     else:
         rows = database.results()
-        selection = _of_interest(rows, runs) if form in ENTRIES else rows
+        selection = of_interest(rows, runs) if form in ENTRIES else rows
         results, made = len(rows), export_report(path, selection, form)
     if as_json:
         counts = {"results": results, "entries": made.written, "left_out": dict(made.left_out)}
@@ -310,31 +335,6 @@ def _other(word: Path, database: Database) -> tuple[str, Path]:
         raise UsageError(f"{lake.name} is no lake.", "Name a database or a lake to merge.")
     _fill(lake)
     return lake.name, lake.path
-
-
-def _told_runs(database: Database) -> dict[str, dict[str, Any]]:
-    """What an export says of each run."""
-    names, rows = database.query(
-        "SELECT run_id, label, git_commit, git_branch, started_at, environment::VARCHAR"
-        " AS environment FROM benchmark_runs ORDER BY run_id"
-    )
-    by_run = {}
-    for row in rows:
-        about = {name: jsonable(value) for name, value in zip(names, row, strict=True)}
-        about["environment"] = json.loads(about["environment"] or "{}")
-        by_run[str(about["run_id"])] = run_told(about)
-    return by_run
-
-
-def _of_interest(
-    rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Results but those of runs that a check made for itself: they are no news of a series."""
-    from accelbench.query.histories import is_of_a_check
-
-    labels = {run: str(about.get("label") or "") for run, about in runs.items()}
-    own = {run for run, label in labels.items() if is_of_a_check(label)}
-    return [row for row in rows if row["run_id"] not in own]
 
 
 def _fill(database: Database) -> None:

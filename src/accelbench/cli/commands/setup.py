@@ -63,9 +63,10 @@ def setup() -> None:
     accelbench setup onnx openvino
 
     NAME is torch, data, frames, lake, cuda, rocm, energy, int8, onnx, openvino, jax, litert, ncnn,
-    executorch, qnn, browser, predict, charts, dashboard, fleet, timm, torchvision, or all (of them
-    but executorch, rocm, qnn, timm and torchvision). accelbench itself is not installed again,
-    wherever it came from; versions are those that it was made for.
+    executorch, qnn, browser, predict, charts, dashboard, fleet, tensorboard, mlflow, wandb, timm,
+    torchvision, or all (of them but executorch, rocm, qnn, mlflow, wandb, timm and torchvision).
+    accelbench itself is not installed again, wherever it came from; versions are those that it was
+    made for.
     """
 
 

@@ -1,0 +1,1 @@
+"""Results as runs of experiment trackers: MLflow, Weights & Biases, TensorBoard."""

@@ -1,0 +1,142 @@
+"""Results as runs of MLflow: an experiment a model, a run a result.
+
+The tag `accelbench.result_id` is written after everything else, so that a run which an interruption
+left without it is no result, and is exported again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import MissingExtraError, SurroundingsError
+from accelbench.core.visible import visible
+from accelbench.exchange.trackers.tracked_result import TrackedResult
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+#: What is before our tags, and the one that a result is known again by.
+_OURS = "accelbench."
+_ID = f"{_OURS}result_id"
+#: MLflow's own tags: what its table shows as the version, and what its page shows as a description.
+_COMMIT, _NOTE = "mlflow.source.git.commit", "mlflow.note.content"
+#: As long as the shortest limit of its stores on the value of a parameter or a tag.
+_LONGEST = 500
+#: Of what MLflow says where it refuses as much as a sentence holds.
+_LONGEST_MESSAGE = 200
+#: Runs that are asked for at once.
+_PAGE = 1000
+#: How its client goes about its work, unless somebody has set it otherwise: nothing is sent to
+#: its makers, a server that is not there is given up after seconds, and a folder that was named
+#: is written, although MLflow wants a database.
+_SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+}
+
+
+def write_mlflow(place: str, results: Iterable[TrackedResult]) -> int:
+    """Write results that are not there yet; how many.
+
+    Args:
+        place: a folder, or the address of a store or a server.
+        results: what to write.
+
+    Raises:
+        MissingExtraError: there is no MLflow.
+        SurroundingsError: it cannot write there.
+    """
+    for name, known in _SETTINGS.items():
+        os.environ.setdefault(name, known)
+    try:
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("mlflow-skinny", "mlflow", "Exporting to MLflow") from error
+    address = place if "://" in place else Path(place).expanduser().resolve().as_uri()
+    by_model = sorted(results, key=lambda result: result.model)
+    try:
+        client = MlflowClient(address)
+        return sum(
+            _write_model(client, model, list(group))
+            for model, group in groupby(by_model, key=lambda result: result.model)
+        )
+    except (MlflowException, ModuleNotFoundError, OSError) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        cut = said if len(said) <= _LONGEST_MESSAGE else f"{said[:_LONGEST_MESSAGE]}…"
+        raise SurroundingsError(
+            f"MLflow did not take the results at {visible(address)}: {visible(cut)}",
+            "Name a folder, or the address of a server that runs."
+            if address.startswith(("http:", "https:", "file:"))
+            else "A database needs the whole of MLflow: pip install mlflow",
+        ) from error
+
+
+def _write_model(client: MlflowClient, model: str, results: list[TrackedResult]) -> int:
+    """Write the results of a model into its experiment."""
+    experiment = _experiment(client, f"accelbench/{model}")
+    known = _known(client, experiment)
+    new = [result for result in results if result.result_id not in known]
+    for result in new:
+        _write(client, experiment, result)
+    return len(new)
+
+
+def _experiment(client: MlflowClient, name: str) -> str:
+    found = client.get_experiment_by_name(name)
+    return str(found.experiment_id if found else client.create_experiment(name))
+
+
+def _known(client: MlflowClient, experiment: str) -> set[str]:
+    """The ids of the results that are there."""
+    ids: set[str] = set()
+    token = None
+    while True:
+        page = client.search_runs([experiment], max_results=_PAGE, page_token=token)
+        ids.update(run.data.tags[_ID] for run in page if _ID in run.data.tags)
+        token = page.token
+        if not token:
+            return ids
+
+
+def _write(client: MlflowClient, experiment: str, result: TrackedResult) -> None:
+    from mlflow.entities import Metric, Param
+
+    tags = {f"{_OURS}{name}": text for name, text in result.tags.items()}
+    del tags[_ID]
+    if commit := result.tags.get("git_commit"):
+        tags[_COMMIT] = commit
+    if result.notes:
+        tags[_NOTE] = "\n\n".join(result.notes)
+    began, ended = _ms(result.started), _ms(result.finished or result.started)
+    made = client.create_run(
+        experiment,
+        start_time=began,
+        run_name=result.name[:_LONGEST],
+        tags={name: text[:_LONGEST] for name, text in tags.items()},
+    )
+    run = made.info.run_id
+    client.log_text(run, _json(result.document), "result.json")
+    if result.samples:
+        client.log_text(run, _json(result.samples), "samples_ns.json")
+    client.log_batch(
+        run,
+        metrics=[Metric(name, known, ended or 0, 0) for name, known in result.figures.items()],
+        params=[Param(name, str(known)[:_LONGEST]) for name, known in result.parameters.items()],
+    )
+    client.set_tag(run, _ID, result.result_id)
+    client.set_terminated(run, "FINISHED" if result.ok else "FAILED", end_time=ended)
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1e3 * seconds)
+
+
+def _json(known: Any) -> str:
+    return json.dumps(known, indent=1, ensure_ascii=False, default=str) + "\n"

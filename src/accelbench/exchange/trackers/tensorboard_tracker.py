@@ -1,0 +1,219 @@
+"""Results as event files of TensorBoard, by tensorboardX, in two trees.
+
+`by_batch_size/` has of each series of a run a curve over batch sizes; `configurations/` has each
+result as a session of the HPARAMS page, the launches of a configuration in a run as one group, of
+which that page shows the average. A folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
+from accelbench.core.visible import visible
+from accelbench.exchange.names import safe_name
+from accelbench.exchange.trackers.tracked_result import TrackedResult
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
+    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
+
+CURVES, SESSIONS = "by_batch_size", "configurations"
+#: In a folder, the ids of the results that are in it.
+_MARK = "accelbench.json"
+#: Of a series' name as much as a folder's name holds beside what tells it from the others.
+_LONGEST = 150
+_PLUGIN = "hparams"
+#: What files have to be called that TensorBoard reads.
+_EVENTS = "events.out.tfevents"
+#: Figures that a page of curves is for; the table of sessions has them all.
+_CURVES = ("latency", "throughput", "memory", "tokens", "energy", "ttft", "tpot")
+
+
+def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
+    """Write results that are not there yet; how many.
+
+    Args:
+        place: a folder, for `tensorboard --logdir`.
+        results: what to write.
+
+    Raises:
+        MissingExtraError: there is no tensorboardX.
+        UsageError: an address, which it does not write to.
+    """
+    if "://" in place:
+        raise UsageError(
+            f"Event files are written into a folder, not to {visible(place)}.", "Name a folder."
+        )
+    try:
+        import tensorboardX  # noqa: F401 — before anything is made
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "tensorboardX", "tensorboard", "Exporting to TensorBoard"
+        ) from error
+    folder = Path(place).expanduser().resolve()
+    every = list(results)
+    try:
+        new = sum(_write_session(folder / SESSIONS, result) for result in every)
+        for group in _by_series(every):
+            _write_curves(folder / CURVES, group)
+    except OSError as error:
+        raise SurroundingsError(
+            f"Event files cannot be written into {folder}: {error.strerror}", "Name another folder."
+        ) from error
+    return new
+
+
+def _by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
+    """Results that are points of one curve: of one launch of a run, but for the batch."""
+
+    def key(result: TrackedResult) -> tuple[str, ...]:
+        return (result.series, *(result.tags.get(n, "") for n in ("run_id", "arm", "launch")))
+
+    known = [result for result in results if result.batch and result.figures]
+    return [list(group) for _, group in groupby(sorted(known, key=key), key=key)]
+
+
+def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
+    """A folder of scalars over batch sizes; what is there already is not written again."""
+    first = group[0]
+    tags = first.tags
+    apart = [tags.get(name, "") for name in ("run_id", "arm", "launch")]
+    place = parent / _folder(first.series, *apart)
+    have = _ids(place)
+    new = sorted((r for r in group if r.result_id not in have), key=lambda result: result.batch)
+    if not new:
+        return
+
+    def write(writer: SummaryWriter) -> None:
+        for result in new:
+            for name, known in result.figures.items():
+                if name.startswith(_CURVES):
+                    writer.add_scalar(f"{CURVES}/{name}", known, result.batch, result.started)
+            for phase, samples in result.samples.items():
+                import numpy as np
+
+                values = np.asarray(samples, dtype=np.float64) / 1e6
+                if len(values):
+                    writer.add_histogram(
+                        f"samples/{phase}_ms", values, result.batch, walltime=result.started
+                    )
+
+    _whole(place, write, [*have, *(result.result_id for result in new)])
+
+
+def _write_session(parent: Path, result: TrackedResult) -> bool:
+    """A folder with what one result was asked for and came to; whether it is new."""
+    place = parent / _folder(result.name, result.result_id)
+    if result.result_id in _ids(place):
+        return False
+
+    def write(writer: SummaryWriter) -> None:
+        figures = {f"{SESSIONS}/{name}": known for name, known in result.figures.items()}
+        for tag, about in _session(result, list(figures)):
+            _add(writer, tag, about, result.started)
+        for name, known in figures.items():
+            writer.add_scalar(name, known, 0, result.started)
+        if result.notes:
+            writer.add_text("notes", "\n\n".join(result.notes), 0, result.started)
+
+    _whole(place, write, [result.result_id])
+    return True
+
+
+def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HParamsPluginData]]:
+    """The three messages that the HPARAMS page makes a session of."""
+    from tensorboardX.proto.api_pb2 import Experiment, HParamInfo, MetricInfo, MetricName, Status
+    from tensorboardX.proto.plugin_hparams_pb2 import (
+        HParamsPluginData,
+        SessionEndInfo,
+        SessionStartInfo,
+    )
+
+    began, ended = result.started or 0.0, result.finished or result.started or 0.0
+    group = " ".join(
+        (result.configuration, *(result.tags.get(name, "") for name in ("run_id", "arm")))
+    ).strip()
+    start = SessionStartInfo(group_name=group, start_time_secs=began)
+    asked = {**result.parameters, **{f"accelbench.{k}": v for k, v in _told(result).items()}}
+    for name, known in asked.items():
+        if isinstance(known, bool):
+            start.hparams[name].bool_value = known
+        elif isinstance(known, (int, float)):
+            start.hparams[name].number_value = known
+        else:
+            start.hparams[name].string_value = known
+    experiment = Experiment(
+        hparam_infos=[HParamInfo(name=name) for name in asked],
+        metric_infos=[MetricInfo(name=MetricName(tag=tag)) for tag in figures],
+    )
+    status = Status.Value("STATUS_SUCCESS" if result.ok else "STATUS_FAILURE")
+    end = SessionEndInfo(status=status, end_time_secs=ended)
+    return [
+        ("_hparams_/experiment", HParamsPluginData(experiment=experiment, version=0)),
+        ("_hparams_/session_start_info", HParamsPluginData(session_start_info=start, version=0)),
+        ("_hparams_/session_end_info", HParamsPluginData(session_end_info=end, version=0)),
+    ]
+
+
+def _told(result: TrackedResult) -> dict[str, str]:
+    """Of the tags what a table of sessions is filtered by."""
+    names = ("status", "provenance", "source", "emulated", "quality", "verification", "label")
+    return {name: result.tags[name] for name in (*names, "git_commit") if name in result.tags}
+
+
+def _add(writer: SummaryWriter, tag: str, about: HParamsPluginData, moment: float | None) -> None:
+    from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+
+    data = SummaryMetadata.PluginData(plugin_name=_PLUGIN, content=about.SerializeToString())
+    value = Summary.Value(tag=tag, metadata=SummaryMetadata(plugin_data=data))
+    writer.file_writer.add_summary(Summary(value=[value]), walltime=moment)
+
+
+def _folder(name: str, *apart: str) -> str:
+    """A folder's name that people can read, and that no other one has."""
+    mark = hashlib.sha256("\0".join([name, *apart]).encode()).hexdigest()[:10]
+    return f"{safe_name(name)[:_LONGEST]}-{mark}"
+
+
+def _ids(place: Path) -> list[str]:
+    """The results that are in a folder."""
+    mark = place / _MARK
+    if not mark.is_file():
+        return []
+    try:
+        return [str(known) for known in json.loads(mark.read_text(encoding="utf-8"))]
+    except ValueError:
+        return []
+
+
+def _whole(place: Path, write: Callable[[SummaryWriter], None], ids: list[str]) -> None:
+    """Let a writer fill a folder beside the place, whose files then go there."""
+    from tensorboardX import SummaryWriter
+
+    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    beside.mkdir(parents=True)
+    try:
+        writer = SummaryWriter(str(beside))
+        try:
+            write(writer)
+        finally:
+            writer.close()
+        for file in beside.glob(f"{_EVENTS}*"):  # their names have this machine's
+            file.rename(beside / f"{_EVENTS}.{time.time_ns()}.{os.urandom(4).hex()}")
+        (beside / _MARK).write_text(json.dumps(ids) + "\n", encoding="utf-8")
+        if not place.exists():
+            beside.rename(place)
+            return
+        for file in sorted(beside.iterdir(), key=lambda file: file.name == _MARK):
+            file.replace(place / file.name)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

@@ -1,0 +1,204 @@
+"""A result as experiment trackers keep a run: parameters, figures, tags and a document. Pure.
+
+Every tracker gets the same under the same names, those of the store's columns. A figure that is not
+known is left out. What tells of a person or a machine beyond its device does not go along: no host
+name, and of a path in a home folder no more than what is below `~`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from accelbench.core.columns import COLUMNS
+from accelbench.core.provenance import source_of
+from accelbench.core.visible import visible, without_homes
+from accelbench.core.vocabulary import Provenance, Status
+from accelbench.exchange.titles import title
+
+Row = Mapping[str, Any]
+Parameter = str | int | float | bool
+
+#: What a configuration is made of: every column of a case, but for what only labels a figure.
+_LABELS = frozenset({"throughput_unit", "input_shape", "options"})
+_PARAMETERS = tuple(c.name for c in COLUMNS if c.role == "case" and c.name not in _LABELS)
+#: Whatever is measured, with the ends of its intervals; and what is said of such a figure.
+_FIGURES = tuple(c.name for c in COLUMNS if c.role == "metric" and c.kind in ("float", "int"))
+_REMARKS = tuple(c.name for c in COLUMNS if c.role == "metric" and c.kind == "bool")
+#: Of the other columns those that somebody filters or groups runs by.
+_TAGS = (
+    *("result_id", "run_id", "case_id", "series_key", "launch", "arm"),
+    *("status", "reason", "provenance", "quality", "emulated"),
+    *("verification", "self_check", "steps_verified"),
+    *("throughput_unit", "memory_source", "weights_digest", "protocol_version"),
+)
+_OF_THE_RUN = ("label", "git_commit", "git_branch")
+#: What is kept apart from the document.
+_NESTED = ("samples", "sampling")
+#: Signs that MLflow takes in a name; the other trackers take them all.
+_NAME_SIGNS = re.compile(r"[^\w\-. /]")
+#: Nothing was run: there is no run to keep.
+_NEVER_RUN = frozenset({Status.UNSUPPORTED, Status.SKIPPED})
+
+
+@dataclass(frozen=True)
+class TrackedResult:
+    """What a tracker is given of a result.
+
+    Attributes:
+        result_id: by which the same result is known again.
+        name: what was asked and where, the launch, and what is to be known before its figures are
+            believed: emulated, simulated, imported.
+        configuration: the same of all its launches.
+        series: the same of all its batches.
+        parameters: what makes the configuration, by column.
+        figures: what is known of it, by column.
+        tags: what runs are filtered by.
+        notes: what a reader is told, a sentence each.
+        document: the whole result.
+        samples: nanoseconds by phase; empty where they are not asked for.
+        started: when, in seconds since 1970; None where nobody says.
+        finished: the same of its end.
+    """
+
+    result_id: str
+    name: str
+    configuration: str
+    series: str
+    parameters: Mapping[str, Parameter]
+    figures: Mapping[str, float]
+    tags: Mapping[str, str]
+    notes: Sequence[str]
+    document: Mapping[str, Any]
+    samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    started: float | None = None
+    finished: float | None = None
+
+    @property
+    def model(self) -> str:
+        """The model's name; trackers keep the runs of each together."""
+        return str(self.parameters.get("model") or "unknown model")
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended well."""
+        return self.tags.get("status") == Status.OK
+
+    @property
+    def batch(self) -> int:
+        """Items of a step; 0 where nobody says."""
+        size = self.parameters.get("batch_size")
+        return size if isinstance(size, int) else 0
+
+
+def was_run(row: Row) -> bool:
+    """Whether there was anything that a tracker could keep a run of."""
+    return row.get("status") not in _NEVER_RUN
+
+
+def tracked(row: Row, run: Row) -> TrackedResult:
+    """A result as trackers keep it.
+
+    Args:
+        row: the result, with its samples if those are wanted.
+        run: what its run says of itself.
+    """
+    configuration = title(row)
+    arm = f", {row['arm']}" if row.get("arm") else ""
+    number = row.get("launch")
+    launch = "" if number is None else f" launch {number}"
+    mark = _mark(row)
+    return TrackedResult(
+        result_id=str(row.get("result_id") or ""),
+        name=f"{configuration}{launch}{arm}{f' ({mark})' if mark else ''}",
+        configuration=configuration,
+        series=title({**row, "batch_size": None}),
+        parameters=dict(_parameters(row)),
+        figures=dict(_figures(row)),
+        tags=dict(_tags(row, run)),
+        notes=[_shown(note) for note in _notes(row)],
+        document=_without_homes(
+            {
+                name: known
+                for name, known in row.items()
+                if known is not None and name not in _NESTED
+            }
+        ),
+        samples=dict(row.get("samples") or {}),
+        started=_seconds(row.get("started_at")),
+        finished=_seconds(row.get("finished_at")),
+    )
+
+
+def _mark(row: Row) -> str:
+    """What keeps a figure from being one that was measured here on that device."""
+    provenance = str(row.get("provenance") or "")
+    source = source_of(row)
+    words = ["" if provenance in ("", Provenance.MEASURED) else provenance]
+    if words[0] and source:
+        words[0] += f" from {source}"
+    words.append("emulated" if row.get("emulated") else "")
+    return visible(", ".join(filter(None, words)))
+
+
+def _parameters(row: Row) -> Iterator[tuple[str, Parameter]]:
+    for name in _PARAMETERS:
+        known = row.get(name)
+        if known is not None and known != "":
+            yield name, known if isinstance(known, (bool, int, float)) else _shown(known)
+    for name, known in (row.get("options") or {}).items():
+        yield _name(f"option.{name}"), known if isinstance(known, (bool, int)) else _shown(known)
+
+
+def _figures(row: Row) -> Iterator[tuple[str, float]]:
+    for name, known in [
+        *((name, row.get(name)) for name in _FIGURES),
+        *((_name(f"extra.{name}"), known) for name, known in (row.get("extra") or {}).items()),
+    ]:
+        if isinstance(known, (int, float)) and math.isfinite(known):
+            yield name, float(known)
+
+
+def _tags(row: Row, run: Row) -> Iterator[tuple[str, str]]:
+    for facts, names in ((row, (*_TAGS, *_REMARKS)), (run, _OF_THE_RUN)):
+        for name in names:
+            known = facts.get(name)
+            if known is not None and known != "":
+                yield name, str(known).lower() if isinstance(known, bool) else _shown(known)
+    if source := source_of(row):
+        yield "source", _shown(source)
+
+
+def _notes(row: Row) -> Iterator[str]:
+    for name in ("message", "advice"):
+        if row.get(name):
+            yield str(row[name])
+    yield from map(str, row.get("warnings") or ())
+
+
+def _shown(known: object) -> str:
+    return visible(without_homes(str(known)))
+
+
+def _name(text: str) -> str:
+    return _NAME_SIGNS.sub("_", text)
+
+
+def _without_homes(known: Any) -> Any:
+    """A document in which no path says whose home it is in."""
+    if isinstance(known, Mapping):
+        return {str(_without_homes(name)): _without_homes(item) for name, item in known.items()}
+    if isinstance(known, (list, tuple)):
+        return [_without_homes(item) for item in known]
+    return without_homes(known) if isinstance(known, str) else known
+
+
+def _seconds(moment: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(moment)).timestamp() if moment else None
+    except ValueError:
+        return None

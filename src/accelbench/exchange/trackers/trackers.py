@@ -1,0 +1,93 @@
+"""The experiment trackers that results go to: one entry each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.near import meant
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
+from accelbench.exchange.trackers.tensorboard_tracker import write_tensorboard
+from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked, was_run
+from accelbench.exchange.trackers.wandb_tracker import write_wandb
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """An experiment tracker.
+
+    Attributes:
+        title: its name, as people write it.
+        write: takes a place and results, and says how many were new there.
+        look: says of a place how to see what was written there.
+    """
+
+    title: str
+    write: Callable[[str, Iterable[TrackedResult]], int]
+    look: Callable[[str], str]
+
+
+def _look_at_mlflow(place: str) -> str:
+    if place.startswith(("http://", "https://")):
+        return f"See it at {place}"
+    # Of a folder MLflow's own server says no, unless it is told that this is meant.
+    allowed = "" if "://" in place else "MLFLOW_ALLOW_FILE_STORE=true "
+    return f"See it with: {allowed}mlflow ui --backend-store-uri {shlex.quote(place)}"
+
+
+TRACKERS: Mapping[str, Tracker] = {
+    "mlflow": Tracker("MLflow", write_mlflow, _look_at_mlflow),
+    "wandb": Tracker(
+        "Weights & Biases",
+        write_wandb,
+        lambda place: f"Send it with: wandb sync {shlex.quote(place)}/wandb/offline-run-*",
+    ),
+    "tensorboard": Tracker(
+        "TensorBoard",
+        write_tensorboard,
+        lambda place: f"See it with: tensorboard --logdir {shlex.quote(place)}",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TrackedExport:
+    """What an export to a tracker came to: results that were new, known, and never run."""
+
+    written: int
+    there_already: int
+    never_run: int
+
+
+def tracker_named(word: str) -> Tracker:
+    """The tracker that a word names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if word not in TRACKERS:
+        raise UsageError(f"There is no tracker {in_quotes(word)}.", meant(word, TRACKERS))
+    return TRACKERS[word]
+
+
+def export_tracked(
+    tracker: Tracker,
+    place: str,
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]],
+) -> TrackedExport:
+    """Write results into a tracker: each once, however often it is asked for.
+
+    Args:
+        tracker: which.
+        place: a folder, or an address where it takes one.
+        rows: the results.
+        runs: what their runs say of themselves, by id.
+    """
+    results = [tracked(row, runs.get(str(row["run_id"])) or {}) for row in rows if was_run(row)]
+    new = tracker.write(place, results)
+    return TrackedExport(new, len(results) - new, len(rows) - len(results))
