@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accelbench.api.result import Result
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
     from accelbench.api.selector import HardwareSelector
+    from accelbench.api.stored import StoredTable, results
     from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
@@ -26,10 +27,12 @@ __all__ = [
     "EnhancedHardwareBenchmarkRunner",
     "HardwareSelector",
     "Result",
+    "StoredTable",
     "__version__",
     "benchmark",
     "create_dataloader",
     "reset_memory_stats",
+    "results",
     "run_benchmark_suite",
     "run_inference_benchmark",
 ]
@@ -42,9 +45,11 @@ _HOMES = {
     "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
     "HardwareSelector": "accelbench.api.selector",
     "Result": "accelbench.api.result",
+    "StoredTable": "accelbench.api.stored",
     "benchmark": "accelbench.api.benchmark",
     "create_dataloader": "accelbench.catalog.data",
     "reset_memory_stats": "accelbench.api.memory",
+    "results": "accelbench.api.stored",
     "run_benchmark_suite": "accelbench.api.running",
     "run_inference_benchmark": "accelbench.api.running",
 }

@@ -12,6 +12,7 @@ import pytest
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.machines import Machine
 from accelbench.api.result import Result
+from accelbench.api.stored import StoredTable
 from accelbench.core.visible import visible
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
@@ -64,12 +65,18 @@ def table(name: str) -> str:
     return Result("run", [row])._repr_html_()
 
 
+def stored_table(name: str) -> str:
+    row = {"model": "m", "status": "failed", "message": name, "device_name": name}
+    return StoredTable([row], name)._repr_html_()
+
+
 PAGES: dict[str, Callable[[str], str]] = {
     "report.html": report,
     "matrix_page.html": matrix,
     "chart_page.html": chart,
     "nothing.svg": nothing,
     "result_table.html": table,
+    "stored_table.html": stored_table,
 }
 #: What no text of anybody's goes into, and the frame, which is in every page.
 OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg"}
