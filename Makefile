@@ -29,7 +29,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-full test-times test-cuda wheels browser check format bench costs constraints clean
+.PHONY: help demo install test test-full test-times test-cuda wheels browser check format bench pictures costs constraints clean
 
 help:
 	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
@@ -41,6 +41,7 @@ help:
 	@echo 'make check        formatting, lint, types and layering only'
 	@echo 'make format       format the code'
 	@echo 'make bench        the benchmarks of the benchmark; figures go to benchmarks/results/'
+	@echo 'make pictures     what the front page shows: outputs, a terminal, the overview (minutes)'
 	@echo 'make costs        count FLOPs and bytes of every catalogue model anew'
 	@echo 'make constraints  pin the versions anew, from a fresh environment'
 	@echo 'make clean        remove $(VENV), $(DEMO)/ and caches'
@@ -136,6 +137,12 @@ bench: $(INSTALLED_DEV)
 	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
 
 # -- what is generated ----------------------------------------------------------------
+
+# Everything on the front page is measured anew; PICTURES=gate,overview makes some of it.
+PICTURES ?= onnx,gate,choose,overview
+
+pictures: $(INSTALLED_DEV)
+	$(BIN)/python benchmarks/front_page.py --only $(PICTURES)
 
 costs: $(INSTALLED)
 	$(BIN)/python -m accelbench.catalog.analytic --write

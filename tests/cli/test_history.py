@@ -14,6 +14,7 @@ from stored_rows import store
 
 from accelbench.analysis.judging import METRICS
 from accelbench.cli.display.history import spark
+from accelbench.measure.launches import interval_of, typical
 from accelbench.query.stored_results import NOISE
 from accelbench.store.database import Database
 
@@ -342,7 +343,7 @@ def test_many_times_as_much_is_no_percentage(tmp_path: Path, shell: Command) -> 
     nights(tmp_path, *[1.0] * 8, *[20.0] * 6)
     said = " ".join(shell()[1].split())
     assert "20.0× (" in said
-    assert "%" not in said
+    assert "%" not in said.partition(" Worse ")[2]
 
 
 @pytest.mark.parametrize("words", [("--metric", "colour"), ("--threshold", "0")])
@@ -404,3 +405,39 @@ def test_a_line_is_of_one_statistic_and_names_it(tmp_path: Path, shell: Command)
         store(tmp_path / DB, row, run=f"later{day}")
     (one,) = json.loads(shell("--json")[1])["series"]
     assert (one["figure"], one["point_count"], one["answer"]) == ("p50", 6, "no change shown")
+
+
+def test_the_newest_level_stands_below_the_line_with_its_interval(
+    tmp_path: Path, shell: Command
+) -> None:
+    nights(tmp_path, *[1.0] * 8, *[1.1] * 5, 1.6)
+    (one,) = shell.json()["series"]
+    level = one["newest_level"]
+    # The newest point stands alone, and what was before the step is another level.
+    runs = [8.0 * 1.1 * WOBBLE[day % len(WOBBLE)] for day in range(8, 13)]
+    assert (level["runs"], level["since"][:10]) == (5, "2026-03-09")
+    assert level["value"] == pytest.approx(typical(runs))
+    assert (level["low"], level["high"]) == pytest.approx(interval_of(runs))
+    _, out, _ = shell()
+    lines = [line.strip() for line in out.splitlines()]
+    course = next(at for at, line in enumerate(lines) if set(line) <= set("▁▂▃▄▅▆▇█") and line)
+    assert lines[course + 1].startswith("Level: 8.8")
+    assert lines[course + 1].endswith("%, of 5 runs since 2026-03-09")
+
+
+@pytest.mark.parametrize("columns", ["80", "120", "48"])
+def test_what_is_told_of_a_series_stays_below_it(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """A sentence goes on where it began, and no course is wider than the terminal."""
+    for day in range(1, 29):
+        nights_of = {"series_key": "s", "started_at": f"2026-02-{day:02d}T00:00:00Z"}
+        weights = {"weights_digest": f"{day // 2}"}
+        about = {"git_commit": f"{day:02d}abcdef0123456789"}
+        store(tmp_path / DB, {**nights_of, **weights}, run=f"r{day:02d}", about=about)
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = shell("--all")
+    assert max(map(len, out.splitlines())) <= int(columns)
+    body = out.partition("\n\n")[2].partition("\nOf 1 series")[0].splitlines()
+    course = next(at for at, line in enumerate(body) if "▁" in line)
+    assert all(line.startswith("  ") for line in body[course:] if line), out

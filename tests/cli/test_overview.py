@@ -50,9 +50,10 @@ def test_the_fastest_of_each_model_is_shown(
     assert code == 0
     assert "6 results of 2 models in 1 run" in said
     assert "Last run: r, 5 of 6 ok, 1 failed" in said
-    lines = [line for line in said.splitlines() if line.startswith(("bert-tiny", "gpt2"))]
+    rows = [line for line in said.splitlines() if not line.startswith("  ")]
+    lines = [line for line in rows if {"bert-tiny", "gpt2"} & set(line.split())]
     assert len(lines) == 1
-    assert "ort/cpu fp32" in lines[0]
+    assert "ort/cpu" in lines[0].split()
     assert "3.25" in lines[0]
     assert "accelbench compare" in said
 
@@ -70,3 +71,46 @@ def test_a_database_that_cannot_be_read_is_said(
     assert not end.value.code
     assert "results.duckdb" in found.err
     assert "accelbench hardware" in found.out
+
+
+def test_models_stand_by_their_tasks_the_fastest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.duckdb"
+    monkeypatch.setenv("ACCELBENCH_DB", str(path))
+    embeds = {"task": "text_embedding"}
+    interval = {"latency_ci_low_ms": 1.9, "latency_ci_high_ms": 2.1}
+    store(
+        path,
+        {**embeds, "model": "bert-base", "latency_p50_ms": 8.0},
+        {**embeds, "model": "bert-tiny", "latency_p50_ms": 2.0, **interval},
+        {"task": "image_classification", "model": "vit-tiny", "latency_p50_ms": 1.0},
+    )
+    _, said = shown(monkeypatch, capsys)
+    models = ("bert-base", "bert-tiny", "vit-tiny")
+    rows = [line.split() for line in said.splitlines() if any(name in line for name in models)]
+    table = [row for row in rows if "accelbench" not in row]
+    names = [next(word for word in row if word in models) for row in table]
+    assert names.index("bert-tiny") + 1 == names.index("bert-base")
+    assert "±5.0%" in said
+    assert said.count("text embedding") == 1
+    assert said.split().count("classification") == 1
+
+
+def test_what_is_unsteady_is_named_with_the_command_that_measures_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.duckdb"
+    monkeypatch.setenv("ACCELBENCH_DB", str(path))
+    before = {"series_key": "a", "quality": "unsteady", "started_at": "2026-01-01T00:00:00Z"}
+    steady = {"series_key": "a", "quality": "converged", "started_at": "2026-01-03T00:00:00Z"}
+    wide = {"latency_ci_low_ms": 2.0, "latency_ci_high_ms": 30.0, "sequence_length": 512}
+    unusable = {"series_key": "b", "batch_size": 8, "quality": "unusable", **wide}
+    own = {"model": "mine.onnx", "series_key": "c", "quality": "throttled"}
+    store(path, before, steady, unusable, own, {"series_key": "d", "quality": "noise_limited"})
+    _, said = shown(monkeypatch, capsys)
+    assert "Unsteady: 2 of 4 figures, each the newest of its configuration:" in said
+    assert "bert-tiny pytorch/cpu fp32 batch 8: 8.00 ms 2.00 … 30.0 ms, unusable" in said
+    assert "mine.onnx" in said  # no command says what its inputs hold
+    command = "accelbench run bert-tiny --hardware cpu --framework pytorch --precision fp32"
+    assert f"{command} --batch-sizes 8 --sequence-lengths 512 --launches 5" in said

@@ -22,7 +22,15 @@ from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_othe
 from accelbench.analysis.standing import Software
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
-from accelbench.measure.launches import LEAST_EFFECT, MOST_LAUNCHES, POWER, Noise, pooled_noise
+from accelbench.measure.launches import (
+    LEAST_EFFECT,
+    MOST_LAUNCHES,
+    POWER,
+    Noise,
+    interval_of,
+    pooled_noise,
+    typical,
+)
 from accelbench.measure.runs import FEWEST_RUNS, noise_between, noise_of_levels
 from accelbench.measure.student import t_quantile
 from accelbench.measure.unpaired import Apart
@@ -66,6 +74,16 @@ class Gap(NamedTuple):
     why: str
 
 
+class NewestLevel(NamedTuple):
+    """Where a line lies since the last thing that happened to it for good."""
+
+    value: float  # the middle of its runs
+    low: float | None  # the 95 % interval of that; None of fewer runs than tell
+    high: float | None
+    runs: int
+    since: int  # the first of its points
+
+
 @dataclass(frozen=True)
 class Series:
     """A question on one machine, in order of time."""
@@ -96,6 +114,20 @@ class Series:
             return None
         share = self.course.steps[-1].share
         return share if self.metric.lower_is_better else 1.0 / (1.0 + share) - 1.0
+
+    @property
+    def newest_level(self) -> NewestLevel:
+        """Its newest level: what stands alone, or has yet to be confirmed, is no part of it."""
+        course, since = self.course, self.stretches[-1].start
+        off: set[int] = set()
+        if course is not None:
+            since = max([since, *(step.at for step in course.steps)])
+            off = {spike.at for spike in course.spikes}
+            off |= {course.unconfirmed.at} if course.unconfirmed else set()
+        kept = [at for at in range(since, len(self.points)) if at not in off]
+        values = [self.points[at].value for at in kept or [len(self.points) - 1]]
+        low, high = interval_of(values) or (None, None)
+        return NewestLevel(typical(values), low, high, len(values), since)
 
     @cached_property
     def software_changes(self) -> tuple[tuple[int, tuple[str, ...]], ...]:

@@ -1,4 +1,4 @@
-"""A store at a glance: how much it holds, its last run, and the fastest step of each model."""
+"""A store at a glance: its last run, the fastest step for each task, and what is unsteady."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.rows import ResultRow
-from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
 from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
 
 if TYPE_CHECKING:
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 #: Models that are shown, those measured last.
 MOST_MODELS = 8
+#: Figures of which nobody can say what they would be the next time.
+UNSTEADY = (Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE)
+#: Unsteady results that are named, those measured last.
+MOST_UNSTEADY = 3
 _STEP = f"coalesce({', '.join(STEP_MS)})"
-_MEASURED = f"provenance = '{Provenance.MEASURED.value}' AND mode = '{Mode.INFERENCE.value}'"
+_OURS = f"provenance = '{Provenance.MEASURED.value}'"
+_MEASURED = f"{_OURS} AND mode = '{Mode.INFERENCE.value}'"
 _COUNTS = """
 SELECT count(*), count(DISTINCT model), count(DISTINCT run_id) FROM benchmark_results
 """
@@ -30,14 +35,28 @@ _OF_RUN = "SELECT status, count(*) FROM benchmark_results WHERE run_id = ? GROUP
 #: Of each model the configuration whose smallest batch has the fastest step.
 _FASTEST = f"""
 WITH usable AS (
-    SELECT result_id, model, batch_size, {_STEP} AS step, started_at FROM benchmark_results
+    SELECT result_id, model, task, batch_size, {_STEP} AS step, started_at
+    FROM benchmark_results
     WHERE {ANSWERED_SQL} AND {USABLE_SQL} AND {_MEASURED} AND {_STEP} IS NOT NULL
 ), last AS (
     SELECT model, max(started_at) AS seen FROM usable GROUP BY model ORDER BY seen DESC LIMIT ?
 )
 SELECT result_id FROM usable JOIN last USING (model)
 QUALIFY row_number() OVER (PARTITION BY model ORDER BY batch_size, step, result_id) = 1
-ORDER BY seen DESC, model
+ORDER BY max(seen) OVER (PARTITION BY task) DESC, task, step, model
+"""  # noqa: S608
+#: Of each series what was measured last, where that is unsteady.
+_UNSTEADY = f"""
+WITH newest AS (
+    SELECT result_id, quality, started_at FROM benchmark_results
+    WHERE {ANSWERED_SQL} AND {_OURS} AND {_STEP} IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY coalesce(series_key, result_id) ORDER BY started_at DESC, result_id
+    ) = 1
+), counted AS (SELECT *, count(*) OVER () AS of_them FROM newest)
+SELECT result_id, of_them, count(*) OVER () FROM counted
+WHERE quality IN ({", ".join(f"'{quality.value}'" for quality in UNSTEADY)})
+ORDER BY started_at DESC, result_id LIMIT {MOST_UNSTEADY}
 """  # noqa: S608
 
 
@@ -56,7 +75,10 @@ class StoreOverview:
 
     Attributes:
         name: of the store, as it is opened.
-        fastest: a result each of the models measured last, of inference.
+        fastest: a result each of the models measured last, of inference, by their tasks.
+        unsteady: of what was measured last of anything, a few results that nobody may rely on.
+        unsteady_count: all such results.
+        series_count: all that was measured, each once.
     """
 
     name: str
@@ -65,6 +87,18 @@ class StoreOverview:
     runs: int
     last: LastRun | None
     fastest: tuple[ResultRow, ...]
+    unsteady: tuple[ResultRow, ...] = ()
+    unsteady_count: int = 0
+    series_count: int = 0
+
+
+def measured_last(database: Database) -> list[str]:
+    """Every model that was measured here, the newest first."""
+    query = f"""
+    SELECT model FROM benchmark_results WHERE {_OURS} AND model IS NOT NULL
+    GROUP BY model ORDER BY max(started_at) DESC, model
+    """  # noqa: S608
+    return [str(model) for (model,) in database.query(query)[1]]
 
 
 def overview_of(database: Database) -> StoreOverview:
@@ -73,11 +107,9 @@ def overview_of(database: Database) -> StoreOverview:
         counts: Any = database.query(_COUNTS)[1][0]
         last: Any = database.query(_LAST)[1]
         chosen = [str(name) for (name,) in database.query(_FASTEST, [MOST_MODELS])[1]]
-        found = {}
-        if chosen:
-            marks = ", ".join("?" * len(chosen))
-            rows = database.results(f"result_id IN ({marks})", chosen)
-            found = {row["result_id"]: row for row in rows}
+        unsteady: Any = database.query(_UNSTEADY)[1]
+        unsteady_ids = [str(name) for name, _, _ in unsteady]
+        rows = _rows(database, [*chosen, *unsteady_ids])
         of_run: Any = database.query(_OF_RUN, [last[0][0]])[1] if last else []
     return StoreOverview(
         database.name,
@@ -85,5 +117,16 @@ def overview_of(database: Database) -> StoreOverview:
         counts[1],
         counts[2],
         LastRun(str(last[0][0]), last[0][1], {Status(s): n for s, n in of_run}) if last else None,
-        tuple(found[name] for name in chosen),
+        tuple(rows[name] for name in chosen),
+        tuple(rows[name] for name in unsteady_ids),
+        *((unsteady[0][2], unsteady[0][1]) if unsteady else ()),
     )
+
+
+def _rows(database: Database, names: list[str]) -> dict[str, ResultRow]:
+    if not names:
+        return {}
+    marks = ", ".join("?" * len(names))
+    return {
+        str(row["result_id"]): row for row in database.results(f"result_id IN ({marks})", names)
+    }

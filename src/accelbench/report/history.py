@@ -37,6 +37,7 @@ def document(
         "carried_forward": series.carried_forward,
         "same_jobs_as": [other.row.get("series_key") for other in same],
         "newest": _point(series.points[-1]),
+        "newest_level": _level(series),
         "newest_without_figure": None if gap is None else _gap(gap),
         "noise": course.noise if course else None,
         "points": [_point(point) for point in series.points] if points else None,
@@ -77,6 +78,17 @@ def document(
         if drift is None
         else {"since": drift.since, "change": drift.share, "p_value": drift.p_value},
         "unconfirmed": None if last is None else {"at": last.at, "change": last.share},
+    }
+
+
+def _level(series: Series) -> dict[str, object]:
+    level = series.newest_level
+    return {
+        "value": level.value,
+        "low": level.low,
+        "high": level.high,
+        "runs": level.runs,
+        "since": series.points[level.since].moment,
     }
 
 

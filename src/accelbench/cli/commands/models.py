@@ -13,6 +13,7 @@ from accelbench.catalog.cost import cost
 from accelbench.catalog.find import every_model
 from accelbench.catalog.selection import choose, notes_on
 from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
@@ -103,29 +104,26 @@ def _megabytes(counted: AnalyticCost | None) -> str:
     return "n/a" if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
 
 
-def _count(parameters: int) -> str:
-    """Three digits: the exact count would leave no room for the architecture's name."""
-    size, unit = (parameters / 1e9, "B") if parameters >= 1e9 else (parameters / 1e6, "M")
-    return f"{size:.{2 if size < 10 else 1 if size < 100 else 0}f} {unit}"
-
-
 def _print_table(specs: tuple[ModelSpec, ...]) -> None:
-    from rich.table import Table
-
     from accelbench.cli.display.console import console
+    from accelbench.cli.display.word_table import WordTable
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table = WordTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     # A name in two pieces can neither be found nor copied.
     table.add_column("model", no_wrap=True)
     for heading in ("family", "architecture"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading)
     for heading in ("params", "GFLOP"):
         table.add_column(heading, justify="right", no_wrap=True)
     for spec in specs:
         counted = _for_one_item(spec)
         table.add_row(
-            spec.id, spec.family, spec.architecture, _count(spec.parameters), _gflop(counted),
-        )  # fmt: skip
+            spec.id,
+            spec.family,
+            spec.architecture,
+            parameters_in_short(spec.parameters),
+            _gflop(counted),
+        )
     console().print(table)
     print_line("GFLOP: one item at its default size. More of a model: accelbench models NAME")
 

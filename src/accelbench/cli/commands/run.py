@@ -300,10 +300,13 @@ def run(
     from accelbench.cli.services import running
     from accelbench.cli.services.against import against_of
     from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.picking import picked_models
     from accelbench.cli.services.project_file import project_note
     from accelbench.cli.services.run_end import finish
 
     refuse_threshold(threshold)
+    with termination_as_interrupt():
+        typed["models"] = models or picked_models(typed, ctx) or models
     options = options_of(app)
     asked = asked_run(ctx, typed, options)
     if asked is not None and save_plan is None:

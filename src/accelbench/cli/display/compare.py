@@ -27,10 +27,8 @@ from accelbench.cli.display.words import MISSING, figure
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from accelbench.cli.display.word_table import WordTable
 
-#: Between two columns, and at both edges together; and what a name gets however little room it has.
-_BETWEEN, _NARROWEST = 3, 8
 #: Longer units would take the room that devices need.
 _LONGEST_UNIT = 9
 
@@ -66,13 +64,9 @@ def show(
 
 def _table(
     lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], width: int, sign: str = "$"
-) -> Table:
+) -> WordTable:
     """The columns in which anything is known."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from accelbench.cli.display.console import in_lines
+    from accelbench.cli.display.columns import table
 
     every = (
         ("threads", threads(lines, axis)),
@@ -96,31 +90,10 @@ def _table(
     if any(cell != MISSING for cell in submitted):
         columns.append(submitted)
         heads.append("submission")
-    taken = sum(_BETWEEN + max(map(len, (*name.split("\n"), *cells))) for name, cells in figures)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, wide in zip(heads, _widths(columns, width - taken), strict=True):
-        table.add_column(name, overflow="fold", max_width=wide)
-    for name, cells in figures:
-        table.add_column(in_lines(*name.split("\n")), justify="right", no_wrap=True)
-        columns.append(cells)
-    for row in zip(*columns, strict=True):
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """What places, and perhaps runtimes and submissions, get of the room that figures leave.
-
-    Names of devices have spaces to be broken at, and those of runtimes have none: they are whole as
-    long as no word of a place has to be broken for it.
-    """
-    places, *runtimes = columns
-    widths: list[int] = []
-    for cells in runtimes:
-        word = max(len(word) for place in places for word in place.split())
-        left = room - sum(widths) - len(columns) * _BETWEEN - word
-        widths.append(max(_NARROWEST, min(left, max(map(len, cells)))))
-    return [max(_NARROWEST, room - sum(widths) - _BETWEEN * len(columns)), *widths]
+    words = len(heads)
+    heads += [name for name, _ in figures]
+    rows = list(zip(*columns, *(cells for _, cells in figures), strict=True))
+    return table(heads, rows, right=range(words, len(heads)), width=width)
 
 
 def _in_lines(unit: str) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 from accelbench.cli.display.calibration import collectives_line, peaks_line
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
+from accelbench.cli.display.word_table import WordTable
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
@@ -88,13 +89,13 @@ def _section(console: Console, title: str, rows: Sequence[tuple[str, str | Text]
 
 def _table(
     platforms: Mapping[str, list[Device | Absent]], served: Mapping[str, Sequence[object]]
-) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+) -> WordTable:
+    table = WordTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("platform", no_wrap=True)
     table.add_column("present", no_wrap=True)
-    table.add_column("device", overflow="fold")
+    table.add_column("device")
     table.add_column("memory", justify="right", no_wrap=True)
-    table.add_column("runtimes", overflow="fold")
+    table.add_column("runtimes")
     for name, ones in platforms.items():
         runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
         for entry in ones:

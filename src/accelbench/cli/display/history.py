@@ -10,6 +10,7 @@ from accelbench.analysis.versions import in_short
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
 from accelbench.core.nouns import counted
+from accelbench.core.worth import interval_text
 from accelbench.exchange.titles import title
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
+_INDENT = 2
 _MUCH = 10.0
 _SHORT = 10  # characters of a commit
 _MARKS = 6  # changes of software, and of what it is of, that are told
@@ -32,6 +34,7 @@ def show(
     stream: IO[str] | None = None,
 ) -> None:
     """Print it."""
+    from rich.padding import Padding
     from rich.text import Text
 
     from accelbench.cli.display.console import console as made_for
@@ -40,18 +43,22 @@ def show(
     console.print(Text(f"On {machine}"))
     console.print()
     same = same_jobs(shown)
+    widest = min(_WIDEST, max(console.width - _INDENT, 1))
     for series_ in shown:
         others_alike = same.get(str(series_.row.get("series_key")), ())
-        body = (_course_of(series_), *_lines(series_), *_of_same_jobs(others_alike))
-        lines = [f"  {line}" for line in body]
+        course = _course_of(series_, widest)
+        body = (course, _level(series_), *_lines(series_), *_of_same_jobs(others_alike))
+        lines = [f"{' ' * _INDENT}{line}" for line in body]
         heading = _heading(series_)
         # To have thousands of lines laid out takes ten times as long as to find them.
         if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
             print_lines([heading, *lines, ""], console.file)
             continue
         console.print(Text(heading, style="bold"))
-        for line in [*lines, ""]:
-            console.print(Text(line))
+        console.print(Text(lines[0]))
+        for line in body[1:]:
+            console.print(Padding(Text(line), (0, 0, 0, _INDENT), expand=False))
+        console.print()
     many = sum(answers.values())
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
     console.print(Text(f"Of {counted(many, 'series', 'series')}: {counts}."))
@@ -61,11 +68,21 @@ def show(
         console.print(Text(sentence))
 
 
-def _course_of(series: Series) -> str:
-    """Its course; what is not held against each other has a scale of its own."""
+def _course_of(series: Series, widest: int) -> str:
+    """Its course in so many letters; what is not held against each other has its own scale."""
     newest = len(series.points) - _WIDEST
     parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
-    return "|".join(spark(part) for part in parts if part)
+    return "|".join(spark(part) for part in parts if part)[-widest:]
+
+
+def _level(series: Series) -> str:
+    """Where it lies now, by all runs of its newest level, with the interval of that."""
+    level, unit = series.newest_level, series.metric.header
+    interval = interval_text(level.low, level.value, level.high, figure)
+    apart = f" {interval}" if interval else ""
+    since = series.points[level.since].moment[:10]
+    runs = counted(level.runs, "run")
+    return f"Level: {figure(level.value)} {unit}{apart}, of {runs} since {since}"
 
 
 def spark(values: Sequence[float]) -> str:

@@ -14,6 +14,7 @@ from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLi
 from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
+from accelbench.cli.display.word_table import WordTable
 from accelbench.core.nouns import listed
 from accelbench.core.visible import visible
 from accelbench.report.matrix import MatrixHeader, precisions, tells
@@ -76,9 +77,9 @@ def _portions(
     lines: Sequence[MatrixLine], hardware: Sequence[str], width: int
 ) -> Iterator[tuple[str, ...]]:
     """The platforms, as many at a time as stand beside the names."""
-    room = width - min(
-        _NAME_WIDTH, max((len(matrix_line.name) for matrix_line in lines), default=0)
-    )
+    names = [line.name for line in lines]
+    whole = max((len(word) for name in names for word in name.split()), default=0)
+    room = width - max(whole, min(_NAME_WIDTH, max(map(len, names), default=0)))
     now: list[str] = []
     used = 0
     for name in hardware:
@@ -91,9 +92,9 @@ def _portions(
     yield tuple(now)
 
 
-def _table(heading: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column(heading, overflow="fold", max_width=_NAME_WIDTH)
+def _table(heading: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> WordTable:
+    table = WordTable(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column(heading, max_width=_NAME_WIDTH)
     for name in hardware:
         table.add_column(Text(visible(name)), no_wrap=True)
     for line in lines:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
@@ -14,6 +14,9 @@ from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import listed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.vocabulary import SINGLE_STREAM
+
+if TYPE_CHECKING:
+    from accelbench.cli.display.word_table import WordTable
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
 
@@ -28,8 +31,6 @@ def show(
     stream: IO[str] | None = None,
 ) -> None:
     """Print it."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from accelbench.cli.display.console import console as made_for
@@ -39,26 +40,44 @@ def show(
     for pivot in pivots:
         console.print()
         console.print(Text(_heading(pivot), style="bold"))
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        apart, rates = _apart(pivot.lines), bool(_rates(pivot.lines))
-        versions = versions_apart(line.row for line in pivot.lines)
-        for name in ("engine", "precision"):
-            table.add_column(name, overflow="fold")
-        for batch in pivot.batches:
-            table.add_column(f"batch {batch}" if batch else "batch n/a", justify="right")
-        table.add_column("error", justify="right")
-        for line in pivot.lines:
-            cells = [_cell(line, batch, rates) for batch in pivot.batches]
-            words = [
-                _engine(line, apart, versions),
-                str(line.row.get("precision")),
-                *cells,
-                _error(line),
-            ]
-            table.add_row(*map(Text, words))
-        console.print(table)
+        for table in _tables(pivot, console.width):
+            console.print(table)
     for sentence in (*_below(pivots), *other_machines(others)):
         console.print(Text(sentence))
+
+
+def _tables(pivot: Pivot, width: int) -> Iterator[WordTable]:
+    """Its columns, as many batches at a time as stand beside the engines; the errors once."""
+    from accelbench.cli.display.columns import table
+
+    rates = bool(_rates(pivot.lines))
+    apart = _apart(pivot.lines)
+    versions = versions_apart(line.row for line in pivot.lines)
+    engines = [
+        (_engine(line, apart, versions), str(line.row.get("precision"))) for line in pivot.lines
+    ]
+    columns = [
+        (
+            f"batch {batch}" if batch else "batch n/a",
+            [_cell(ln, batch, rates) for ln in pivot.lines],
+        )
+        for batch in pivot.batches
+    ]
+    columns.append(("error", [_error(line) for line in pivot.lines]))
+
+    def beside(chosen: Sequence[tuple[str, Sequence[str]]]) -> WordTable:
+        heads = ["engine", "precision", *(head for head, _ in chosen)]
+        cells = zip(*(column for _, column in chosen), strict=True)
+        rows = [(*engine, *row) for engine, row in zip(engines, cells, strict=True)]
+        return table(heads, rows, right=range(2, len(heads)), width=width)
+
+    now: list[tuple[str, Sequence[str]]] = []
+    for column in columns:
+        if now and not beside([*now, column]).fits(width) and beside(now).fits(width):
+            yield beside(now)
+            now = []
+        now.append(column)
+    yield beside(now)
 
 
 def _heading(pivot: Pivot) -> str:

@@ -154,15 +154,15 @@ def show_regret(regret: Mapping[str, Any]) -> None:
 
 
 def _table(names: Sequence[str], numbers: Sequence[str], last: Sequence[str]) -> Any:
-    from rich.table import Table
+    from accelbench.cli.display.word_table import WordTable
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = WordTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for name in last:
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     return table
 
 

@@ -64,15 +64,14 @@ def _unlike(walls: Sequence[float]) -> list[str]:
 
 
 def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
-    from rich.table import Table
-
     from accelbench.cli.display.console import console
+    from accelbench.cli.display.word_table import WordTable
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("operator", overflow="fold", max_width=_LONGEST)
+    table = WordTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("operator", max_width=_LONGEST)
     for title in ("calls", "ms", "share"):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("where", overflow="fold")
+    table.add_column("where")
     for kind in profile["kinds"][:TOP]:
         table.add_row(*_cells(kind))
     rest = profile["kinds"][TOP:]

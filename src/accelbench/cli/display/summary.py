@@ -81,21 +81,20 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """Every result in a line; nothing of a run that was interrupted before its first."""
     if not rows:
         return
-    from rich.table import Table
-
     from accelbench.cli.display.console import console
+    from accelbench.cli.display.word_table import WordTable
 
     # One space between columns: with two, a model and its precision would be broken in two.
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("model", overflow="fold")
-    table.add_column("where", overflow="fold")
+    table = WordTable(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("model")
+    table.add_column("where")
     unit = unit_of_all(rows)
     # Free sizes and lopsided intervals are of several words and may be broken between them.
     breakable = {"", "size"} if any(row.get("dimensions") for row in rows) else {""}
     statistic = _statistic(rows)
     for heading in ("batch", "size", f"{statistic} ms", "", unit, "MB"):
         whole = heading not in breakable
-        table.add_column(heading, justify="right", no_wrap=whole, overflow="fold")
+        table.add_column(heading, justify="right", no_wrap=whole)
     metered = any(row.get("energy_per_item_joules") for row in rows)
     for heading in ("J/item", "W") if metered else ():
         table.add_column(heading, justify="right", no_wrap=True)

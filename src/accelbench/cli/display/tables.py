@@ -13,7 +13,7 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.core.visible import in_quotes, visible
 from accelbench.store.fit import spell_time
 
-#: A table with more columns than this does not fit 80 characters: shown a value a line instead.
+#: A table with more columns is not read as one: shown a value a line instead.
 _MOST_COLUMNS = 8
 #: A value that is longer is told in several lines, however wide what it is piped into may be.
 _LINE = 100
@@ -49,23 +49,28 @@ def apart(columns: Sequence[str]) -> list[str]:
 
 def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """What SQL gave: a table, or where that would be too wide a value a line."""
-    show = _print_records if len(columns) > _MOST_COLUMNS else _print_table
-    show(columns, rows)
+    if len(columns) > _MOST_COLUMNS or not _print_table(columns, rows):
+        _print_records(columns, rows)
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
+    """Print it where it fits with every word whole; returns whether it does."""
     from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from accelbench.cli.display.console import console
+    from accelbench.cli.display.word_table import WordTable
 
-    table = Table(box=box.SIMPLE)
+    table = WordTable(box=box.SIMPLE)
     for column in columns:
-        table.add_column(Text(visible(column)), overflow="fold")
+        table.add_column(Text(visible(column)))
     for row in rows:
         table.add_row(*(Text(_spell(value)) for value in row))
-    console().print(table)
+    terminal = console()
+    if not table.fits(terminal.width):
+        return False
+    terminal.print(table)
+    return True
 
 
 def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

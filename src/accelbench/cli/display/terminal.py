@@ -22,6 +22,16 @@ def print_line(text: str = "", stream: IO[str] | None = None) -> None:
     (stream or sys.stdout).write(f"{visible(text)}\n")
 
 
+def asked_line(prompt: str) -> str:
+    """What a person types after a prompt of ours; empty at the end of the input."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        print_line()  # the end of the input leaves the prompt standing
+    return line.strip()
+
+
 def print_lines(lines: Iterable[str], stream: IO[str] | None = None) -> None:
     """Several of them at once."""
     (stream or sys.stdout).write("".join(f"{visible(line)}\n" for line in lines))

@@ -39,6 +39,12 @@ def figure(value: float | None, digits: int = 3) -> str:
     return f"{value:.2g}"
 
 
+def parameters_in_short(parameters: int) -> str:
+    """Three digits: the exact count would leave no room for what stands beside it."""
+    size, unit = (parameters / 1e9, "B") if parameters >= 1e9 else (parameters / 1e6, "M")
+    return f"{size:.{2 if size < 10 else 1 if size < 100 else 0}f} {unit}"
+
+
 def other_machines(names: Sequence[str]) -> Iterable[str]:
     """The sentence that names the machines that were not asked about, where there are any."""
     if names:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from accelbench import __version__
 from accelbench.cli.display.hardware import size
 from accelbench.cli.display.terminal import complain, print_line
+from accelbench.core.axes import AXES
 from accelbench.core.cards import cards
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import counted
 from accelbench.core.protocols import Device
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import Status
+from accelbench.measure.launches import FEWEST_LAUNCHES
 
 if TYPE_CHECKING:
+    from accelbench.core.rows import ResultRow
     from accelbench.query.overview import LastRun, StoreOverview
 
 #: Commands that are shown, with what they answer; the first where nothing is measured yet.
@@ -26,12 +30,15 @@ _BEGIN = (
     ("accelbench doctor", "what is missing, and how to get it"),
 )
 _GO_ON = (
-    ("accelbench compare", "results beside each other"),
-    ("accelbench recommend MODEL", "which hardware to take for a model"),
+    ("accelbench compare {model} --pivot", "its engines, precisions and batches in one table"),
+    ("accelbench recommend {model}", "which hardware to take for it"),
+    ("accelbench history", "what changed over time"),
     ("accelbench check", "whether anything became worse"),
     ("accelbench dashboard", "all of it in a browser"),
 )
 _OURS = "accelbench"
+#: A longer command has a line of its own.
+_LONG = 44
 _HELP = ("accelbench --help", "every command")
 
 
@@ -47,10 +54,58 @@ def show_overview() -> None:
     if found is not None:
         _print_store(found)
     print_line()
-    commands = (*(_GO_ON if found is not None and found.results else _BEGIN), _HELP)
-    width = max(len(command) for command, _ in commands)
+    commands = (*(_next(found) if found is not None and found.results else _BEGIN), _HELP)
+    width = max(len(command) for command, _ in commands if len(command) <= _LONG)
     for command, answers in commands:
-        print_line(f"  {command:<{width}}  {answers}")
+        if len(command) <= _LONG:
+            print_line(f"  {command:<{width}}  {answers}")
+        else:  # a command is copied whole
+            print_line(f"  {command}")
+            print_line(f"  {'':<{width}}  {answers}")
+
+
+def _next(found: StoreOverview) -> list[tuple[str, str]]:
+    """What to type next, of what is here: what is unsteady comes first."""
+    again = next(filter(None, map(_measured_again, found.unsteady)), None)
+    first = [(again, "measure again what is unsteady, in fresh processes")] if again else []
+    newest = max(found.fastest, key=lambda row: str(row.get("started_at") or ""), default=None)
+    model = shlex.quote(str(newest["model"])) if newest is not None else "MODEL"
+    return first + [(command.format(model=model), answers) for command, answers in _GO_ON]
+
+
+def _measured_again(row: ResultRow) -> str | None:
+    """The command that measures a result's case in several launches, where words say all of it."""
+    from accelbench.catalog.find import find
+    from accelbench.query.filters import in_catalogue
+    from accelbench.query.run_words import (
+        batch_words,
+        mode_words,
+        precision_words,
+        run_command,
+        size_words,
+    )
+    from accelbench.select.evidence.select_context import own_shapes
+
+    model = str(row["model"])
+    said = {"options": {}, "data_source": "synthetic", "weights": "random", "world_size": 1}
+    if not in_catalogue(model) or any(row.get(n) not in (None, v) for n, v in said.items()):
+        return None
+    usual = own_shapes(find(model))
+    sizes = {
+        axis.column: int(size)
+        for axis in AXES
+        if (size := number(row, axis.column)) and size != usual.get(axis.column)
+    }
+    return run_command(
+        model,
+        str(row["hardware"]),
+        ("--framework", str(row["runtime"])),
+        precision_words(str(row["precision"])),
+        batch_words(int(row["batch_size"] or 1)),
+        mode_words(str(row["mode"])),
+        size_words(sizes),
+        ("--launches", str(FEWEST_LAUNCHES)),
+    )
 
 
 def _machine() -> str:
@@ -97,13 +152,15 @@ def _print_store(found: StoreOverview) -> None:
     print_line(f"Database: {found.name}, {held} in {counted(found.runs, 'run')}")
     if found.last is not None:
         print_line(f"Last run: {_last(found.last)}")
-    if not found.fastest:
-        return
-    from accelbench.cli.display.summary import print_summary
+    from accelbench.cli.display.console import console
+    from accelbench.cli.display.overview import fastest_by_task, unsteady_lines
 
-    print_line()
-    print_line("Fastest at the smallest batch, of the models measured last:")
-    print_summary(found.fastest, sys.stdout)
+    for line in unsteady_lines(found):
+        print_line(line)
+    if found.fastest:
+        print_line()
+        print_line("Fastest at the smallest batch, of the models measured last:")
+        console().print(fastest_by_task(found.fastest))
 
 
 def _last(run: LastRun) -> str:

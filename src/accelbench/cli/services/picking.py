@@ -1,0 +1,203 @@
+"""The picker: which model to measure, asked where a person typed `accelbench run` alone.
+
+Lines are read and written as they are, so any terminal will do. Where standard input or output is
+no terminal nothing is asked, and what is missing stays the error that it is for scripts.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.cli.arguments.run_words import Typed
+from accelbench.cli.display.terminal import asked_line, print_line
+from accelbench.cli.display.words import parameters_in_short
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.near import near
+from accelbench.core.visible import in_quotes
+
+#: Parameters that say which models are meant, by themselves or by what they narrow.
+_SAY_WHICH = (
+    *("models", "set_name", "models_file", "category", "specific", "every", "model_id"),
+    *("model_families", "small_models", "multiple_models", "resume"),
+)
+#: Those that mean every model, where they are typed and not a project's default.
+_MEAN_EVERY = ("hardware", "device")
+#: Where nobody looks at a terminal, or it is another program's.
+_NOT_FOR_PEOPLE = ("as_json", "quiet")
+#: Models of each kind that are shown before anything is typed, and of a search.
+_FEW, _MOST = 5, 15
+_ASK = "model> "
+_HOW = "Which model? A number, or a part of a name; several with commas; nothing leaves."
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model that may be meant.
+
+    Attributes:
+        word: as `accelbench run` takes it.
+        about: what it is.
+        names: what else it is called.
+    """
+
+    word: str
+    about: str
+    names: tuple[str, ...] = ()
+
+
+def picked_models(typed: Typed, ctx: Any) -> list[str]:
+    """The models that a person picks; none where nobody is asked, or nothing is picked.
+
+    Args:
+        typed: the values of all parameters.
+        ctx: of the command, which knows what was typed.
+    """
+    if any(typed.get(name) for name in (*_SAY_WHICH, *_NOT_FOR_PEOPLE)):
+        return []
+    sources = (ctx.get_parameter_source(name) for name in _MEAN_EVERY)
+    if any(source is not None and source.name == "COMMANDLINE" for source in sources):
+        return []
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return []
+    files, stored, catalogue = _files(Path()), _stored(), _catalogue()
+    known = {choice.word: choice for choice in (*files, *catalogue)}
+    measured = [
+        ModelChoice(name, f"measured before · {known[name].about}", known[name].names)
+        for name in stored
+        if name in known
+    ]
+    first = [*files[:_FEW], *measured[:_FEW]]
+    small = [choice for choice in catalogue if choice.word.endswith("-tiny")]
+    first += [choice for choice in small if choice.word not in stored][:_FEW]
+    words = _ask(first, [*files, *catalogue])
+    if words:
+        print_line(_command(words, sys.argv[1:]))
+    return words
+
+
+def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str]:
+    """Lists, and what is typed, until a model is picked."""
+    print_line(_HOW)
+    _show(shown)
+    while True:
+        line = asked_line(_ASK)
+        if not line:
+            return []
+        words = answer_of(line, shown, every)
+        if words:
+            return words
+        hits = search(line, every)
+        if not hits:
+            alike = near(line, (choice.word for choice in every))
+            meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
+            print_line(f"No model has {in_quotes(line)} in its name.{meant}")
+            continue
+        shown = hits
+        _show(shown)
+
+
+def answer_of(
+    line: str, shown: Sequence[ModelChoice], every: Sequence[ModelChoice]
+) -> list[str] | None:
+    """The models that a line names, by their numbers or whole names; None where it searches.
+
+    Args:
+        line: what was typed.
+        shown: the list that numbers are of.
+        every: all that have names.
+    """
+    by_word = {choice.word.lower(): choice.word for choice in every}
+    words: list[str] = []
+    for part in _parts(line):
+        if part.isdecimal() and 1 <= int(part) <= min(len(shown), _MOST):
+            words.append(shown[int(part) - 1].word)
+        elif part.lower() in by_word:
+            words.append(by_word[part.lower()])
+        elif _is_own(part):
+            words.append(part)
+        elif not part.isdecimal() and len(hits := search(part, every)) == 1:
+            words.append(hits[0].word)
+        else:
+            return None
+    return list(dict.fromkeys(words))
+
+
+def search(line: str, every: Iterable[ModelChoice]) -> list[ModelChoice]:
+    """The models with one of the words in any of their names, or in what they are."""
+    wanted = [part.lower() for part in _parts(line)]
+    return [choice for choice in every if any(_is_called(choice, word) for word in wanted)]
+
+
+def _is_called(choice: ModelChoice, word: str) -> bool:
+    """Whether a model has a word in its names or its kind; a number is no kind."""
+    about = () if word.isdecimal() else (choice.about,)
+    return any(word in text.lower() for text in (choice.word, *choice.names, *about))
+
+
+def _parts(line: str) -> list[str]:
+    return [part for word in line.split(",") if (part := word.strip())]
+
+
+def _is_own(word: str) -> bool:
+    """Whether it is a path, or code of one's own: what is wrong with it, the run says."""
+    return word.startswith(("./", "../", "/", "~")) or ".py:" in word or Path(word).is_file()
+
+
+def _show(choices: Sequence[ModelChoice]) -> None:
+    width = max((len(choice.word) for choice in choices[:_MOST]), default=0)
+    for number, choice in enumerate(choices[:_MOST], 1):
+        print_line(f"{number:>4}  {choice.word:<{width}}  {choice.about}")
+    if len(choices) > _MOST:
+        print_line(f"      and {len(choices) - _MOST} more: type more of the name")
+
+
+def _files(folder: Path) -> list[ModelChoice]:
+    from accelbench.catalog.file_models.kinds import FORMATS
+
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in FORMATS)
+    except OSError:
+        return []
+    return [ModelChoice(path.name, "file here") for path in paths if path.is_file()]
+
+
+def _stored() -> list[str]:
+    """Models of the database here, those measured last first."""
+    from accelbench.cli.services.opening import filled
+    from accelbench.query.overview import measured_last
+    from accelbench.store.lake import store_at
+
+    if not store_at(None).there:
+        return []
+    try:
+        return measured_last(filled(None))
+    except AccelbenchError:
+        return []  # the run that follows says what is the matter
+
+
+def _catalogue() -> list[ModelChoice]:
+    from accelbench.catalog.find import every_model, names_of
+
+    return [
+        ModelChoice(
+            spec.id,
+            f"{spec.family.value.replace('_', ' ')} · {parameters_in_short(spec.parameters)}"
+            " parameters",
+            tuple(names_of(spec)),
+        )
+        for spec in every_model()
+    ]
+
+
+def _command(words: Sequence[str], typed: Sequence[str]) -> str:
+    """The command line as it would have been typed: the next time nobody has to ask."""
+    before, after = list(typed), list[str]()
+    if "run" in before:
+        at = before.index("run") + 1
+        before, after = before[:at], before[at:]
+    return f"$ {shlex.join(['accelbench', *before, *words, *after])}"
