@@ -82,6 +82,14 @@ net = torch.nn.Sequential(
 torch.onnx.export(net, (torch.randn(2, 3, 64, 64),), "mine.onnx", input_names=["image"],
                   dynamo=False, dynamic_axes={"image": {0: "batch"}})
 """
+#: Findings are worked out beside the pages, which come again until these are there.
+WORKED_OUT = "() => !document.body.innerText.includes('being worked out')"
+#: The folder's name in a page is the reader's, as it is in the texts.
+ELSEWHERE = """([from, to]) => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode())
+    walk.currentNode.data = walk.currentNode.data.replaceAll(from, to);
+}"""
 #: Words of each command, and whether its output is shown; without it, it is only run.
 #: The engines that are timed; others are here too, but a reader has most likely these.
 ENGINES = "--hardware cpu,openvino --framework pytorch,onnxruntime,openvino"
@@ -226,7 +234,9 @@ def overview(folder: Path, target: Path) -> None:
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=str(chromium[0]))
             page = browser.new_page(viewport=SIZE, color_scheme="light")
-            page.goto(address[0], wait_until="networkidle")
+            page.goto(address[0])
+            page.wait_for_function(WORKED_OUT, timeout=120_000)
+            page.evaluate(ELSEWHERE, [str(folder), HOME])
             page.screenshot(path=str(target))
             browser.close()
     finally:
