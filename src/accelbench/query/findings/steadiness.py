@@ -69,7 +69,7 @@ def _single(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     yield StoreFinding(
         FindingKind.LAUNCHES,
         f"{len(single):,} of {counted(len(measured), 'measured configuration')} {are} on a single"
-        " launch: how far another would differ nobody knows of them.",
+        " launch: how far another would differ is not known.",
         _SINGLE + 5.0 * len(single) / len(measured),
         evidence_of(point.rows for point in single),
         command=command_of([point.row for point in single], "--launches 5"),
