@@ -54,7 +54,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where something was measured: once, and copied for each command that looks at it."""
     folder = tmp_path_factory.mktemp("measured")
     # A median of two steps on two threads was 108 ms on a busy machine, and a limit is 100 ms.
-    few = "--batch-sizes 1 --iterations 5 --warmup 1 --threads 1"
+    few = "--batch-sizes 1,2 --iterations 5 --warmup 1 --threads 1"
     words = f"run bert-tiny --hardware cpu {few}"
     assert on_its_own(folder, *words.split()).returncode == 0
     return folder
