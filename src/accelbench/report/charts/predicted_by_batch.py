@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PREDICTED_BY_BATCH = ChartLabel(
     "predicted-by-batch",
     "Predicted latency and throughput against batch size",
-    "what a larger batch would bring where nobody has measured it",
+    "what a larger batch would bring where it was not measured",
     "predictions of a model at two batch sizes",
 )
 _KNEE_NOTE = "Ring: the predicted knee, from where on a larger batch gains under 10 %."

@@ -151,7 +151,7 @@ RECOMMEND = QuestionForm(
 PREDICT = QuestionForm(
     "predict",
     "Predict",
-    "Latency, throughput and memory of what nobody has measured, each with its interval.",
+    "Latency, throughput and memory of what was not measured, each with its interval.",
     (
         _MODEL,
         FormField(
