@@ -14,7 +14,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
 from accelbench.cli.display.pivot import show
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Subject, picture
+from accelbench.report.charts.chart import Roof, Subject, picture
 from asked_rows import row
 
 TRAINED = {"mode": "training", "batch_size": 16}
@@ -66,8 +66,14 @@ def test_a_summary_says_processes_of_a_cpu_and_devices_of_gpus() -> None:
 def test_a_roof_is_of_one_device() -> None:
     counted = {"flops": 8e9, "bytes_moved": 1e8, "latency_p50_ms": 8.0}
 
+    roofs = [
+        Roof(platform, device, "fp32", 1e12, 5e10, "documented")
+        for platform, device in (("cpu", "AMD EPYC"), ("cuda", "A card"))
+    ]
+
     def height(**more: Any) -> float:
-        made = picture(CHARTS["roofline"], Subject(points([row(**counted, **more)])))
+        measured = points([row(**counted, **more)])
+        made = picture(CHARTS["roofline"], Subject(measured, roofs=roofs))
         assert made is not None
         return float(made.records[0]["value"])
 
