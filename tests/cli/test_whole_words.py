@@ -120,7 +120,6 @@ def long_names(tmp_path: Path) -> Path:
 ASKED = [
     ("compare", "--pivot"),
     ("compare", "--by", "runtime"),
-    ("compare", "--by", "hardware"),
     ("recommend", MODEL),
     ("recommend",),
     ("recommend", MODEL, "--max-latency-ms", "9000", "--memory-mb", "4000"),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
+from accelbench.core.jsonc import loads
 from accelbench.core.visible import visible
 from accelbench.exchange.names import safe_name
 from accelbench.exchange.trackers.tracked_result import TrackedResult
@@ -190,7 +191,7 @@ def _ids(place: Path) -> list[str]:
     if not mark.is_file():
         return []
     try:
-        return [str(known) for known in json.loads(mark.read_text(encoding="utf-8"))]
+        return [str(known) for known in loads(mark.read_text(encoding="utf-8"))]
     except ValueError:
         return []
 

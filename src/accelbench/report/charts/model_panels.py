@@ -44,6 +44,8 @@ from accelbench.report.charts.words import ALIKE, PLACE, SOFTWARE, WAY, short_de
 
 #: A panel is of one device: what is in it is told apart by how it ran.
 _WAY = tuple(name for name in WAY if name not in (PLACE, SOFTWARE, "machine"))
+#: A single figure is beside nothing.
+_FEWEST = 2
 #: More panels, or devices below each other, are no picture any more.
 _MOST_PANELS, _MOST_DEVICES = 12, 40
 _COLUMNS = 3
@@ -56,9 +58,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
     for point in known:
         if point.timed:
             works.setdefault(values(point.row, ALIKE), []).append(point)
-    if not works:
+    work = max(works.values(), key=len, default=[])
+    if len(work) < _FEWEST:
         return None
-    work = max(works.values(), key=len)
     alike = alike_of_each(work, lambda _: "")
     lines = lines_of(alike, subject.devices, 1, _WAY)
     several = 2 * sum(len(line.points) > 1 for line in lines) >= len(lines)
@@ -75,11 +77,12 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _by_device(points: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
-    """The points of each device, by its name and machine: the fastest device first."""
+    """The points of each device, by its name and machine: the fastest first, of both."""
     devices: dict[tuple[str, str], list[Point]] = {}
-    for point in points:
+    for point in sorted(points, key=_item_ms):
         devices.setdefault((str(physical(point.row)), point.machine), []).append(point)
-    return dict(sorted(devices.items(), key=lambda item: min(map(_item_ms, item[1]))))
+    # Of devices that are alike, or without a usable figure, the order of rows says nothing.
+    return dict(sorted(devices.items(), key=lambda one: (min(map(_item_ms, one[1])), one[0])))
 
 
 def _item_ms(point: Point) -> float:
@@ -254,6 +257,6 @@ MODEL_PANELS = Chart(
     "model-panels",
     "One model on every device",
     "what a model takes on each device, by each engine and precision, at each batch",
-    "a model with its latency",
+    "two configurations of one model that have a latency",
     _drawn,
 )

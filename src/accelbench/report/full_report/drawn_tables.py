@@ -15,11 +15,9 @@ def drawn_table(drawing: Picture) -> Table:
         {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
         for record in drawing.records[:_MOST_DRAWN]
     ]
-    headers = list(
-        dict.fromkeys(
-            name for record in records for name, value in record.items() if value not in (None, "")
-        )
-    )
+    # In the order of the fields, whichever record is the first to have a value in one.
+    names = dict.fromkeys(name for record in records for name in record)
+    headers = [n for n in names if any(record.get(n) not in (None, "") for record in records)]
     rows = [[told(record.get(name)) for name in headers] for record in records]
     numbers = frozenset(
         i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
