@@ -35,6 +35,7 @@ class SourceRow:
         times: milliseconds, by statistic: mean, p50, p90 …
         rate: of items a second.
         ends: other milliseconds: fastest, slowest, ends of intervals.
+        series: what the questions of several runs have in common, where there are several.
     """
 
     model: str
@@ -44,6 +45,7 @@ class SourceRow:
     rate: float | None = None
     memory: float | None = None
     ends: Sequence[float] = ()
+    series: Hashable = None
 
     @property
     def items(self) -> dict[str, float]:
@@ -80,6 +82,8 @@ class Carried:
                 _pair(by_statistic, row)
             if len(several) > 1:
                 _average(found, by_statistic, several)
+        for runs in _runs_of_series(self.rows):
+            _level(found, runs)
         self._sorted = {kind: sorted(values) for kind, values in found.items()}
         self._by_statistic = by_statistic
 
@@ -149,6 +153,30 @@ def _average(
             by_statistic.setdefault(
                 {Kind.RATE: "rate", Kind.ITEM: "mean"}.get(kind, "memory"), []
             ).append(typical(values))
+
+
+def _runs_of_series(rows: Iterable[SourceRow]) -> list[list[list[SourceRow]]]:
+    """Of each series its runs, each as its rows."""
+    series: dict[Hashable, dict[Hashable, list[SourceRow]]] = {}
+    for row in rows:
+        if row.series is not None:
+            runs = series.setdefault((row.model, row.series), {})
+            runs.setdefault(row.question, []).append(row)
+    return [list(runs.values()) for runs in series.values() if len(runs) > 1]
+
+
+def _level(found: dict[Kind, set[float]], runs: Sequence[Sequence[SourceRow]]) -> None:
+    """What a history says of several runs, each by the median over its launches."""
+    for name in {name for rows in runs for row in rows for name in row.times}:
+        times = [[row.times[name] for row in rows if name in row.times] for rows in runs]
+        found[Kind.TIME].update(_middles([median(some) for some in times if some]))
+    for kind, figures in (
+        (Kind.RATE, [[row.rates[0] for row in rows if row.rates] for rows in runs]),
+        (Kind.MEMORY, [[row.memory for row in rows if row.memory] for rows in runs]),
+    ):
+        of_runs = [median(some) for some in figures if some]
+        if of_runs:
+            found[kind].update(_middles(of_runs))
 
 
 def _middles(values: Sequence[float]) -> list[float]:

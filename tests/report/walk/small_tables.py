@@ -265,4 +265,5 @@ def _source(row: Mapping[str, Any], night: int) -> SourceRow:
     others += [row[f"latency_{end}"] * around for end in ends[2:]]
     asked = (row["hardware"], row["batch_size"], night)
     memory, batch = row["memory_peak_mb"], row["batch_size"]
-    return SourceRow(row["model"], asked, batch, times, row["throughput"], memory, others)
+    rate, series = row["throughput"], asked[:2]
+    return SourceRow(row["model"], asked, batch, times, rate, memory, others, series)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -67,7 +68,9 @@ def crawled(app: ASGIApp, seeds: list[Address], most: int = MOST_PAGES) -> Crawl
         seeds: where to begin; what comes first is sure to become a file.
         most: pages of a kind.
     """
-    return asyncio.run(_crawl(app, seeds, most))
+    # In a thread of its own: who calls may have a loop already, as a notebook has.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(_crawl(app, seeds, most))).result()
 
 
 async def _crawl(app: ASGIApp, seeds: list[Address], most: int) -> Crawled:
