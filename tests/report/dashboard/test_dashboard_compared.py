@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from math import log
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,16 @@ def test_places_of_a_picture_are_in_order_and_within_it() -> None:
     assert nothing.at is None
     assert "1×" in [text for _, text in drawn.ticks]
     assert picture_of([None, None]) is None
+
+
+def test_a_ratio_stands_where_the_axis_says_however_large_it_is() -> None:
+    drawn = picture_of([(1.0, None, None), (64.0, None, None), (1000.0, None, None)])
+    assert drawn is not None
+    once, less, more = (mark.at for mark in drawn.marks)
+    assert once is not None
+    assert less is not None
+    assert more is not None
+    assert (more - once) / (less - once) == pytest.approx(log(1000.0) / log(64.0), rel=1e-3)
 
 
 @pytest.mark.parametrize("ends", [(0.98, 1.02), (0.5, 2.0), (1.0, 1.0), (0.02, 50.0), (1.1, 1.3)])

@@ -80,6 +80,21 @@ def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
     assert "Worse than the baseline: 1 worse" in page
 
 
+def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) -> None:
+    database = Database(tmp_path / "threads.duckdb")
+    database.ensure()
+    rows = [
+        row
+        for threads in (1, 2)
+        for row in launches(ms=8.0, threads=threads, quality="unsteady", series_key=f"s{threads}")
+    ]
+    store(database, "r", *rows)
+    page = plain(overview(visitor(database)))
+    section = page[page.index(" Unsteady ") :]
+    assert "batch 1 seq 128 threads 1 unsteady" in section
+    assert "batch 1 seq 128 threads 2 unsteady" in section
+
+
 def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) -> None:
     database = Database(tmp_path / "one.duckdb")
     database.ensure()

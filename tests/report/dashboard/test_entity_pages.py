@@ -260,6 +260,29 @@ def test_the_other_way_round_is_the_inverse(visited: TestClient) -> None:
     assert "Slower in bert-tiny (fp32, batch 1) 0.250×; vit-tiny" in answers(page)
 
 
+def test_a_page_of_engines_begins_with_two_different_ones(visited: TestClient) -> None:
+    page = visited.get("/engines").text
+    assert "<title>Engine against engine" in page
+    chosen = re.findall(r'<option value="([^"]+)" selected>', page)
+    assert sorted(chosen) == ["onnxruntime", "pytorch"]
+
+
+def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:
+    database = Database(tmp_path / "several.duckdb")
+    database.ensure()
+    times = ((SLOW, "pytorch", 4.0), (SLOW, "onnxruntime", 8.0), (FAST, "pytorch", 2.0))
+    rows = [
+        row
+        for name, engine, ms in (*times, (FAST, "onnxruntime", 6.0))
+        for row in launches(ms, runtime=engine, **card(name))
+    ]
+    store(database, "r", *rows)
+    address = urlencode({"a": "pytorch", "b": "onnxruntime"})
+    said = answers(visitor(database).get(f"/engines?{address}").text)
+    assert f"bert-tiny (fp32, batch 1, {SLOW}) " in said
+    assert f"bert-tiny (fp32, batch 1, {FAST}) " in said
+
+
 def test_nothing_in_common_is_refused_in_a_sentence(visited: TestClient) -> None:
     page = visited.get(f"/devices?{urlencode({'a': 'Lonely card', 'b': FAST})}").text
     assert answers(page).startswith("Nothing to hold against each other: these devices have no")

@@ -65,12 +65,16 @@ def losers(ground: CommonGround) -> Sequence[str]:
     made = ground.made
     slower = made.of(SLOWER) or made.of(SLOWER_ALONE)
     more = [f"and {len(slower) - _NAMED:,} more"] if len(slower) > _NAMED else []
-    return [*map(_named, slower[:_NAMED]), *more]
+    # Of engines on any device the same configuration comes once a device.
+    devices = len({text(line.side.row, "device_name") for line in made.lines}) > 1
+    return [*(_named(line, devices) for line in slower[:_NAMED]), *more]
 
 
-def _named(line: Compared) -> str:
+def _named(line: Compared, with_device: bool) -> str:
     row, ratio = line.side.row, line.ratio
     assert ratio is not None
     batch = f", batch {row['batch_size']}" if row.get("batch_size") else ""
-    name = f"{safe(row.get('model'), 60)} ({safe(text(row, 'precision'), 20)}{batch})"
+    device = text(row, "device_name") if with_device else ""
+    where = f", {safe(device, 40)}" if device else ""
+    name = f"{safe(row.get('model'), 60)} ({safe(text(row, 'precision'), 20)}{batch}{where})"
     return f"{name} {digits(ratio.value)}×"

@@ -12,7 +12,7 @@ from math import log
 
 from accelbench.report.charts.axes import decades
 
-#: Of an interval of which one end is nearly nothing so much is drawn.
+#: Of an interval of which one end is nearly nothing so much is drawn, unless a ratio is beyond.
 _FURTHEST = 64.0
 #: Room beside the outermost mark, as a part of the axis.
 _ROOM = 0.06
@@ -58,7 +58,10 @@ def picture_of(
         ratios: each its value, and the ends of its interval where they are known; None of what is
             not compared.
     """
-    clipped = [ratio and tuple(_within(end) for end in ratio) for ratio in ratios]
+    told = [ratio[0] for ratio in ratios if ratio]
+    least, most = min(told, default=1.0), max(told, default=1.0)
+    bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
+    clipped = [ratio and tuple(_within(end, *bounds) for end in ratio) for ratio in ratios]
     ends = [end for ratio in clipped if ratio for end in ratio if end is not None]
     if not ends:
         return None
@@ -77,8 +80,8 @@ def picture_of(
     return IntervalPicture(marks, ticks, place(1.0) or 0.0)
 
 
-def _within(end: float | None) -> float | None:
-    return None if end is None else min(max(end, 1.0 / _FURTHEST), _FURTHEST)
+def _within(end: float | None, least: float, most: float) -> float | None:
+    return None if end is None else min(max(end, least), most)
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -22,6 +22,7 @@ from accelbench.query.findings.steadiness import WHY, why_unsteady
 from accelbench.query.findings.tasks import Best, TaskBest
 from accelbench.report.check import headline
 from accelbench.report.dashboard.asked import FACETS
+from accelbench.report.dashboard.cells import named
 from accelbench.report.dashboard.overview_findings import FindingsKeeper, OverviewFindings
 from accelbench.report.dashboard.progress import progress_of
 from accelbench.report.dashboard.site import Site
@@ -92,7 +93,12 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     foremost = findings.foremost
     reasons = [(why, point) for point in known.points if (why := _why(point)) is not None]
     reasons.sort(key=lambda pair: (list(WHY).index(pair[0]), title(pair[1].row)))
-    unsteady = [(_name(known, point.row), WHY[why]) for why, point in reasons]
+    shown = reasons[:_MOST_UNSTEADY]
+    apart = _apart(known, snapshot, [point.row for _, point in shown])
+    unsteady = [
+        (_name(known, point.row, words), WHY[why])
+        for (why, point), words in zip(shown, apart, strict=True)
+    ]
     return {
         "foremost": [_told(finding, known, snapshot) for finding in foremost],
         "worth": [
@@ -103,8 +109,8 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
         "tasks": [_task(task, known) for task in findings.tasks[:_MOST_TASKS]],
         "more_tasks": max(0, len(findings.tasks) - _MOST_TASKS),
         "headline": headline(findings.check) if findings.check is not None else "",
-        "unsteady": unsteady[:_MOST_UNSTEADY],
-        "more_unsteady": max(0, len(unsteady) - _MOST_UNSTEADY),
+        "unsteady": unsteady,
+        "more_unsteady": len(reasons) - len(unsteady),
         "partly": looked_at if looked_at[0] < looked_at[1] else None,
     }
 
@@ -138,8 +144,16 @@ def _why(point: Point) -> Quality | None:
     return why_unsteady(point) if point.kind == Provenance.MEASURED else None
 
 
-def _name(known: OverviewFindings, row: Row) -> tuple[str, str]:
-    return title(row), f"/cell/{known.keys.get(str(row.get('result_id')), '')}"
+def _apart(known: OverviewFindings, snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
+    """Of configurations with the same name what sets each apart: threads, an option."""
+    keys = [known.keys.get(str(row.get("result_id")), "") for row in rows]
+    apart = {str(cell["key"]): str(cell.get("apart") or "") for cell in named(snapshot, keys)}
+    return [apart.get(key, "") for key in keys]
+
+
+def _name(known: OverviewFindings, row: Row, apart: str) -> tuple[str, str]:
+    address = f"/cell/{known.keys.get(str(row.get('result_id')), '')}"
+    return f"{title(row)} {apart}".rstrip(), address
 
 
 def _task(task: TaskBest, known: OverviewFindings) -> dict[str, object]:
