@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -49,6 +51,25 @@ def test_a_process_that_was_started_is_not_its_work() -> None:
         pytest.raises(CaseError, match="it returns a process"),
     ):
         refuse_unfinished({"job": process})
+
+
+def test_work_that_goes_on_within_an_object_is_not_done() -> None:
+    @dataclass
+    class Answer:
+        job: Any
+
+    with pytest.raises(CaseError, match="it returns a future"):
+        refuse_unfinished(Answer({"later": PENDING}))
+    with pytest.raises(CaseError, match="it returns an iterator"):
+        refuse_unfinished([Answer(map(str, [1]))])
+    with pytest.raises(CaseError, match="it returns a process"):
+        refuse_unfinished(Answer(multiprocessing.get_context("spawn").Process()))
+    refuse_unfinished([Answer(1), Answer, threading])
+
+
+def test_two_parts_of_the_same_place_are_both_compared() -> None:
+    assert [int(value) for value in arrays({"a.b": 1, "a": {"b": 2}}).values()] == [1, 2]
+    assert [int(value) for value in arrays({1: 3, "1": 4, "1'": 5}).values()] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("answer", [None, 3, "text", [1, [2.0, "x"]], {"a": (1, None)}, b"bytes"])

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,13 @@ _ELSEWHERE = (
     ("torch.futures", "Future", "a future"),
     ("multiprocessing.pool", "ApplyResult", "a result to come"),
     ("threading", "Thread", "a thread"),
+    ("multiprocessing.process", "BaseProcess", "a process"),
     ("subprocess", "Popen", "a process"),
 )
 
 
 def refuse_unfinished(answer: Any) -> None:
-    """Refuse what says only how, or where, the work would be done; within lists and dicts too."""
+    """Refuse what says only how, or where, the work would be done; within objects too."""
     what = _unfinished(answer, 0)
     if what:
         raise CaseError(
@@ -55,9 +57,16 @@ def _unfinished(answer: Any, depth: int) -> str:
         kind = getattr(sys.modules.get(place), name, None)
         if isinstance(kind, type) and isinstance(answer, kind):
             return words
-    if depth > _DEEPEST or not isinstance(answer, (list, tuple, Mapping, Set)):
+    if depth > _DEEPEST:
         return ""
-    parts = answer.values() if isinstance(answer, Mapping) else answer
+    if isinstance(answer, Mapping):
+        parts: Iterable[Any] = answer.values()
+    elif isinstance(answer, (list, tuple, Set)):
+        parts = answer
+    elif _shows_values(answer):
+        parts = vars(answer).values()
+    else:
+        return ""
     several = (_unfinished(part, depth + 1) for part in islice(parts, _MOST_PARTS))
     return next(filter(None, several), "")
 
@@ -87,7 +96,7 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
         return
     if isinstance(value, (str, bytes)):
         text = value.encode() if isinstance(value, str) else value
-        found[name or "output"] = np.frombuffer(text, np.uint8)
+        found[_free(name or "output", found)] = np.frombuffer(text, np.uint8)
         return
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -95,7 +104,7 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
         return
     array = _array(value)
     if array is not None:
-        found[name or "output"] = array
+        found[_free(name or "output", found)] = array
     elif isinstance(value, (list, tuple)):
         for place, inner in enumerate(value):
             _gather(inner, f"{name}.{place}" if name else str(place), found, depth + 1)
@@ -103,6 +112,20 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
         _gather(_in_order(value), name, found, depth)
     elif hasattr(value, "__dict__"):
         _gather(vars(value), name, found, depth + 1)
+
+
+def _free(name: str, found: Mapping[str, Any]) -> str:
+    """A name that no other part has: {"a": {"b": 1}, "a.b": 2} has two of the same place."""
+    return name if name not in found else _free(f"{name}'", found)
+
+
+def _shows_values(value: Any) -> bool:
+    """Whether an object's attributes are a part of what was returned, as a dataclass's are."""
+    return (
+        hasattr(value, "__dict__")
+        and not isinstance(value, (type, ModuleType))
+        and not (inspect.isroutine(value))
+    )
 
 
 def _in_order(values: Set[Any]) -> list[Any]:
