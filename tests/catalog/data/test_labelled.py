@@ -159,3 +159,84 @@ def test_a_header_of_inputs_that_claims_more_than_memory_is_refused(tmp_path: Pa
         archive.writestr("x.npy", header.getvalue() + bytes(64))
     with pytest.raises(UsageError, match="claims to hold more than it has"):
         stored_arrays(tmp_path / "x.npz")
+
+
+def members(path: Path, **parts: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name.replace("_", "."), data)
+    return path
+
+
+def in_file(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def damaged(path: Path) -> Path:
+    """A packed file of which some bytes have been lost."""
+    numbers = np.random.default_rng(0).random((400, 8))
+    np.savez_compressed(path, x=numbers, labels=np.arange(400))
+    whole = bytearray(path.read_bytes())
+    whole[200:260] = b"\xff" * 60
+    path.write_bytes(whole)
+    return path
+
+
+def encrypted(path: Path) -> Path:
+    whole = bytearray(members(path, x_npy=in_file(X), labels_npy=in_file(LABELS)).read_bytes())
+    whole[whole.find(b"PK\x03\x04") + 6] |= 1
+    whole[whole.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(whole)
+    return path
+
+
+def of_text(path: Path) -> Path:
+    return members(path, x_npy=in_file(X), labels_npy=in_file(LABELS), README_txt=b"hello")
+
+
+def without_an_end(path: Path) -> Path:
+    header = b"{'descr':'<f4'\n"
+    begun = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    return members(path, x_npy=begun, labels_npy=in_file(LABELS))
+
+
+@pytest.mark.parametrize("make", [damaged, encrypted, without_an_end, of_text])
+@pytest.mark.parametrize("read", [stored_arrays, look_labelled])
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, read: Any, make: Any) -> None:
+    path = make(tmp_path / "d.npz")
+    if (make, read) == (of_text, look_labelled):
+        assert sorted(look_labelled(path)) == ["labels", "x"]  # what is no array is not taken
+        return
+    with pytest.raises(UsageError, match=r"is no archive|is no plain array|which is no array"):
+        read(path)
+
+
+def test_a_file_that_is_damaged_behind_its_headers_is_refused_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", in_file(np.zeros((40_000, 3), np.float32)))
+        archive.writestr("labels.npy", in_file(np.zeros(40_000, np.int64)))
+    whole = bytearray(path.read_bytes())
+    whole[300_000] ^= 1  # the sum of the archive is another one
+    path.write_bytes(whole)
+    with pytest.raises(CaseError, match=r"x of .* is damaged"):
+        list(LabelledArrays(str(path), case(), 0).rows())
+
+
+@pytest.mark.parametrize(
+    ("have", "wants", "words"),
+    [
+        (np.full((7, 3), 300), "uint8", "holds 300, which uint8 cannot"),
+        (np.full((7, 3), -1), "uint16", "holds -1, which uint16 cannot"),
+        (np.full((7, 3), 1e300), "float32", r"holds 1e\+300, which float32 cannot"),
+    ],
+)
+def test_a_value_that_its_input_cannot_hold_is_not_another_one(
+    tmp_path: Path, have: Any, wants: str, words: str
+) -> None:
+    path = stored(tmp_path, x=have, labels=LABELS)
+    data = LabelledArrays(str(path), case(InputSpec("x", ("batch", 3), wants, 0, 9)), 0)
+    with pytest.raises(CaseError, match=words):
+        list(data.rows())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.inputs import LARGEST_BYTES, make_inputs
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 SUFFIX = ".npz"
+#: What reading an archive raises that is damaged, encrypted or packed in a way of its own,
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+#: and what NumPy raises of a header that is none, and of what it would have to unpickle.
+NO_ARRAY = (ValueError, SyntaxError, TokenError)
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,15 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
                 raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
         with np.load(path, allow_pickle=False) as arrays:
             for name in arrays.files:
-                found[name] = _described(arrays[name])
+                array = arrays[name]
+                if not isinstance(array, np.ndarray):  # the bytes of a member that is none
+                    raise _refused(path, f"holds {in_quotes(name)}, which is no array")
+                found[name] = _described(array)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror or error}") from error
-    except zipfile.BadZipFile as error:
+    except NO_ARCHIVE as error:
         raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
-    except ValueError as error:  # of pickled arrays, and of members that are none
+    except NO_ARRAY as error:
         raise _refused(path, f"holds what is no plain array: {error}") from error
     except MemoryError as error:  # of a header: the archive itself has been weighed
         raise _refused(path, "claims to hold more than it has") from error
@@ -102,7 +111,7 @@ class ArraysFeed:
         try:
             with np.load(self._path, allow_pickle=False) as arrays:
                 read = {name: arrays[name] for name in drawn if name in arrays.files}
-        except (OSError, ValueError) as error:
+        except (OSError, *NO_ARCHIVE, *NO_ARRAY) as error:
             raise CaseError("data_unreadable", f"{self._path} cannot be read: {error}") from error
         self._columns = {
             "data_load_ms": (self._now_ns() - start) / 1e6,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from accelbench.catalog.data.arrays import NO_ARCHIVE, NO_ARRAY
 from accelbench.catalog.inputs import draw, input_shapes, tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
@@ -90,9 +91,9 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
                         found[name] = _header(stream, name, path)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except NO_ARCHIVE as error:
         raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
-    except (ValueError, SyntaxError) as error:  # of headers
+    except NO_ARRAY as error:  # of headers
         raise _refused(path, f"holds what is no plain array: {error}") from error
     if not found:
         raise _refused(path, "holds no array")
@@ -182,7 +183,26 @@ class LabelledArrays:
                     self._sum.update(row[name].tobytes())
                 at = place + 1
                 label = row.pop(LABELS)
-                yield {name: row[name].astype(self._takes[name]) for name in row}, label
+                yield {name: self._fed(name, row[name]) for name in row}, label
+
+    def _fed(self, name: str, values: Array) -> Array:
+        """A row in the type of its input. Raises CaseError where a value has no place in it."""
+        import numpy as np
+
+        wants = np.dtype(self._takes[name])
+        with np.errstate(over="ignore"):
+            fed: Array = values.astype(wants)
+        if wants.kind in "iu":
+            lost = values[fed != values]
+        else:
+            lost = values[np.isfinite(values) & ~np.isfinite(fed)]
+        if lost.size:
+            raise CaseError(
+                "data_mismatch",
+                f"{name} of {self._path.name} holds {lost.flat[0]}, which {wants} cannot.",
+                f"Store what the model takes: values of {wants}.",
+            )
+        return fed
 
     def digest(self) -> str:
         return self._sum.hexdigest()[:16]
@@ -214,7 +234,7 @@ class _Rows:
     def skip(self, rows: int) -> None:
         left = rows * self._size
         while left > 0:
-            step = len(self._stream.read(min(left, 2**20)))
+            step = len(self._read(min(left, 2**20)))
             if not step:
                 raise self._short()
             left -= step
@@ -222,11 +242,19 @@ class _Rows:
     def next(self) -> Array:
         import numpy as np
 
-        data = self._stream.read(self._size)
+        data = self._read(self._size)
         if len(data) < self._size:
             raise self._short()
         values: Array = np.frombuffer(data, self._dtype).reshape(self._shape)
         return values
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (OSError, *NO_ARCHIVE) as error:
+            raise CaseError(
+                "data_unreadable", f"{self._what} is damaged: {error}.", "Write the file anew."
+            ) from error
 
     def _short(self) -> CaseError:
         return CaseError(
