@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from playwright.sync_api import Dialog, Error, sync_playwright
+from playwright.sync_api import Dialog, Error, Page, sync_playwright
 
 from accelbench.hardware.browsers import InstalledPrograms
 
@@ -53,6 +53,11 @@ class Chrome:
     def _dismissed(self, dialog: Dialog) -> None:
         self.dialogs.append(dialog.message)
         dialog.dismiss()
+
+    @property
+    def page(self) -> Page:
+        """The page itself, to look for things by role and label."""
+        return self._page
 
     def go(self, address: str) -> None:
         """Open an address, and wait until all of it is there."""
