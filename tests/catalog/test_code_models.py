@@ -330,3 +330,64 @@ def test_a_factory_says_how_its_module_is_trained(spec: Callable[..., ModelSpec]
     right = torch.nn.functional.cross_entropy(outputs, fed["labels"])
     assert torch.equal(of_module(made.training.loss, module)(outputs, fed), right)
     assert spec("linear").training is None
+
+
+UNFINISHED = """
+import torch
+from torch import nn
+
+X = (torch.ones(2, 4),)
+
+class Late(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.made = None
+    def forward(self, x):
+        if self.made is None:
+            self.made = nn.Linear(4, 2)
+        return self.made(x)
+
+class Cached(nn.Module):
+    def forward(self, x):
+        if not hasattr(self, "angles"):
+            self.register_buffer("angles", torch.ones(4))
+        return x * self.angles
+
+class Halves(nn.Module):
+    def forward(self, x):
+        return x.mul_(0.5) + 1
+
+class Cuts(nn.Module):
+    def forward(self, x):
+        return x.relu_() + 1
+
+lazy = lambda: (nn.LazyLinear(2), X)
+late = lambda: (Late(), X)
+meta = lambda: (nn.Linear(4, 2, device="meta"), X)
+halves = lambda: (Halves(), X)
+cached = lambda: (Cached(), X)
+cuts = lambda: (Cuts(), (torch.tensor([[1.0, -1.0], [2.0, -2.0]]),))
+"""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        ("lazy", "its weight 'weight' is made by its first call, which every process makes anew"),
+        ("late", r"its weight 'made\.bias' is made by its first call"),
+        ("meta", "its weight 'weight' is on the device meta, which holds no values"),
+        ("halves", r"each call changes its input 'x' in place.* x = x\.clone\(\)"),
+    ],
+)
+def test_a_module_that_is_not_ready_is_refused_with_its_own_fault(
+    spec: Callable[..., ModelSpec], attribute: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        spec(attribute, source=UNFINISHED)
+
+
+@pytest.mark.parametrize("attribute", ["cached", "cuts"])
+def test_a_module_whose_second_call_does_the_same_is_measured(
+    spec: Callable[..., ModelSpec], attribute: str
+) -> None:
+    assert spec(attribute, source=UNFINISHED).inputs[0].name == "x"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.parameter import is_lazy
 
 from accelbench.catalog.code_models import example
 from accelbench.catalog.code_models.loading import LoadedCode
@@ -30,6 +31,7 @@ def described(
         FileRefusedError: nothing says what it reads, or it does not take its own example.
     """
     module = loaded.subject.eval()
+    _refuse_unmade(module)
     if loaded.example is None:
         told = _as_given(module, given, advice)
         uncounted = "it has no example inputs to be counted with"
@@ -48,7 +50,10 @@ def described(
             raise FileRefusedError(
                 f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
             )
-    outputs = _outputs(module, inputs)
+    there = dict(module.named_parameters())
+    outputs = _outputs_of_example(module, inputs)
+    if later := sorted(dict(module.named_parameters()).keys() - there):
+        raise _made_late(later[0])
     batch = example.common_batch(list(inputs.values()))
     free, notes = False, list[str]()
     if batch is not None:
@@ -68,6 +73,56 @@ def described(
 
 #: Counting takes a module's weights from it.
 _UNCOUNTED = {"uncounted": "it is in use in the process that measured it"}
+
+
+def _refuse_unmade(module: torch.nn.Module) -> None:
+    """Refuse a module whose weights are not there yet."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if is_lazy(tensor):
+            raise _made_late(name)
+        if tensor.is_meta:
+            raise FileRefusedError(
+                f"Its weight {in_quotes(name)} is on the device meta, which holds no values.",
+                "Let it have values: module.to_empty(device='cpu'), and then its own.",
+            )
+
+
+def _made_late(name: str) -> FileRefusedError:
+    return FileRefusedError(
+        f"Its weight {in_quotes(name)} is made by its first call, which every process makes anew.",
+        "Call it once with its example before it is handed over: model(*example).",
+    )
+
+
+def _outputs_of_example(
+    module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """What it makes of its example, of which it has a copy.
+
+    Raises:
+        FileRefusedError: it changes its inputs, and makes something else of what it leaves. A step
+            begins with the inputs of the step before: each would be of another batch.
+    """
+    fed = {name: value.clone() for name, value in inputs.items()}
+    outputs = {name: value.clone() for name, value in _outputs(module, fed).items()}
+    changed = [name for name, value in inputs.items() if not _alike(value, fed[name])]
+    if not changed:
+        return outputs
+    again = _outputs(module, fed)
+    if all(name in again and _alike(value, again[name]) for name, value in outputs.items()):
+        return outputs
+    name = changed[0]
+    raise FileRefusedError(
+        f"Each call changes its input {in_quotes(name)} in place, so that no two are alike.",
+        f"Let it work on a copy: {name} = {name}.clone().",
+    )
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.is_quantized or one.layout is not torch.strided:
+        return one.shape == other.shape
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    return torch.allclose(one.to(wide), other.to(wide), rtol=1e-3, atol=1e-5, equal_nan=True)
 
 
 def _parameters(module: torch.nn.Module) -> int:
