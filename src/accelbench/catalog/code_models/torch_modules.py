@@ -120,9 +120,10 @@ def _outputs_of_example(
 
 def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.is_quantized or one.layout is not torch.strided:
-        return one.shape == other.shape
+        return bool(one.shape == other.shape)
     wide = torch.complex128 if one.is_complex() else torch.float64
-    return torch.allclose(one.to(wide), other.to(wide), rtol=1e-3, atol=1e-5, equal_nan=True)
+    near = torch.allclose(one.to(wide), other.to(wide), rtol=1e-3, atol=1e-5, equal_nan=True)
+    return bool(near)
 
 
 def _parameters(module: torch.nn.Module) -> int:
