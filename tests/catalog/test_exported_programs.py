@@ -358,3 +358,36 @@ def test_a_file_that_is_refused_is_a_usage_error(tmp_path: Path) -> None:
     torch.save({}, tmp_path / "model.pt2")
     with pytest.raises(UsageError, match="is not measured: it is a pickled checkpoint"):
         model_of_file(str(tmp_path / "model.pt2"))
+
+
+class Changing(torch.nn.Module):
+    """Work in place: on an input by a view, on what it has made, and on what it keeps."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        if self.what == "input":
+            return self.linear(x.view(-1, 8)[:2].mul_(2.0))
+        return self.linear(self.norm(x)).relu_()
+
+
+@pytest.mark.parametrize(
+    ("what", "named"), [("input", "'x'"), ("norm", "'norm.running_mean'|'norm.num_batches")]
+)
+def test_work_in_place_on_what_is_given_is_refused(tmp_path: Path, what: str, named: str) -> None:
+    """Such a step has another batch each time, or another state; the signature says neither."""
+    module = Changing(what).train(what == "norm")
+    path = tmp_path / "changing.pt2"
+    torch.export.save(torch.export.export(module, (torch.randn(4, 8),)), path)
+    with pytest.raises((FileRefusedError, UsageError), match=f"Each call changes its (?:{named})"):
+        look(path)
+
+
+def test_work_in_place_on_what_it_has_made_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "made.pt2"
+    torch.export.save(torch.export.export(Changing("").eval(), (torch.randn(4, 8),)), path)
+    assert look(path)

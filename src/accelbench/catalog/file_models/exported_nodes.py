@@ -40,6 +40,45 @@ _ELSEWHERE = "Export it to ONNX, or measure its code: accelbench run model.py:ma
 FLOATS = {6: "fp16", 7: "fp32", 8: "fp64", 13: "bf16"}
 
 
+#: Operators whose outputs are their first input, seen otherwise.
+_VIEWS = frozenset(
+    (
+        *(
+            "view",
+            "reshape",
+            "transpose",
+            "permute",
+            "t",
+            "flatten",
+            "unflatten",
+            "alias",
+            "detach",
+        ),
+        *(
+            "slice",
+            "select",
+            "narrow",
+            "unsqueeze",
+            "squeeze",
+            "expand",
+            "chunk",
+            "split",
+            "unbind",
+        ),
+        *(
+            "contiguous",
+            "to",
+            "type_as",
+            "view_as",
+            "expand_as",
+            "as_strided",
+            "numpy_T",
+            "diagonal",
+        ),
+    )
+)
+
+
 def aten_name(target: str) -> tuple[str, str] | None:
     """The name and the overload of an operator of ATen; None of anything else."""
     parts = _ATEN.match(target)
@@ -70,6 +109,28 @@ def refuse_nodes(graph: Mapping[str, Any], given: Sequence[str]) -> None:
         made.update(names_in(node["outputs"]))
     if not made.issuperset(names_in(graph["outputs"])):
         raise unlike_torch()
+
+
+def changed_in_place(graph: Mapping[str, Any]) -> str:
+    """What of the graph's own inputs its nodes change: its name, "" where they change none.
+
+    Exported for training, a graph keeps the operators that work in place as they were written: they
+    are nodes, and its signature does not name what they change.
+    """
+    roots = {name: name for name in names_in(graph["inputs"])}
+    for node in graph["nodes"]:
+        operator = (aten_name(str(node["target"])) or ("", ""))[0]
+        arguments = {entry["name"]: entry["arg"] for entry in node["inputs"]}
+        first = next(iter(names_in([entry["arg"] for entry in node["inputs"][:1]])), "")
+        if operator in _VIEWS and first in roots:
+            roots.update(dict.fromkeys(names_in(node["outputs"]), roots[first]))
+        elif operator.endswith("_") and not operator.endswith("__") and first in roots:
+            return roots[first]
+        elif arguments.get("training", {}).get("as_bool") and "running_mean" in arguments:
+            kept = next(iter(names_in([arguments["running_mean"]])), "")
+            if kept in roots:
+                return roots[kept]
+    return ""
 
 
 def _is_values(kind: str) -> bool:

@@ -17,6 +17,7 @@ from accelbench.catalog.file_models.exported_archive import ExportedArchive, ope
 from accelbench.catalog.file_models.exported_nodes import (
     FLOATS,
     aten_name,
+    changed_in_place,
     named_types,
     names_in,
     output_names,
@@ -65,6 +66,9 @@ def _described(archive: ExportedArchive) -> dict[str, Any]:
     _refuse_unknown(given, archive)
     refuse_nodes(graph, list(names_in(graph["inputs"])))
     _refuse_state(signature["output_specs"])
+    if changed := changed_in_place(graph):
+        kept = {body["arg"]["name"]: body["buffer_name"] for k, body in given if k == "buffer"}
+        raise _changes(kept.get(changed, changed))
     if not any(aten_name(str(node["target"])) for node in graph["nodes"]):
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     fed = [name for kind, body in given if kind == "user_input" for name in names_in([body["arg"]])]
@@ -114,11 +118,14 @@ def _refuse_state(specs: Iterable[Mapping[str, Any]]) -> None:
     for spec in specs:
         ((kind, body),) = spec.items()
         if kind not in {"user_output", "loss_output"}:
-            what = body.get("buffer_name") or body.get("user_input_name") or kind
-            raise FileRefusedError(
-                f"Each call changes its {in_quotes(str(what))}, so that no two are alike.",
-                "Export it as it infers: model.eval() before torch.export.export.",
-            )
+            raise _changes(body.get("buffer_name") or body.get("user_input_name") or kind)
+
+
+def _changes(what: object) -> FileRefusedError:
+    return FileRefusedError(
+        f"Each call changes its {in_quotes(str(what))}, so that no two are alike.",
+        "Export it as it infers, without work in place: model.eval() before torch.export.export.",
+    )
 
 
 def _of_output(spec: Mapping[str, Any]) -> Iterable[str]:
