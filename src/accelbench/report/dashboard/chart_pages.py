@@ -10,7 +10,7 @@ from starlette.responses import Response
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Sizes
 from accelbench.report.dashboard import cells
-from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -34,13 +34,11 @@ class ChartPages:
         many = page.count > MOST_CELLS
         offered, bare = ([], []) if many else self._offered(snapshot, query)
         key = ("summaries", snapshot.at, query.query(order=False))
-        return self.site.page(
+        return self.site.filtered(
             request,
             "charts.html",
             query,
-            snapshot=snapshot,
-            choices=cells.choices(snapshot, query),
-            facets=FACETS,
+            snapshot,
             found=page,
             charts=offered,
             bare=bare,

@@ -13,8 +13,7 @@ from accelbench.core.rows import Row, number
 from accelbench.hardware.colours import SPARE, colour_of
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
-from accelbench.report.dashboard import cells
-from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.explore_drawing import drawing, groups_of, mark, style_sheet
 from accelbench.report.dashboard.explore_fields import (
@@ -52,15 +51,11 @@ class ExplorePages:
             for title, x, y in PRESETS
             if there[x] and there[y]
         ]
-        return self.site.page(
+        return self.site.filtered(
             request,
             "explore.html",
             query,
-            200,
-            None,
-            snapshot=snapshot,
-            choices=cells.choices(snapshot, query),
-            facets=FACETS,
+            snapshot,
             kept=chosen.pairs(),
             chosen=chosen,
             there=there,
@@ -95,15 +90,11 @@ class ExplorePages:
         snapshot = self.site.snapshot()
         query = self.site.asked(request, snapshot)
         of, by, made = self._spread(request, snapshot, query)
-        return self.site.page(
+        return self.site.filtered(
             request,
             "distribution.html",
             query,
-            200,
-            None,
-            snapshot=snapshot,
-            choices=cells.choices(snapshot, query),
-            facets=FACETS,
+            snapshot,
             kept=[("of", of), ("by", by)],
             of=of,
             by=by,

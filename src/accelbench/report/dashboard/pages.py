@@ -16,7 +16,7 @@ from accelbench.core.rows import number, text
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
-from accelbench.report.dashboard.asked import FACETS, PageQuery
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.cell_accuracy import cell_accuracy
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.priced import spent_of
@@ -79,7 +79,7 @@ class Pages:
         series = details.history_of(
             self.site.database, snapshot, rows, details.BY_METRIC[name], fewest=2
         )
-        return self._page(
+        return self.site.filtered(
             request,
             "history.html",
             query,
@@ -103,7 +103,7 @@ class Pages:
         machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
         best = not query.chosen.get("precision")
         made = matrix_on(rows, machine, self.site.local, best_precision=best)
-        return self._page(
+        return self.site.filtered(
             request,
             "matrix.html",
             query,
@@ -132,22 +132,6 @@ class Pages:
     def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:
         snapshot = self.site.snapshot()
         return snapshot, self.site.asked(request, snapshot)
-
-    def _page(
-        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
-    ) -> Response:
-        """A page with the filters beside it."""
-        return self.site.page(
-            request,
-            name,
-            query,
-            200,
-            None,
-            snapshot=snapshot,
-            choices=cells.choices(snapshot, query),
-            facets=FACETS,
-            **context,
-        )
 
     def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
         """One machine and mode: what is not said is as `accelbench matrix` has it."""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.report.charts import CHARTS
 from accelbench.report.dashboard import cells, grouping, result_rows
-from accelbench.report.dashboard.asked import FACETS, MOST_CHOSEN, PAGE
+from accelbench.report.dashboard.asked import MOST_CHOSEN, PAGE
 from accelbench.report.dashboard.cell_intervals import intervals
 from accelbench.report.dashboard.pictures import MOST_CELLS
 from accelbench.report.dashboard.result_columns import COLUMNS, FIGURES, GROUPS
@@ -43,13 +43,11 @@ class Results:
         cells.told_apart(list(found.cells), result_rows.told_by(shown))
         for row in found.cells:
             row["sure"] = intervals(row)
-        return self.site.page(
+        return self.site.filtered(
             request,
             "results.html",
             query,
-            snapshot=snapshot,
-            choices=cells.choices(snapshot, query),
-            facets=FACETS,
+            snapshot,
             found=found,
             groups=groups,
             shown=shown,

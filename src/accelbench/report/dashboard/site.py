@@ -16,7 +16,8 @@ from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked, exactly
+from accelbench.report.dashboard.asked import FACETS, ORDERS, PageQuery, asked, exactly
+from accelbench.report.dashboard.cells import choices
 from accelbench.report.dashboard.entities import address_of
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
@@ -126,6 +127,22 @@ class Site:
             **context,
         )
         return HTMLResponse(text, status, dict(headers or {}))
+
+    def filtered(
+        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
+    ) -> Response:
+        """A page with the filters beside it."""
+        return self.page(
+            request,
+            name,
+            query,
+            200,
+            None,
+            snapshot=snapshot,
+            choices=choices(snapshot, query),
+            facets=FACETS,
+            **context,
+        )
 
 
 def _query(*pairs: tuple[str, object]) -> str:
