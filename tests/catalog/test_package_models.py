@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.catalog.build import built
+from accelbench.catalog.package_models.drawn_weights import draw_vanishing
 from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.catalog.selection import choose
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
@@ -23,6 +24,8 @@ class Net(torch.nn.Module):
         super().__init__()
         self.stem = torch.nn.Conv2d(3, 4, 3, stride=2)
         self.head = torch.nn.Linear(4, 7)
+        torch.nn.init.zeros_(self.head.weight)
+        torch.nn.init.normal_(self.stem.weight, std=1.0)
         self.pretrained_cfg = {"input_size": (3, size, size)}
 
     def forward(self, x):
@@ -132,6 +135,25 @@ def test_its_version_and_its_code_are_a_condition(packages: Path) -> None:
     assert second.code.digest != first.code.digest
     with pytest.raises(CaseError, match="was changed after the run had looked at it"):
         built(first, 0)
+
+
+def test_a_head_that_lets_nothing_through_is_drawn_from_the_seed() -> None:
+    spec = model_of_package("timm/tinynet_a")
+    heads = [built(spec, seed).module.head.weight for seed in (0, 0, 1)]
+    assert float(heads[0].detach().abs().mean()) > 0.1
+    assert heads[0].equal(heads[1])
+    assert not heads[0].equal(heads[2])
+
+
+def test_weights_that_let_something_through_stay_as_the_package_drew_them() -> None:
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Linear(4, 4))
+    kept = model[0].weight.clone()
+    with torch.no_grad():
+        model[1].weight.fill_(1e-3)
+    assert draw_vanishing(model) == ["1"]
+    assert model[0].weight.equal(kept)
 
 
 def test_a_size_is_that_of_the_transforms_of_its_weights() -> None:

@@ -23,7 +23,7 @@ from accelbench.cli.display.frameworks import compared as frameworks
 from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
-from accelbench.report.dashboard import details
+from accelbench.report.dashboard.snapshots import details
 from accelbench.store.database import Database
 
 CALM = {"latency_p50_ms": 8.0, "latency_mean_ms": 8.2}

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
 from accelbench.report.chart_data import subject_in
-from accelbench.report.dashboard import cells
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.snapshot import taken
+from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 
 GPU = {"hardware": "cuda", "device_name": "A card", "device_fingerprint": "f2"}

@@ -17,7 +17,7 @@ from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_r
 from accelbench.core.protocols import Runtime
 from accelbench.hardware.machine import boot
 from accelbench.query.run_names import runs_meant
-from accelbench.report.dashboard.live import Journals
+from accelbench.report.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults

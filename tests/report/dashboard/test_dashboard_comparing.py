@@ -9,10 +9,10 @@ import pytest
 from dashboard_world import result, store, visitor
 
 from accelbench.analysis.run_noise import Histories
-from accelbench.report.dashboard import cells
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.comparing import ComparedCell, beside
-from accelbench.report.dashboard.snapshot import taken
+from accelbench.report.dashboard.comparing.beside import ComparedCell, beside
+from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 
 _FIRST = {"precision": "fp8", "hardware": "cuda", "device_name": "8x B200"}

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
 from accelbench.report.dashboard.app import application
-from accelbench.report.dashboard.snapshot import taken
-from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 
 PRICES = Prices({"cpu": 0.36, "NVIDIA A100": 3.6, "office": 7.2})

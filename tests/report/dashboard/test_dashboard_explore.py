@@ -14,8 +14,8 @@ from dashboard_world import result, served, store, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.charts.axes import ChartAxis
-from accelbench.report.dashboard import explore_points
-from accelbench.report.dashboard.explore_points import ticks_of
+from accelbench.report.dashboard.explore import points as explore_points
+from accelbench.report.dashboard.explore.points import ticks_of
 from accelbench.store.database import Database
 
 #: Model, engine, milliseconds, items a second: b and d are beaten by others.
@@ -218,7 +218,7 @@ def test_a_picture_has_its_room_and_one_for_dark_paper_and_for_a_phone(there: Te
 def test_thousands_are_summarised_and_no_alphabet_chooses(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accelbench.report.dashboard import chart_pages
+    from accelbench.report.dashboard.pictures import pages as chart_pages
 
     monkeypatch.setattr(chart_pages, "MOST_CELLS", 3)
     text = page(visitor(database), "/charts")
@@ -229,8 +229,8 @@ def test_thousands_are_summarised_and_no_alphabet_chooses(
 
 
 def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> None:
-    from accelbench.report.dashboard import cells, snapshot
     from accelbench.report.dashboard.asked import PageQuery
+    from accelbench.report.dashboard.snapshots import cells, snapshot
 
     made = Database(tmp_path / "m.duckdb")
     made.ensure()

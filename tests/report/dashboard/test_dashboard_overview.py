@@ -11,7 +11,7 @@ from dashboard_world import begin, result, store, visitor
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
-from accelbench.report.dashboard.progress import duration
+from accelbench.report.dashboard.runs.progress import duration
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

@@ -20,9 +20,9 @@ from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
-from accelbench.report.dashboard import question_pages
-from accelbench.report.dashboard.question_forms import PREDICT, RECOMMEND
-from accelbench.report.dashboard.question_jobs import BusyError, QuestionJobs
+from accelbench.report.dashboard.questions import pages as question_pages
+from accelbench.report.dashboard.questions.forms import PREDICT, RECOMMEND
+from accelbench.report.dashboard.questions.jobs import BusyError, QuestionJobs
 from accelbench.store.database import Database
 
 

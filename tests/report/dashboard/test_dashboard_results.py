@@ -17,12 +17,13 @@ from accelbench.analysis.launch_intervals import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import Statistic
 from accelbench.measure.launches import interval_of
-from accelbench.report.dashboard import cells, grouping
 from accelbench.report.dashboard.asked import PageQuery, asked
-from accelbench.report.dashboard.cell_intervals import interval
-from accelbench.report.dashboard.result_columns import COLUMNS, GROUPS
-from accelbench.report.dashboard.snapshot import Snapshot, taken
-from accelbench.report.dashboard.table_query import TableQuery, table_query
+from accelbench.report.dashboard.results import grouping
+from accelbench.report.dashboard.results.columns import COLUMNS, GROUPS
+from accelbench.report.dashboard.results.table_query import TableQuery, table_query
+from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.snapshots.cell_intervals import interval
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 
 KNOWN: Mapping[str, list[str]] = {"hardware": ["cpu", "cuda"], "device": ["A processor"]}

@@ -11,10 +11,10 @@ from dashboard_world import OTHER, result, store, visitor
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
-from accelbench.report.dashboard import snapshot_keeper as keeping
 from accelbench.report.dashboard.asked import PageQuery, asked
-from accelbench.report.dashboard.snapshot import Snapshot, taken
-from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots import keeper as keeping
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 from accelbench.store.schema import make_views

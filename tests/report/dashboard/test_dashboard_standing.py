@@ -13,9 +13,9 @@ from dashboard_world import MACHINE, result, store, visitor
 from accelbench.analysis.points import points
 from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.report.chart_data import subject_in
-from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.snapshot import taken
+from accelbench.report.dashboard.snapshots import cells, details
+from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 
 QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "fixed", None)

@@ -21,8 +21,9 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.nouns import digits
 from accelbench.query.baselines import BaselineQuery, baseline_of_run
 from accelbench.query.run_names import UnknownRunError
-from accelbench.report.dashboard import common_ground, entities
-from accelbench.report.dashboard.entities import address_of
+from accelbench.report.dashboard.entities import common_ground
+from accelbench.report.dashboard.entities import lists as entities
+from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.words import seen
 from accelbench.store.database import Database
 
@@ -212,7 +213,7 @@ def test_no_more_cells_are_shown_than_are_said(
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entities, "MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.report.dashboard.model_pages.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.model_pages.MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
     assert len(rows_of(page, "Table of configurations")) == 2
     assert "2 configurations are shown" in text(page)

@@ -12,7 +12,7 @@ import pytest
 from dashboard_world import MACHINE, result, store
 
 from accelbench.core.errors import UsageError
-from accelbench.report.dashboard.snapshot import taken
+from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.publishing.addresses import Address, address_of, relative
 from accelbench.report.publishing.bundle import MARKER, check_folder
 from accelbench.report.publishing.private_facts import PrivateFacts, copied

@@ -23,7 +23,7 @@ from accelbench.analysis.questions import AXES
 from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
-from accelbench.report.dashboard import details
+from accelbench.report.dashboard.snapshots import details
 from accelbench.store.database import Database
 
 #: What a chart's `value` is; its axis says so too.

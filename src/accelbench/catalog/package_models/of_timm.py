@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.catalog.package_models.building import Factory, package, refuse_others, sources_of
+from accelbench.catalog.package_models.drawn_weights import draw_vanishing
 
 #: Files that the digest of what was made last covers.
 __accelbench_sources__: list[str] = []
@@ -22,6 +23,7 @@ def __getattr__(name: str) -> Factory:
 
         timm = package("timm")
         model = timm.create_model(name, pretrained=False)
+        draw_vanishing(model)
         __accelbench_sources__[:] = sources_of(timm, type(model))
         config = getattr(model, "pretrained_cfg", None) or getattr(model, "default_cfg", None) or {}
         size = tuple(config.get("input_size") or (3, 224, 224))

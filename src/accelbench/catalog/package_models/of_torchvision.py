@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.package_models.building import Factory, package, refuse_others, sources_of
+from accelbench.catalog.package_models.drawn_weights import draw_vanishing
 
 #: Files that the digest of what was made last covers.
 __accelbench_sources__: list[str] = []
@@ -40,6 +41,7 @@ def __getattr__(name: str) -> Factory:
         taken = inspect.signature(builder).parameters
         plain = {"weights_backbone": None} if "weights_backbone" in taken else {}
         model = models.get_model(name, weights=None, **plain)
+        draw_vanishing(model)
         __accelbench_sources__[:] = sources_of(torchvision, builder)
         return model, (torch.randn(1, *_size(models, name, builder)),)
 

@@ -13,23 +13,23 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.report.dashboard.chart_pages import ChartPages
-from accelbench.report.dashboard.compared_page import ComparedPage
-from accelbench.report.dashboard.device_pages import DevicePages
-from accelbench.report.dashboard.downloads import Downloads
-from accelbench.report.dashboard.explore_pages import ExplorePages
+from accelbench.report.dashboard.comparing.page import ComparedPage
+from accelbench.report.dashboard.entities.device_pages import DevicePages
+from accelbench.report.dashboard.entities.model_pages import ModelPages
+from accelbench.report.dashboard.entities.model_predictions import ModelPredictions
+from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
-from accelbench.report.dashboard.model_pages import ModelPages
-from accelbench.report.dashboard.model_predictions import ModelPredictions
-from accelbench.report.dashboard.overview_page import OverviewPage
-from accelbench.report.dashboard.pages import Pages
-from accelbench.report.dashboard.prediction_pages import PredictionPages
-from accelbench.report.dashboard.question_pages import QuestionPages
-from accelbench.report.dashboard.results import Results
-from accelbench.report.dashboard.run_pages import RunComparison
-from accelbench.report.dashboard.runs import Runs
+from accelbench.report.dashboard.overview.page import OverviewPage
+from accelbench.report.dashboard.pictures.downloads import Downloads
+from accelbench.report.dashboard.pictures.pages import ChartPages
+from accelbench.report.dashboard.questions.pages import QuestionPages
+from accelbench.report.dashboard.questions.prediction_quality import PredictionPages
+from accelbench.report.dashboard.results.cell_pages import Pages
+from accelbench.report.dashboard.results.page import Results
+from accelbench.report.dashboard.runs.comparison import RunComparison
+from accelbench.report.dashboard.runs.pages import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
-from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.store.database import Database
 
 #: The style of all pages lies where they have their frame from.

@@ -17,13 +17,13 @@ from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import FACETS, ORDERS, PageQuery, asked, exactly
-from accelbench.report.dashboard.cells import choices
-from accelbench.report.dashboard.entities import address_of
-from accelbench.report.dashboard.live import Journals
-from accelbench.report.dashboard.pictures import Pictures
-from accelbench.report.dashboard.result_columns import NUMBER_FIELDS
-from accelbench.report.dashboard.snapshot import Snapshot
-from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
+from accelbench.report.dashboard.entities.lists import address_of
+from accelbench.report.dashboard.pictures.pictures import Pictures
+from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
+from accelbench.report.dashboard.runs.live import Journals
+from accelbench.report.dashboard.snapshots.cells import choices
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.pages.rendering import environment
 from accelbench.store.database import Database
 

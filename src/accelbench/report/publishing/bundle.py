@@ -35,7 +35,7 @@ from accelbench.store.scratch import PREFIX, Scratch
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.dashboard.snapshot import Snapshot
+    from accelbench.report.dashboard.snapshots.snapshot import Snapshot
     from accelbench.store.database import Database
 
 MARKER = "accelbench-bundle.json"
@@ -124,7 +124,7 @@ def publish(
         SurroundingsError: The reader of Parquet cannot be fetched, or the folder not be written.
     """
     from accelbench.report.dashboard.app import application
-    from accelbench.report.dashboard.snapshot_keeper import SnapshotKeeper
+    from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
     from accelbench.report.publishing.published_pages import PublishedPages
 
     folder = folder.expanduser().absolute()

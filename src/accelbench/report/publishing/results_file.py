@@ -11,10 +11,10 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.cells import Cell, told_apart
+from accelbench.report.dashboard.snapshots.cells import Cell, told_apart
 
 if TYPE_CHECKING:
-    from accelbench.report.dashboard.snapshot import Snapshot
+    from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: Name → kind. Names and kinds as the browser's table reads them (`static/results.mjs`).
 COLUMNS: Mapping[str, str] = {

@@ -1,0 +1,1 @@
+"""Chosen configurations beside each other: a sentence, a picture and a table."""

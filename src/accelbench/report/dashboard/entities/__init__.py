@@ -1,0 +1,1 @@
+"""Pages of models, devices and engines, and of two of them beside each other."""

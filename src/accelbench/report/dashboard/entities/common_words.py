@@ -1,0 +1,80 @@
+"""What two things are beside each other, in a sentence, and who loses by name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accelbench.analysis.comparison import Compared
+from accelbench.analysis.speed_ups import (
+    FASTER,
+    FASTER_ALONE,
+    REFUSED,
+    SLOWER,
+    SLOWER_ALONE,
+    UNSURE,
+    SpeedUps,
+)
+from accelbench.core.nouns import counted, digits
+from accelbench.core.rows import text
+from accelbench.report.charts.phrases import safe
+from accelbench.report.dashboard.entities.common_ground import CommonGround, TwoSides
+
+#: So many losers are named in a sentence.
+_NAMED = 5
+
+
+def answer(two: TwoSides, ground: CommonGround) -> str:
+    """The middle, of how much, and what is otherwise."""
+    base, other = safe(two.base, 60), safe(two.other, 60)
+    where = f" on {safe(two.device, 60)}" if two.device else ""
+    made, middle = ground.made, ground.made.median
+    if not made.lines:
+        noun = "devices" if two.of_devices else "engines"
+        narrowed = " that was asked for" if two.narrowed else ""
+        return (
+            f"Nothing to hold against each other: these {noun} have no configuration{narrowed} in"
+            f" common{where}."
+        )
+    if middle is None:
+        return f"Can't tell how {other} compares with {base}{where}: {_why(made)}."
+    what = f"{counted(len(made.told), 'common configuration')} of {counted(made.models, 'model')}"
+    counts = [
+        f"{found} in {len(lines):,}"
+        for found in (FASTER, FASTER_ALONE, SLOWER, SLOWER_ALONE, UNSURE)
+        if (lines := made.of(found))
+    ]
+    return (
+        f"{other} is {digits(middle)}× as fast as {base}{where} in the median of {what}:"
+        f" {'; '.join(counts)}."
+    )
+
+
+def _why(made: SpeedUps) -> str:
+    refused = made.of(REFUSED)
+    if len(refused) == len(made.lines):
+        reasons = dict.fromkeys(line.refused for line in refused)
+        return f"all {len(made.lines):,} are {safe('; '.join(reasons), 160)}"
+    return "the intervals span more than a factor of 2"
+
+
+def losers(ground: CommonGround) -> Sequence[str]:
+    """The configurations in which the other is slower, the slowest first.
+
+    Those of which that is certain; by single figures where none is.
+    """
+    made = ground.made
+    slower = made.of(SLOWER) or made.of(SLOWER_ALONE)
+    more = [f"and {len(slower) - _NAMED:,} more"] if len(slower) > _NAMED else []
+    # Of engines on any device the same configuration comes once a device.
+    devices = len({text(line.side.row, "device_name") for line in made.lines}) > 1
+    return [*(_named(line, devices) for line in slower[:_NAMED]), *more]
+
+
+def _named(line: Compared, with_device: bool) -> str:
+    row, ratio = line.side.row, line.ratio
+    assert ratio is not None
+    batch = f", batch {row['batch_size']}" if row.get("batch_size") else ""
+    device = text(row, "device_name") if with_device else ""
+    where = f", {safe(device, 40)}" if device else ""
+    name = f"{safe(row.get('model'), 60)} ({safe(text(row, 'precision'), 20)}{batch}{where})"
+    return f"{name} {digits(ratio.value)}×"

@@ -1,0 +1,287 @@
+"""The pages of devices and engines: a list, one device, and two of them beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from accelbench.analysis.comparison import doubtful
+from accelbench.analysis.speed_ups import verdict
+from accelbench.core.calibration import DeviceCalibration, ProbeKind
+from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
+from accelbench.core.visible import in_quotes
+from accelbench.query.calibrations import calibrations
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
+from accelbench.report.dashboard.asked import PAGE, PageQuery
+from accelbench.report.dashboard.entities import lists as entities
+from accelbench.report.dashboard.entities.common_ground import (
+    MOST_COMMON,
+    NARROWED,
+    CommonGround,
+    TwoSides,
+    common_ground,
+    devices_beside,
+    engines_beside,
+    narrowings,
+)
+from accelbench.report.dashboard.entities.common_words import answer, losers
+from accelbench.report.dashboard.entities.lists import DEVICE, MOST_CELLS
+from accelbench.report.dashboard.entities.model_pages import name_of
+from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from accelbench.report.charts.chart import Picture
+    from accelbench.store.database import Database
+
+#: Devices, or engines, that a list to choose from has.
+_MOST_NAMES = 300
+_ROOFLINE = "roofline"
+_INFO = """
+SELECT hardware, vendor, unit_count, memory_mb, power_limit_watts, driver, runtime_version,
+    details::VARCHAR AS details, measured_at::VARCHAR AS measured_at
+FROM hardware_info WHERE device_fingerprint IN (SELECT unnest(?::VARCHAR[])) ORDER BY ALL
+"""
+#: What is said of a device first, by the column of `hardware_info`.
+_LABELS = {
+    "hardware": "Platform",
+    "vendor": "Vendor",
+    "unit_count": "Units",
+    "memory_mb": "Memory, MB",
+    "power_limit_watts": "Power limit, W",
+    "driver": "Driver",
+    "runtime_version": "Runtime",
+    "measured_at": "Looked at, UTC",
+}
+
+
+class DevicePages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def all(self, request: Request) -> Response:
+        """Every device of what was asked for; two of them beside each other where two are named."""
+        if request.query_params.get("a") or request.query_params.get("b"):
+            return self._beside(request, _two_devices(request))
+        snapshot = self.site.snapshot()
+        query = self.site.asked(request, snapshot)
+        return self.site.page(
+            request,
+            "devices.html",
+            query,
+            snapshot=snapshot,
+            listed=entities.devices_in(snapshot, query),
+            names=_names(snapshot, DEVICE),
+            engines=_names(snapshot, "runtime"),
+        )
+
+    def device(self, request: Request) -> Response:
+        """One device: what it is, how fast it can be, what it did, and what others are beside."""
+        snapshot, database = self.site.snapshot(), self.site.database
+        name = name_of(request)
+        about = entities.about_device(snapshot, name)
+        if about is None:
+            raise NotThereError(f"Nothing here is of a device {in_quotes(safe(name))}.")
+        query = self.site.asked(request, snapshot)
+        cells, count = entities.of_device(snapshot, name, query.page)
+        with database.asking():
+            facts = _facts(database, about)
+            calibrated = _calibrated(database, about, name)
+        return self.site.page(
+            request,
+            "device.html",
+            query,
+            snapshot=snapshot,
+            entity=name,
+            about=about,
+            facts=facts,
+            calibrated=[(one, _limits(one)) for one in calibrated],
+            roofline=self._roofline(snapshot, name),
+            cells=cells,
+            count=count,
+            last=max(1, -(-count // PAGE)),
+            others=[other for other in _names(snapshot, DEVICE) if other != name],
+            engines=about["engines"],
+            of_it=f"?{urlencode({'name': name})}",
+        )
+
+    def picture(self, request: Request) -> Response:
+        """The roofline of a device as a file."""
+        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
+        chart = CHARTS[_ROOFLINE]
+        query = self._counted(snapshot, name_of(request))
+        body = self.site.pictures.file(snapshot, chart, query, form, look) if query.cells else None
+        if body is None:
+            raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
+        return picture_file(request, chart.name, form, body)
+
+    def engines(self, request: Request) -> Response:
+        """Two engines beside each other on the same device."""
+        return self._beside(request, _two_engines(request))
+
+    def speed_ups(self, request: Request) -> Response:
+        """The distribution of either as a file."""
+        form, look = form_of(request), look_of(request)
+        of = request.path_params["of"]
+        two = _two_devices(request) if of == "devices" else _two_engines(request)
+        snapshot = self.site.snapshot()
+        made = self._picture(snapshot, two)
+        if made is None:
+            raise NotThereError(f"There is nothing to show: it needs {SPEED_UPS.needs}.")
+        key = ("speed-up file", snapshot.at, two.key, form, look)
+        pictures = self.site.pictures
+        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
+        return picture_file(request, SPEED_UPS.name, form, body)
+
+    def _beside(self, request: Request, two: TwoSides) -> Response:
+        snapshot = self.site.snapshot()
+        known = _names(snapshot, two.column)
+        for side in (two.base, two.other):
+            if side and not _is_there(snapshot, two.column, side):
+                noun = "device" if two.of_devices else "engine"
+                raise NotThereError(f"Nothing here is of {_an(noun)} {in_quotes(safe(side))}.")
+        ground = self._ground(snapshot, two) if two.base and two.other else None
+        return self.site.page(
+            request,
+            "beside.html",
+            snapshot=snapshot,
+            two=two,
+            names=known,
+            devices=_names(snapshot, DEVICE),
+            offered=narrowings(snapshot, two) if ground else {},
+            ground=ground,
+            answer=answer(two, ground) if ground else "",
+            losers=losers(ground) if ground else [],
+            drawn=self._picture(snapshot, two) if ground else None,
+            most=MOST_COMMON,
+            verdict=verdict,
+            doubtful=doubtful,
+        )
+
+    def _ground(self, snapshot: Snapshot, two: TwoSides) -> CommonGround:
+        if two.base == two.other:
+            raise UsageError("These are one and the same.", "Choose another beside it.")
+        key = ("common ground", snapshot.at, two.key)
+        database = self.site.database
+        return self.site.pictures.once(key, lambda: common_ground(snapshot, database, two))
+
+    def _picture(self, snapshot: Snapshot, two: TwoSides) -> Picture | None:
+        ground = self._ground(snapshot, two)
+        key = ("speed-ups", snapshot.at, two.key)
+        return self.site.pictures.once(
+            key, lambda: speed_ups_picture(ground.made, two.base, two.other)
+        )
+
+    def _counted(self, snapshot: Snapshot, name: str) -> PageQuery:
+        """Some cells of a device, of its models the largest first: what a roofline is drawn of."""
+        rows = snapshot.ask(
+            f"SELECT key FROM cell WHERE {DEVICE} = ? AND {entities.COUNTS}"  # noqa: S608
+            " AND latency IS NOT NULL ORDER BY parameters DESC NULLS LAST, key LIMIT ?",
+            [name, MOST_CELLS],
+        )
+        return PageQuery(cells=tuple(str(row["key"]) for row in rows))
+
+    def _roofline(self, snapshot: Snapshot, name: str) -> Picture | None:
+        query = self._counted(snapshot, name)
+        if not query.cells:
+            return None
+        return self.site.pictures.of(snapshot, CHARTS[_ROOFLINE], query)
+
+
+def _two_devices(request: Request) -> TwoSides:
+    return devices_beside(*_sides(request), _narrowed(request))
+
+
+def _two_engines(request: Request) -> TwoSides:
+    device = request.query_params.get("device", "")
+    return engines_beside(*_sides(request), device, _narrowed(request))
+
+
+def _sides(request: Request) -> tuple[str, str]:
+    return request.query_params.get("a", ""), request.query_params.get("b", "")
+
+
+def _narrowed(request: Request) -> Mapping[str, str]:
+    asked = {name: request.query_params.get(name, "") for name in NARROWED}
+    return {name: value for name, value in asked.items() if value}
+
+
+def _an(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def _names(snapshot: Snapshot, column: str) -> list[str]:
+    """Devices or engines that have figures, those with most first."""
+    rows = snapshot.ask(
+        f"SELECT {column} AS name FROM cell WHERE {column} IS NOT NULL AND status = 'ok'"  # noqa: S608
+        f" GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {_MOST_NAMES}"
+    )
+    return [str(row["name"]) for row in rows]
+
+
+def _is_there(snapshot: Snapshot, column: str, name: str) -> bool:
+    return bool(snapshot.ask(f"SELECT 1 AS it FROM cell WHERE {column} = ? LIMIT 1", [name]))  # noqa: S608
+
+
+def _facts(database: Database, about: Row) -> list[tuple[Row, Row]]:
+    """What the store knows of a device as a thing, and in detail; of each that is called so."""
+    names, rows = database.query(_INFO, [about["fingerprints"]])
+    facts: list[tuple[Row, Row]] = []
+    for row in rows:
+        known = dict(zip(names, row, strict=True))
+        details = json.loads(str(known["details"] or "{}"))
+        plain = {
+            label: str(known[name])[:16] if name == "measured_at" else known[name]
+            for name, label in _LABELS.items()
+            if known[name] not in (None, "")
+        }
+        if (plain, details) not in facts:
+            facts.append((plain, details))
+    return facts
+
+
+def _calibrated(database: Database, about: Row, name: str) -> list[DeviceCalibration]:
+    prints = about["fingerprints"]
+    known = set(prints) if isinstance(prints, list) else set()
+    return [
+        one
+        for one in calibrations(database)
+        if one.fingerprint in known or (one.device_name or one.hardware) == name
+    ]
+
+
+def _limits(calibration: DeviceCalibration) -> Sequence[Row]:
+    """The best of each kind and precision, with its interval."""
+    rows = []
+    for kind in (ProbeKind.MATRIX, ProbeKind.ATTENTION, ProbeKind.MEMORY, ProbeKind.LAUNCH):
+        for precision in calibration.precisions(kind):
+            best = calibration.best(kind, precision)
+            if best is None:
+                continue
+            scale, unit = {"FLOP/s": (1e9, "GFLOP/s"), "B/s": (1e9, "GB/s")}.get(
+                best.spec.unit, (1e-6, "µs")
+            )
+            ends = [None if end is None else end / scale for end in (best.low, best.high)]
+            rows.append(
+                {
+                    "probe": kind.value,
+                    "precision": precision,
+                    "value": best.value / scale,
+                    "low": ends[0],
+                    "high": ends[1],
+                    "unit": unit,
+                    "blocks": len(best.samples_ns),
+                }
+            )
+    return rows

@@ -1,0 +1,176 @@
+"""Models and devices of a snapshot: lists of them, and the cells that are of one.
+
+A device is known by its name, as people know it: OpenVINO's processor is the machine's, and two
+machines may have alike ones. What has no name is called by its platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import quote, urlencode
+
+from accelbench.core.rows import Row, number, text
+from accelbench.core.vocabulary import Quality
+from accelbench.report.dashboard.asked import PAGE, PageQuery
+from accelbench.report.dashboard.snapshots.cells import Cell, named, told_apart
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: The name of a cell's device, in SQL.
+DEVICE = "coalesce(nullif(device_name, ''), hardware)"
+#: Its figures count: somebody measured them, and they are of use.
+COUNTS = (
+    "status = 'ok' AND kind IN ('measured', 'imported')"
+    f" AND quality IS DISTINCT FROM '{Quality.UNUSABLE.value}'"
+)
+#: More cells of a model, or a device, are on no page of its own.
+MOST_CELLS = 240
+#: Launches that are read of all of these.
+MOST_LAUNCHES = 1500
+#: An import may bring a configuration in forty versions: of each the newest is shown.
+_NEWEST = (
+    "QUALIFY row_number() OVER (PARTITION BY coalesce(case_id, key), machine, kind, device_name,"
+    " threads, compiled ORDER BY moment DESC NULLS LAST, key) = 1"
+)
+#: What a list can be ordered by: that of `asked.ORDERS` → SQL.
+_LIST_ORDERS: Mapping[str, str] = {"model": "lower(name)", "date": "newest", "launches": "cells"}
+#: A browser takes these for steps through folders, however they are written.
+_FOLDERS = ("", ".", "..")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A model or a device in a list.
+
+    Attributes:
+        name: its name.
+        row: what the snapshot says of all its cells together.
+        best: the quickest cell at the smallest batch; None where none has a latency.
+    """
+
+    name: str
+    row: Row
+    best: Cell | None
+
+
+@dataclass(frozen=True)
+class EntityPage:
+    """A page of a list, and how many there are of all."""
+
+    entities: Sequence[Entity]
+    count: int
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.count // PAGE))
+
+
+def address_of(kind: str, name: object, **more: str) -> str:
+    """The address of a model's or a device's page, whatever it is called."""
+    plain = str(name)
+    # Some that stand between a browser and a page decode a path twice.
+    if plain in _FOLDERS or "%" in plain:
+        return f"/{kind}?{urlencode({'name': plain, **more})}"
+    return f"/{kind}/{quote(plain, safe='')}{f'?{urlencode(more)}' if more else ''}"
+
+
+def models_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
+    """Models of what was asked for."""
+    return _listed(snapshot, query, "model", f"count(DISTINCT {DEVICE})::INTEGER AS devices")
+
+
+def devices_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
+    """Devices of what was asked for."""
+    return _listed(snapshot, query, DEVICE, "count(DISTINCT machine)::INTEGER AS machines")
+
+
+def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> EntityPage:
+    where, values = query.where()
+    way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"
+    order = _LIST_ORDERS.get(query.sort, _LIST_ORDERS["model"])
+    rows = snapshot.ask(
+        f"SELECT {name} AS name, any_value(hardware) AS hardware, any_value(family) AS family,"  # noqa: S608
+        " max(parameters) AS parameters, count(*) AS cells, count(DISTINCT model)::INTEGER AS"
+        f" models, count(DISTINCT runtime)::INTEGER AS engines, max(moment) AS newest, {more},"
+        " count(*) FILTER (status <> 'ok') AS failed,"
+        " count(*) FILTER (kind = 'imported') AS imported,"
+        " arg_min(key, row(mode <> 'inference', coalesce(batch_size, 1000000000), latency, key))"
+        f" FILTER ({COUNTS} AND latency IS NOT NULL) AS best, count(*) OVER () AS every"
+        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY {order} {way}, lower(name), name"
+        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        values,
+    )
+    best = {cell["key"]: cell for cell in named(snapshot, [str(row["best"]) for row in rows])}
+    entities = [Entity(text(row, "name"), row, best.get(str(row["best"]))) for row in rows]
+    return EntityPage(entities, int(number(rows[0], "every") or 0) if rows else 0)
+
+
+def about_model(snapshot: Snapshot, name: str) -> Row | None:
+    """What all cells of a model have in common; None where there is no such model."""
+    return _about(snapshot, "model = ?", name)
+
+
+def about_device(snapshot: Snapshot, name: str) -> Row | None:
+    """What all cells of a device have in common; None where there is no such device."""
+    return _about(snapshot, f"{DEVICE} = ?", name)
+
+
+def _about(snapshot: Snapshot, condition: str, name: str) -> Row | None:
+    (row,) = snapshot.ask(
+        "SELECT count(*) AS cells, count(DISTINCT model)::INTEGER AS models,"  # noqa: S608
+        f" list_sort(list(DISTINCT {DEVICE})) AS devices, any_value(family) AS family,"
+        " any_value(architecture) AS architecture, max(parameters) AS parameters,"
+        " list_sort(list(DISTINCT runtime)) AS engines, max(moment) AS newest,"
+        " list_sort(list(DISTINCT hardware)) AS platforms,"
+        " list_sort(list(DISTINCT precision)) AS precisions,"
+        " list_sort(list(DISTINCT machine)) AS machines,"
+        " list_sort(list(DISTINCT device_fingerprint)) AS fingerprints,"
+        f" count(*) FILTER (status <> 'ok') AS failed FROM cell WHERE {condition}",
+        [name],
+    )
+    return row if row["cells"] else None
+
+
+def modes_of_model(snapshot: Snapshot, name: str) -> list[str]:
+    """What a model was measured at, inference or training, the more common first."""
+    rows = snapshot.ask(
+        "SELECT coalesce(mode, '') AS mode FROM cell WHERE model = ?"
+        " GROUP BY 1 ORDER BY count(*) DESC, 1",
+        [name],
+    )
+    return [str(row["mode"]) for row in rows]
+
+
+def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
+    """The cells of a model in a mode, of every version the newest, up to a limit."""
+    return told_apart(
+        _cells(
+            snapshot,
+            f"SELECT * EXCLUDE (series) FROM cell WHERE model = ? AND coalesce(mode, '') = ?"  # noqa: S608
+            f" {_NEWEST}"
+            f" ORDER BY status <> 'ok', {DEVICE}, runtime, precision, batch_size, key"
+            f" LIMIT {MOST_CELLS + 1}",
+            [name, mode],
+        )
+    )
+
+
+def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:
+    """A page of the models of a device, each by its quickest cell at the smallest batch."""
+    condition = f"{DEVICE} = ? AND {COUNTS} AND coalesce(latency, throughput) IS NOT NULL"
+    rows = _cells(
+        snapshot,
+        "SELECT * EXCLUDE (series, results, nth), count(*) OVER () AS every FROM"  # noqa: S608
+        " (SELECT *, row_number() OVER (PARTITION BY model ORDER BY mode <> 'inference',"
+        " coalesce(batch_size, 1000000000), latency NULLS LAST, throughput DESC, key) AS nth"
+        f" FROM cell WHERE {condition}) WHERE nth = 1 ORDER BY lower(model), model"
+        f" LIMIT {PAGE} OFFSET {(page - 1) * PAGE}",
+        [name],
+    )
+    count = int(number(rows[0], "every") or 0) if rows else 0
+    return told_apart(rows), count
+
+
+def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
+    return cast("list[Cell]", snapshot.ask(sql, values))

@@ -1,0 +1,1 @@
+"""Points by chosen axes, and how a figure is spread."""

@@ -1,0 +1,172 @@
+"""Exploring: points by chosen axes, and how a chosen figure is spread; all of it in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.rows import Row, number
+from accelbench.hardware.colours import SPARE, colour_of
+from accelbench.report.charts.chart import Picture
+from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.explore.drawing import drawing, groups_of, mark, style_sheet
+from accelbench.report.dashboard.explore.fields import (
+    FIELDS,
+    FIGURES,
+    PRESETS,
+    figure_named,
+)
+from accelbench.report.dashboard.explore.points import (
+    MOST_POINTS,
+    MOST_SENT,
+    ExploredPoints,
+    figures_there,
+    points_of,
+    rows_of,
+)
+from accelbench.report.dashboard.explore.query import RANGES, ExploreQuery, explored
+from accelbench.report.dashboard.explore.spreads import spread_of
+from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+
+class ExplorePages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def points(self, request: Request) -> Response:
+        """Points by chosen axes: with a script they say what they are, without one they stand."""
+        snapshot, query, chosen, there = self._asked(request)
+        known = self._points(snapshot, query, chosen)
+        presets = [
+            (title, chosen.along(x, y).query(query), (x, y) == (chosen.x.name, chosen.y.name))
+            for title, x, y in PRESETS
+            if there[x] and there[y]
+        ]
+        return self.site.filtered(
+            request,
+            "explore.html",
+            query,
+            snapshot,
+            kept=chosen.pairs(),
+            chosen=chosen,
+            there=there,
+            figures=FIGURES,
+            fields=FIELDS,
+            presets=presets,
+            ranges=chosen.ranges or {},
+            range_names=RANGES,
+            explored=known,
+            drawn=drawing(known, chosen) if known else None,
+            most_points=MOST_POINTS,
+            most_sent=MOST_SENT,
+            sent=chosen.query(query),
+            whole=chosen.whole().query(query),
+        )
+
+    def data(self, request: Request) -> Response:
+        """The same as columns, for the script: where each point stands, and what it is."""
+        snapshot, query, chosen, _ = self._asked(request)
+        known = self._points(snapshot, query, chosen)
+        rows = (
+            rows_of(snapshot, query, chosen, MOST_SENT)
+            if known and known.count <= MOST_SENT
+            else known.matches
+            if known
+            else []
+        )
+        return JSONResponse(_columns(rows, known, chosen) if known else {"count": 0})
+
+    def distribution(self, request: Request) -> Response:
+        """How a chosen figure is spread within groups of a chosen field."""
+        snapshot = self.site.snapshot()
+        query = self.site.asked(request, snapshot)
+        of, by, made = self._spread(request, snapshot, query)
+        return self.site.filtered(
+            request,
+            "distribution.html",
+            query,
+            snapshot,
+            kept=[("of", of), ("by", by)],
+            of=of,
+            by=by,
+            there=figures_there(snapshot, query, FIGURES),
+            figures=FIGURES,
+            fields=FIELDS,
+            picture=made,
+        )
+
+    def distribution_file(self, request: Request) -> Response:
+        """The same as a file: svg, png or html."""
+        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
+        query = self.site.asked(request, snapshot)
+        of, by, made = self._spread(request, snapshot, query)
+        if made is None:
+            raise NotThereError("There is nothing to show: no configuration has that figure.")
+        key = ("spread file", snapshot.at, of, by, query.query(order=False), form, look)
+        body = self.site.pictures.once(
+            key, lambda: self.site.pictures.drawn(made, form, look) or b""
+        )
+        return picture_file(request, f"{of}-by-{by}", form, body)
+
+    def colours(self, _: Request) -> Response:
+        """The style sheet of the marks' colours."""
+        platforms = map(colour_of, registered(HARDWARE))
+        sheet = style_sheet([*platforms, *SPARE, *GROUP_COLOURS, REST_COLOUR])
+        return Response(sheet, media_type="text/css")
+
+    def _asked(
+        self, request: Request
+    ) -> tuple[Snapshot, PageQuery, ExploreQuery, Mapping[str, int]]:
+        snapshot = self.site.snapshot()
+        query = self.site.asked(request, snapshot)
+        key = ("figures there", snapshot.at, query.query(order=False))
+        there = self.site.pictures.once(key, lambda: figures_there(snapshot, query, FIGURES))
+        usual = next(((x, y) for _, x, y in PRESETS if there[x] and there[y]), PRESETS[0][1:])
+        return snapshot, query, explored(dict(request.query_params), usual), there
+
+    def _points(
+        self, snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery
+    ) -> ExploredPoints | None:
+        key = ("points", snapshot.at, chosen.query(query))
+        return self.site.pictures.once(key, lambda: points_of(snapshot, query, chosen))
+
+    def _spread(
+        self, request: Request, snapshot: Snapshot, query: PageQuery
+    ) -> tuple[str, str, Picture | None]:
+        of = request.query_params.get("of") or "latency"
+        by = request.query_params.get("by") or "place"
+        figure = figure_named(of)
+        key = ("spread", snapshot.at, of, by, query.query(order=False))
+        made = self.site.pictures.once(key, lambda: spread_of(snapshot, query, figure, by))
+        return of, by, made
+
+
+def _columns(rows: Iterable[Row], known: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
+    """Points as columns: numbers by place, words once each."""
+    colours = {group.name: group.colour for group in groups_of(known, chosen)}
+    marks = [(row, mark(row, known, colours, ())) for row in rows]
+    return {
+        "count": known.count,
+        "x_title": known.x.title,
+        "y_title": known.y.title,
+        "px": [at["x"] for _, at in marks],
+        "py": [at["y"] for _, at in marks],
+        "x": [number(row, "x") for row, _ in marks],
+        "y": [number(row, "y") for row, _ in marks],
+        "colour": [at["colour"] for _, at in marks],
+        "hollow": [int(at["hollow"]) for _, at in marks],
+        "said": [at["said"] for _, at in marks],
+        "kind": [str(row.get("kind")) for row, _ in marks],
+        "by": [str(row.get("latency_of") or "") for row, _ in marks],
+        "day": [str(row.get("moment") or "")[:10] for row, _ in marks],
+        "key": [str(row.get("key")) for row, _ in marks],
+    }

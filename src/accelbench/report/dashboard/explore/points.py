@@ -1,0 +1,245 @@
+"""The points of an exploration: all of few, counts by place of many, and the front of either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from accelbench.core.rows import Row, number
+from accelbench.report.charts.axes import ChartAxis, axis, decades, far
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.explore.fields import FIELDS, ExploreFigure
+from accelbench.report.dashboard.explore.query import ExploreQuery
+from accelbench.report.dashboard.explore.spreads import COUNTS, usable_sql
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: More points than this are drawn as how many there are at each place.
+MOST_POINTS = 2500
+#: More are not sent to a script either: it says what is at a place.
+MOST_SENT = 20_000
+#: More of what is looked for is not drawn singly.
+_MOST_FOUND = 500
+#: Places along and up.
+ACROSS, UP = 96, 54
+#: More of a front are in no table; beyond a few none is named in the picture.
+MOST_OF_FRONT, MOST_NAMED = 40, 7
+_TOLD = (
+    *("key", "model", "hardware", "device_name", "runtime", "precision", "batch_size", "mode"),
+    *("kind", "moment", "latency_of", "throughput_unit", "quality"),
+)
+
+
+@dataclass(frozen=True)
+class ExploredPoints:
+    """What is to be drawn.
+
+    Attributes:
+        count: configurations that have both figures.
+        without: how many of those that were asked for have not.
+        x: the axis along, and `y` the one up.
+        groups: of the colours, each with how many it has, the largest first.
+        points: each configuration, where there are few enough.
+        bins: else how many there are at each place: column, row, count.
+        front: what nothing beats in both; none where it is not known what is better.
+        matches: those that have the letters that are looked for.
+    """
+
+    count: int
+    without: int
+    x: ChartAxis
+    y: ChartAxis
+    groups: Sequence[tuple[str, int]]
+    points: Sequence[Row]
+    bins: Sequence[tuple[int, int, int]]
+    front: Sequence[Row]
+    matches: Sequence[Row]
+
+
+def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> ExploredPoints | None:
+    """What is to be drawn; None where no configuration has both figures."""
+    where, values = _where(query, chosen)
+    x, y = chosen.x.sql, chosen.y.sql
+    (about,) = snapshot.ask(
+        f"SELECT count(*) AS n, min({x}) AS x0, max({x}) AS x1, min({y}) AS y0, max({y}) AS y1"  # noqa: S608
+        f" FROM cell WHERE {where}",
+        values,
+    )
+    count = int(number(about, "n") or 0)
+    if not count:
+        return None
+    across, up = (_axis(chosen, side, figure, about) for side, figure in _sides(chosen))
+    few = count <= MOST_POINTS
+    found_where, found_values = _found(chosen)
+    return ExploredPoints(
+        count,
+        _without(snapshot, query, count) if not chosen.zoomed else 0,
+        across,
+        up,
+        _groups(snapshot, where, values, chosen),
+        rows_of(snapshot, query, chosen, MOST_POINTS) if few else [],
+        [] if few else _bins(snapshot, where, values, chosen, across, up),
+        _front(snapshot, where, values, chosen),
+        _rows(snapshot, f"{where} AND {found_where}", [*values, *found_values], chosen, _MOST_FOUND)
+        if chosen.find
+        else [],
+    )
+
+
+def rows_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery, most: int) -> Sequence[Row]:
+    """Each configuration with both figures, at most so many."""
+    where, values = _where(query, chosen)
+    return _rows(snapshot, where, values, chosen, most)
+
+
+def figures_there(
+    snapshot: Snapshot, query: PageQuery, figures: Mapping[str, ExploreFigure]
+) -> dict[str, int]:
+    """Of each figure, how many configurations have it."""
+    where, values = query.where()
+    counted = ", ".join(
+        f'count(*) FILTER ({COUNTS} AND {usable_sql(figure)}) AS "{name}"'
+        for name, figure in figures.items()
+    )
+    (row,) = snapshot.ask(f"SELECT {counted} FROM cell WHERE {where}", values)  # noqa: S608
+    return {name: int(number(row, name) or 0) for name in figures}
+
+
+def _where(query: PageQuery, chosen: ExploreQuery) -> tuple[str, list[object]]:
+    where, values = query.where()
+    within, ends = chosen.where()
+    has = f"{COUNTS} AND {usable_sql(chosen.x)} AND {usable_sql(chosen.y)}"
+    return f"{where} AND {has} AND {within}", [*values, *ends]
+
+
+def _found(chosen: ExploreQuery) -> tuple[str, list[object]]:
+    """That each of the words that are looked for is in what a point is called."""
+    words = chosen.find.lower().split()
+    text = "lower(concat_ws(' ', model, hardware, device_name, runtime, precision))"
+    return " AND ".join([f"contains({text}, ?)"] * len(words)) or "true", list(words)
+
+
+def _sides(chosen: ExploreQuery) -> tuple[tuple[str, ExploreFigure], tuple[str, ExploreFigure]]:
+    return ("x", chosen.x), ("y", chosen.y)
+
+
+def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) -> ChartAxis:
+    ends = [number(about, f"{side}0"), number(about, f"{side}1")]
+    ranges = chosen.ranges or {}
+    low, high = ranges.get(f"{side}-from"), ranges.get(f"{side}-to")
+    usual = axis(figure.title, ends, zero=not chosen.zoomed)
+    low, high = low or usual.low, high or usual.high
+    return ChartAxis(figure.title, low, high, log=low > 0 and far([low, high]))
+
+
+def _without(snapshot: Snapshot, query: PageQuery, count: int) -> int:
+    where, values = query.where()
+    (row,) = snapshot.ask(f"SELECT count(*) AS n FROM cell WHERE {where}", values)  # noqa: S608
+    return int(number(row, "n") or 0) - count
+
+
+def _groups(
+    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery
+) -> list[tuple[str, int]]:
+    rows = snapshot.ask(
+        f"SELECT coalesce({FIELDS[chosen.colour][1]}, 'not said') AS name, count(*) AS n"  # noqa: S608
+        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+        values,
+    )
+    return [(str(row["name"]), int(number(row, "n") or 0)) for row in rows]
+
+
+def _rows(
+    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery, most: int
+) -> list[Row]:
+    return list(
+        snapshot.ask(
+            f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
+            f" ORDER BY lower(model), key LIMIT {most}",
+            values,
+        )
+    )
+
+
+def _columns(chosen: ExploreQuery) -> str:
+    size = chosen.size.sql if chosen.size else "NULL"
+    return (
+        f"{chosen.x.sql} AS x, {chosen.y.sql} AS y, {size} AS size,"
+        f" coalesce({FIELDS[chosen.colour][1]}, 'not said') AS colour_by, {', '.join(_TOLD)}"
+    )
+
+
+def _bins(
+    snapshot: Snapshot,
+    where: str,
+    values: Sequence[object],
+    chosen: ExploreQuery,
+    across: ChartAxis,
+    up: ChartAxis,
+) -> list[tuple[int, int, int]]:
+    column, row = (
+        _place(figure, scale, parts)
+        for figure, scale, parts in ((chosen.x, across, ACROSS), (chosen.y, up, UP))
+    )
+    rows = snapshot.ask(
+        f"SELECT {column} AS c, {row} AS r, count(*) AS n FROM cell WHERE {where} GROUP BY 1, 2",  # noqa: S608
+        values,
+    )
+    return [tuple(int(number(one, name) or 0) for name in "crn") for one in rows]  # type: ignore[misc]
+
+
+def _place(figure: ExploreFigure, scale: ChartAxis, parts: int) -> str:
+    """In which of so many places along an axis it stands, as SQL."""
+    if scale.log:
+        low, wide = log10(scale.low), log10(scale.high) - log10(scale.low)
+        share = f"(log10({figure.sql}) - {low:.17g}) / {wide:.17g}"
+    else:
+        share = f"({figure.sql} - {scale.low:.17g}) / {scale.high - scale.low:.17g}"
+    return f"least(greatest(floor({parts} * {share})::INTEGER, 0), {parts - 1})"
+
+
+def _front(
+    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery
+) -> list[Row]:
+    """What nothing beats in both, the best along first; the best up, where only that is known."""
+    x, y = chosen.x, chosen.y
+    if not y.better:
+        return []
+    up = f"{'-' * (y.better < 0)}({y.sql})"
+    if not x.better:
+        return list(
+            snapshot.ask(
+                f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
+                f" ORDER BY {up} DESC, key LIMIT {MOST_OF_FRONT // 2}",
+                values,
+            )
+        )
+    along = f"{'-' * (x.better > 0)}({x.sql})"
+    return list(
+        snapshot.ask(
+            f"SELECT * EXCLUDE (along, up, best) FROM ("  # noqa: S608
+            f" SELECT {_columns(chosen)}, {along} AS along, {up} AS up, max({up}) OVER ("
+            f" ORDER BY {along}, {up} DESC, key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+            f" AS best FROM cell WHERE {where}) WHERE best IS NULL OR up > best"
+            f" ORDER BY along LIMIT {MOST_OF_FRONT}",
+            values,
+        )
+    )
+
+
+def share_along(scale: ChartAxis, value: float) -> float:
+    """How far along its axis a value stands, from 0 to 1."""
+    if scale.log:
+        return (log10(value) - log10(scale.low)) / (log10(scale.high) - log10(scale.low))
+    return (value - scale.low) / (scale.high - scale.low)
+
+
+def ticks_of(scale: ChartAxis, most: int = 6) -> list[float]:
+    """Round numbers along an axis."""
+    if scale.log:
+        return decades(scale.low, scale.high)
+    rough = (scale.high - scale.low) / most
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= rough)
+    first, last = ceil(scale.low / step - 1e-9), floor(scale.high / step + 1e-9)
+    return [float(f"{place * step:.10g}") for place in range(first, last + 1)]

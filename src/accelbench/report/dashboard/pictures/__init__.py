@@ -1,0 +1,1 @@
+"""Charts of what was asked for, and files of them."""

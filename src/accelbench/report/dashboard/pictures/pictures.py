@@ -1,0 +1,170 @@
+"""Charts of what an address asks for: drawn once, kept for whoever asks the same again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from accelbench.analysis.costs import with_costs
+from accelbench.analysis.history import Series
+from accelbench.analysis.points import points
+from accelbench.core.errors import UsageError
+from accelbench.core.rows import Row
+from accelbench.exchange.prices import Prices
+from accelbench.query.matrices import LocalPlatforms
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Chart, Picture, Subject, picture
+from accelbench.report.charts.collectives import COLLECTIVES
+from accelbench.report.charts.compatibility import COMPATIBILITY
+from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
+from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
+from accelbench.report.charts.roofline import ROOFLINE
+from accelbench.report.charts.shown import Look
+from accelbench.report.charts.trend import TREND
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.snapshots import cells, details
+from accelbench.report.dashboard.snapshots.cells import Cell
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.store.database import Database
+from accelbench.store.samples import step_samples
+
+#: More cells than this are no picture any more; the page says how many are left out.
+MOST_CELLS = 240
+#: Series whose history is drawn.
+_MOST_SERIES = 12
+#: Points of all series of a picture together.
+_MOST_POINTS = 3000
+_KEPT = 192
+#: On light paper, as wide as it is passed on.
+_AS_STORED = Look()
+T = TypeVar("T")
+
+
+class Pictures:
+    """What was drawn of a store, by snapshot and address."""
+
+    def __init__(
+        self, database: Database, local: LocalPlatforms, prices: Prices | None = None
+    ) -> None:
+        self._database, self._local, self._prices = database, local, prices
+        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
+        self._lock = threading.Lock()
+        #: One picture at a time: each takes a processor whole.
+        self._drawing = threading.Lock()
+
+    def of(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Picture | None:
+        """A chart of what was asked for; None where it has nothing to show."""
+        where = page_query.query(order=False)
+        key = ("picture", snapshot.at, chart.name, where)
+        return self.once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
+
+    def subject(self, snapshot: Snapshot, page_query: PageQuery) -> Subject:
+        """What every chart of what was asked for is of."""
+        key = ("common", snapshot.at, page_query.query(order=False))
+        return self.once(key, lambda: self._common(snapshot, page_query))[2]
+
+    def file(
+        self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look
+    ) -> bytes | None:
+        """The same as a file: svg, png or html."""
+        key = (form, look, snapshot.at, chart.name, page_query.query(order=False))
+        return self.once(key, lambda: self.drawn(self.of(snapshot, chart, page_query), form, look))
+
+    def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
+        """What a chart is of: the chosen cells alone, where some were chosen.
+
+        Of a million results each question takes its time, so what only one chart is of is asked
+        for that one alone.
+        """
+        chosen, rows, common = self._once_common(snapshot, page_query)
+        if chart is TREND:
+            latency = details.BY_METRIC["latency"]
+            several = chosen[: 4 * _MOST_SERIES]
+            series = details.history_of(self._database, snapshot, several, latency)
+            return replace(common, series=_few(series))
+        if chart is DISTRIBUTION:
+            timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
+            return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
+        if chart is ROOFLINE:
+            return replace(common, roofs=roofs_of(self._database, rows))
+        if chart is COLLECTIVES and common.machine:
+            timed_there = collectives_of(self._database, common.machine, rows)
+            return replace(common, collectives=timed_there)
+        if chart is COMPATIBILITY and len({cell["machine"] for cell in chosen}) == 1:
+            machine = snapshot.machines.get(str(chosen[0]["machine"]))
+            return replace(common, matrix=matrix_of(rows, machine, self._local))
+        return common
+
+    def _once_common(
+        self, snapshot: Snapshot, page_query: PageQuery
+    ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
+        key = ("common", snapshot.at, page_query.query(order=False))
+        return self.once(key, lambda: self._common(snapshot, page_query))
+
+    def _common(
+        self, snapshot: Snapshot, page_query: PageQuery
+    ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
+        if page_query.cells:
+            chosen = cells.named(snapshot, page_query.cells)
+        else:
+            chosen = cells.drawn(snapshot, page_query, MOST_CELLS)
+        ids = [str(key) for cell in chosen for key in cell["results"]]
+        read = details.rows_of(self._database, ids)
+        ran = {str(cell["run_id"]): str(cell["machine"]) for cell in chosen}
+        several = len({cell["machine"] for cell in chosen}) > 1
+        known = {run: snapshot.machines[m] for run, m in ran.items() if m in snapshot.machines}
+        machines = {run: str(known.get(run, "")) for run in ran}
+        rows = with_costs(read, self._prices, known)
+        chart_points = points(rows, machines if several else {})
+        here = "" if several else next(iter(machines.values()), "")
+        return chosen, rows, Subject(chart_points, machine=here, rows=rows, prices=self._prices)
+
+    def drawn(self, made: Picture | None, form: str, look: Look = _AS_STORED) -> bytes | None:
+        """A picture as a file: svg, png or html."""
+        from accelbench.report.charts import draw
+
+        if made is None:
+            return None
+        with self._drawing:
+            if form == "png":
+                return draw.png(look.of(made.spec))
+            return (draw.svg(look.of(made.spec)) if form == "svg" else draw.page(made)).encode()
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made by this key, or what is made now."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return cast("T", self._kept[key])  # each key is of one kind of things
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _few(series: Sequence[Series]) -> list[Series]:
+    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
+    room = _MOST_POINTS
+    selection: list[Series] = []
+    for history in series[:_MOST_SERIES]:
+        room -= len(history.points)
+        if selection and room < 0:
+            break
+        selection.append(history)
+    return selection
+
+
+def chart_of(name: str) -> Chart:
+    """A chart by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in CHARTS:
+        raise UsageError("There is no such chart.", f"Charts: {', '.join(CHARTS)}.")
+    return CHARTS[name]

@@ -1,0 +1,1 @@
+"""`recommend` and `predict` as forms, and how good predictions are."""

@@ -1,0 +1,198 @@
+"""`recommend` and `predict` as forms: the command itself answers, in a process of its own.
+
+So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
+What takes longer than a moment does not hold the page: it says so and comes again by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from accelbench.core import processes
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
+from accelbench.core.visible import in_quotes, visible_lines
+from accelbench.query.filters import in_catalogue
+from accelbench.report.charts.phrases import safe
+from accelbench.report.dashboard.questions.answer_tables import FIGURES, AnswerTable, answer_table
+from accelbench.report.dashboard.questions.forms import (
+    PREDICT,
+    RECOMMEND,
+    QuestionForm,
+    models_of,
+)
+from accelbench.report.dashboard.questions.jobs import BusyError, QuestionJobs
+from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: How long a command may take, a page waits for it, and whoever wants the document alone.
+_LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
+#: Names that a field offers.
+_MOST_OFFERED = 400
+_ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
+#: What an answer is to a question, by the exit code of its command.
+_VERDICTS = {
+    EXIT_NO: "The answer is no: nothing suits, or nothing keeps the limits.",
+    EXIT_CANNOT_TELL: "It cannot be told: nothing that would say it was measured.",
+}
+
+
+@dataclass(frozen=True)
+class CommandAnswer:
+    """What a command answered.
+
+    Attributes:
+        document: as JSON, as it was printed.
+        text: as a terminal shows it.
+        code: its exit code.
+    """
+
+    document: str
+    text: str
+    code: int
+
+    @property
+    def table(self) -> AnswerTable:
+        """Its figures."""
+        return answer_table(json.loads(self.document))
+
+    @property
+    def lines(self) -> list[str]:
+        """Its words, line by line."""
+        return [line.rstrip() for line in self.text.splitlines()]
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, where that is no or can't tell."""
+        return _VERDICTS.get(self.code, "")
+
+
+class QuestionPages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._jobs = QuestionJobs[CommandAnswer]()
+
+    def recommend(self, request: Request) -> Response:
+        """Which hardware for a model."""
+        return self._page(request, RECOMMEND)
+
+    def predict(self, request: Request) -> Response:
+        """What nobody has measured."""
+        return self._page(request, PREDICT)
+
+    def document(self, request: Request) -> Response:
+        """The document that the command prints with `--json`."""
+        form = PREDICT if request.url.path.startswith("/predict") else RECOMMEND
+        snapshot = self.site.snapshot()
+        job = self._job(snapshot, form, form.values(dict(request.query_params)))
+        try:
+            answer = job.result(_WAIT_SECONDS)
+        except TimeoutError:
+            raise BusyError("Other questions are being worked on.", "Ask again.") from None
+        return Response(answer.document, 200, None, "application/json")
+
+    def _page(self, request: Request, form: QuestionForm) -> Response:
+        snapshot = self.site.snapshot()
+        values = form.values(dict(request.query_params))
+        answer, trouble, working = None, "", False
+        if values:
+            try:
+                answer = self._job(snapshot, form, values).result(_MOMENT_SECONDS)
+            except TimeoutError:
+                working = True
+            except AccelbenchError as error:
+                trouble = str(error)
+        return self.site.page(
+            request,
+            "question.html",
+            None,
+            400 if trouble else 202 if working else 200,
+            {"refresh": "1"} if working else None,
+            snapshot=snapshot,
+            form=form,
+            values=values,
+            answer=answer,
+            trouble_said=trouble,
+            working=working,
+            line=form.line(values, self.site.database.name),
+            figures=FIGURES,
+            banded=FIGURES - {"Batch", "Score"},
+            offered=self._offered(snapshot),
+            address=str(request.url.query),
+        )
+
+    def _job(
+        self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
+    ) -> Future[CommandAnswer]:
+        self._refuse_unknown(snapshot, form, values)
+        words = form.words(values)
+        return self._jobs.of((snapshot.at, *words), lambda: self._asked(words))
+
+    def _asked(self, words: Sequence[str]) -> CommandAnswer:
+        command, *rest = words
+        named = [command, f"--db={self.site.database.name}"]
+        document = _ended([*named, "--json", *rest])
+        shown = _ended([*named, *rest])
+        return CommandAnswer(document.stdout, visible_lines(shown.stdout), document.returncode)
+
+    def _refuse_unknown(
+        self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
+    ) -> None:
+        """Names that are no model's, which the command may take for a file's."""
+        models = models_of(values)
+        if form is PREDICT and not models:
+            raise UsageError("No model is named.", "Name one.")
+        if form is RECOMMEND and not models and "task" not in values:
+            raise UsageError("Neither a model nor a task is named.", "Name one.")
+        for name in models:
+            stored = snapshot.ask("SELECT 1 FROM cell WHERE model = ? LIMIT 1", [name])
+            if not in_catalogue(name) and (form is PREDICT or not stored):
+                raise UsageError(
+                    f"{in_quotes(safe(name))} is no model of the catalogue"
+                    f"{'' if form is PREDICT else ' and has no results'}.",
+                    "`accelbench models` lists what there is.",
+                )
+
+    def _offered(self, snapshot: Snapshot) -> dict[str, list[str]]:
+        """Names for the fields, of what there are results of."""
+        columns = {"models": "model", "hardware": "hardware", "runtimes": "runtime"}
+        columns |= {"precisions": "precision"}
+        return {
+            name: [
+                str(row["value"])
+                for row in snapshot.ask(
+                    f"SELECT {column} AS value, count(*) AS n FROM cell"  # noqa: S608
+                    f" WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+                    f" LIMIT {_MOST_OFFERED}"
+                )
+            ]
+            for name, column in columns.items()
+        }
+
+
+def _ended(words: Sequence[str]) -> processes.ProcessEnd:
+    """A command that answered.
+
+    Raises:
+        UsageError: It refused the question.
+        AccelbenchError: It could not answer, or took too long.
+    """
+    try:
+        end = processes.run_python("accelbench", words, _LIMIT_SECONDS)
+    except processes.TimeoutExpired:
+        raise AccelbenchError(
+            f"No answer in {_LIMIT_SECONDS:.0f} seconds.",
+            "Ask on a command line, which waits as long as it takes.",
+        ) from None
+    if end.returncode in _ANSWERED and end.stdout:
+        return end
+    lines = [line for line in end.stderr.splitlines() if line.startswith("accelbench: ")]
+    said = (lines[-1] if lines else end.last_line).removeprefix("accelbench: ")
+    raise UsageError(safe(said, 600) or "The command came to no answer.")

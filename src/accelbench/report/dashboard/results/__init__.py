@@ -1,0 +1,1 @@
+"""The table of results: its columns, rows, groups and address."""

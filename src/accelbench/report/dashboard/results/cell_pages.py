@@ -1,0 +1,159 @@
+"""The pages that look at cells: all of them, one, several, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from accelbench.analysis.cells import MatrixCell as Rated
+from accelbench.analysis.matrix import RULE
+from accelbench.analysis.ranks import ranks_of
+from accelbench.core.errors import UsageError
+from accelbench.core.rows import number, text
+from accelbench.query.matrices import matrix_on
+from accelbench.report.charts.distribution import MOST_LAUNCHES
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.snapshots import cells, details
+from accelbench.report.dashboard.snapshots.cell_accuracy import cell_accuracy
+from accelbench.report.dashboard.snapshots.cells import Cell
+from accelbench.report.dashboard.snapshots.priced import spent_of
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.history import document
+from accelbench.report.matrix import mark, tells
+
+#: Series of one page of history: each is looked through for steps.
+SERIES = 12
+#: Launches that a matrix rests on at most.
+_MOST_OF_MATRIX = 1500
+
+
+class Pages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def cell(self, request: Request) -> Response:
+        """One cell, with everything behind it."""
+        snapshot = self.site.snapshot()
+        cell = self.named(snapshot, request.path_params["key"])
+        database = self.site.database
+        with database.asking():
+            rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
+            run = details.run_of(database, str(cell["run_id"]))
+            accuracy = cell_accuracy(database, snapshot, cell, rows)
+            metric = details.BY_METRIC["latency"]
+            series = details.history_of(database, snapshot, [cell], metric, fewest=2)
+        machine = snapshot.machines.get(str(cell["machine"]))
+        return self.site.page(
+            request,
+            "cell.html",
+            snapshot=snapshot,
+            cell=cell,
+            rows=rows,
+            run=run,
+            accuracy=accuracy,
+            machine=machine,
+            spent=spent_of(rows, snapshot.prices, machine),
+            empty=details.why_empty(rows),
+            warned=details.warned(rows),
+            drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
+            ranked=any(sum(rank.known for rank in ranks_of(row)) > 1 for row in rows),
+            beside=cells.beside(snapshot, cell),
+            series=[document(history) for history in series],
+            of_it=PageQuery(cells=(cell["key"],)),
+            of_model=PageQuery(model=str(cell["model"])),
+        )
+
+    def history(self, request: Request) -> Response:
+        """What became of figures over time: steps, spikes, drift."""
+        snapshot, query = self._asked(request)
+        name = request.query_params.get("metric") or "latency"
+        if name not in details.BY_METRIC:
+            raise UsageError("There is no such metric.", f"Known: {', '.join(details.BY_METRIC)}.")
+        rows, count = cells.with_history(snapshot, query, SERIES)
+        series = details.history_of(
+            self.site.database, snapshot, rows, details.BY_METRIC[name], fewest=2
+        )
+        return self.site.filtered(
+            request,
+            "history.html",
+            query,
+            snapshot,
+            metric=name,
+            metrics=list(details.BY_METRIC),
+            series=[(history.row, document(history)) for history in series],
+            keys=[text(history.row, "key") for history in series],
+            count=count,
+            last=max(1, -(-count // SERIES)),
+            found=cells.found(snapshot, replace(query, page=1)),
+        )
+
+    def matrix(self, request: Request) -> Response:
+        """What each platform is worth for each model, on one machine."""
+        snapshot, query = self._asked(request)
+        query = self._of_one(snapshot, query)
+        chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
+        ids = [key for cell in chosen for key in cell["results"]]
+        rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
+        machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
+        best = not query.chosen.get("precision")
+        made = matrix_on(rows, machine, self.site.local, best_precision=best)
+        return self.site.filtered(
+            request,
+            "matrix.html",
+            query,
+            snapshot,
+            matrix=made,
+            rule=RULE,
+            plain_mark=_plain_mark,
+            tells=tells,
+            found=cells.found(snapshot, replace(query, page=1)),
+            left_out=max(0, len(ids) - _MOST_OF_MATRIX),
+        )
+
+    def named(self, snapshot: Snapshot, key: str) -> Cell:
+        """A cell by its key.
+
+        Raises:
+            NotThereError: There is none, or it is no more.
+        """
+        matches = cells.named(snapshot, [key])
+        if not matches:
+            raise NotThereError(
+                "There is no such configuration, or a later run has taken its place."
+            )
+        return matches[0]
+
+    def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:
+        snapshot = self.site.snapshot()
+        return snapshot, self.site.asked(request, snapshot)
+
+    def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
+        """One machine and mode: what is not said is as `accelbench matrix` has it."""
+        choices = snapshot.known
+        wanted = {
+            "machine": query.chosen.get("machine") or cells.newest_machine(snapshot),
+            "mode": query.chosen.get("mode") or _first(choices["mode"], "inference"),
+        }
+        picks = {name: values[:1] for name, values in wanted.items() if values}
+        return replace(query, chosen={**query.chosen, **picks})
+
+
+#: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
+_SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+
+
+def _plain_mark(cell: Rated) -> str:
+    marked = mark(cell)
+    for emoji, sign in _SIGNS.items():
+        marked = marked.replace(emoji, sign)
+    return marked
+
+
+def _first(values: Sequence[str], usual: str) -> tuple[str, ...]:
+    return (usual,) if usual in values else tuple(values[:1])

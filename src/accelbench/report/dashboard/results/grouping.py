@@ -1,0 +1,260 @@
+"""Rows put together: what groups of configurations have, as a list or with one column across.
+
+Best and median are of what was measured here or elsewhere and is usable: nobody measured what is
+predicted or simulated. Rates of different things, tokens and images, have neither in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.core.rates import kind_sql
+from accelbench.core.rows import Row, number, text, texts
+from accelbench.core.vocabulary import Quality
+from accelbench.report.dashboard.asked import PAGE
+from accelbench.report.dashboard.results.columns import GROUPS, ResultColumn
+from accelbench.report.dashboard.results.table_query import BEST, MEDIAN, TableQuery
+from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.snapshots.cell_intervals import LaunchInterval, interval
+from accelbench.report.dashboard.snapshots.cells import Cell
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: Columns of a pivot at most: more are no table that anybody reads.
+MOST_ACROSS = 24
+#: Figures of which the largest is best.
+_RISING = ("throughput",)
+#: Figures of something that is counted, which may be of several kinds.
+_COUNTED = ("throughput", "cost")
+#: The comparison along which fields of a row of a pivot lie, by the column that is across.
+_AXES = {
+    "hardware": "hardware",
+    "device": "hardware",
+    "runtime": "runtime",
+    "precision": "precision",
+    "batch": "batch",
+    "model": "model",
+    "mode": "mode",
+    "threads": "threads",
+    "machine": "hardware",
+}
+
+
+@dataclass(frozen=True)
+class ResultGroup:
+    """Configurations that are alike in what they are grouped by.
+
+    Attributes:
+        values: what they are alike in, by the name of the column.
+        count: how many there are, and `known` of how many the figure is.
+        best: the best figure of them, of the cell `key`.
+        units: of rates, where they are of several kinds: then there is no figure in common.
+        statistics: which figures of a step there are, where those are several.
+        cell: the one that has the best figure.
+        interval: of the best figure.
+    """
+
+    values: Mapping[str, object]
+    count: int
+    known: int
+    key: str
+    best: float | None
+    median: float | None
+    low: float | None
+    high: float | None
+    units: Sequence[str] = ()
+    statistics: Sequence[str] = ()
+    cell: Cell | None = None
+    interval: LaunchInterval | None = None
+
+    def figure(self, by: str) -> float | None:
+        """Its best figure or its median."""
+        return self.best if by == BEST else self.median
+
+
+@dataclass(frozen=True)
+class PivotRow:
+    """One row of a pivot.
+
+    Attributes:
+        groups: by the text of the value across.
+        best: the value across whose figure is best and apart from the second's.
+        unlike: what the best figures differ in beside what is across: none of them is called best.
+    """
+
+    value: object
+    groups: Mapping[str, ResultGroup]
+    best: str = ""
+    unlike: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class GroupPage:
+    """A page of groups.
+
+    Attributes:
+        count: how many groups there are; of a pivot, rows.
+        groups: of a list.
+        across: the values across, of a pivot, and `left_out` how many more there are.
+    """
+
+    count: int
+    groups: Sequence[ResultGroup] = ()
+    rows: Sequence[PivotRow] = ()
+    across: Sequence[object] = field(default=())
+    left_out: int = 0
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.count // PAGE))
+
+
+def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+    """A page of groups, as a list or as a pivot."""
+    return _pivot(snapshot, query) if query.crossed else _list(snapshot, query)
+
+
+def _list(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+    sql, values = _sql(query)
+    names = [f"value_{n}" for n in range(len(query.groups))]
+    order = query.group_order.removeprefix("-")
+    way = "DESC" if query.group_order.startswith("-") else "ASC"
+    columns = {"count": "n", BEST: "best", MEDIAN: "middle"}
+    by = [columns[order]] if order in columns else names
+    ordered = ", ".join(f"{column} {way} NULLS LAST" for column in by)
+    then = ", ".join(f"{name} NULLS LAST" for name in names)
+    rows = snapshot.ask(
+        f"SELECT *, count(*) OVER () AS all_groups FROM ({sql}) ORDER BY {ordered}, {then}"  # noqa: S608
+        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        values,
+    )
+    count = int(number(rows[0], "all_groups") or 0) if rows else 0
+    if not rows:  # beyond the last page
+        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({sql})", values)  # noqa: S608
+        count = int(number(found, "n") or 0)
+    return GroupPage(count, _with_cells(snapshot, query, [_group(query, row) for row in rows]))
+
+
+def _pivot(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+    sql, values = _sql(query)
+    down, across = query.groups
+    found = [_group(query, row) for row in snapshot.ask(sql, values)]
+    sizes: dict[str, int] = {}
+    texts_across: dict[str, object] = {}
+    by_row: dict[str, tuple[object, list[ResultGroup]]] = {}
+    for group in found:
+        value = group.values[across]
+        sizes[str(value)] = sizes.get(str(value), 0) + group.count
+        texts_across[str(value)] = value
+        by_row.setdefault(str(group.values[down]), (group.values[down], []))[1].append(group)
+    kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
+    columns = sorted((texts_across[value] for value in kept), key=_place)
+    lines = sorted(by_row.values(), key=lambda line: _place(line[0]))
+    here = lines[(query.page - 1) * PAGE : query.page * PAGE]
+    shown = [group for _, groups in here for group in groups if str(group.values[across]) in kept]
+    whole = _with_cells(snapshot, query, shown)
+    of_keys = {id(old): new for old, new in zip(shown, whole, strict=True)}
+    rows = [
+        _row(query, value, [of_keys[id(group)] for group in groups if id(group) in of_keys])
+        for value, groups in here
+    ]
+    return GroupPage(
+        len(lines), rows=rows, across=columns, left_out=max(0, len(sizes) - MOST_ACROSS)
+    )
+
+
+def _place(value: object) -> tuple[object, ...]:
+    """Numbers by size, words by letters, nothing last."""
+    if isinstance(value, int | float):
+        return (0, float(value), "")
+    return (2, 0.0, "") if value is None else (1, 0.0, str(value).lower())
+
+
+def _sql(query: TableQuery) -> tuple[str, list[object]]:
+    """Groups of what was asked for, in SQL; columns are ours, values are parameters."""
+    where, values = query.where()
+    told = query.told
+    usable = (
+        "" if told.name == "memory" else f" AND coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
+    )
+    counts = f"status = 'ok' AND kind IN ('measured', 'imported'){usable} AND {told.column} > 0"
+    best = "max" if told.name in _RISING else "min"
+    several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
+    groups = [GROUPS[name].column for name in query.groups]
+    named = ", ".join(f"{column} AS value_{n}" for n, column in enumerate(groups))
+    figure = f"CASE WHEN {counts} THEN {told.column} END"
+    sql = (
+        f"SELECT {named}, count(*) AS n, count(figure) AS known, {best}(figure) AS best,"  # noqa: S608
+        f" arg_{best}(key, figure) AS best_key, median(figure) AS middle, min(figure) AS low,"
+        f" max(figure) AS high, {several} AS units,"
+        f" list(DISTINCT latency_of) FILTER ({counts}) AS statistics"
+        f" FROM (SELECT *, {figure} AS figure FROM cell WHERE {where}) GROUP BY ALL"
+    )
+    return sql, values
+
+
+def _group(query: TableQuery, row: Row) -> ResultGroup:
+    units = sorted(texts(row, "units")) if query.figure in _COUNTED else []
+    several = len(units) > 1
+    figures = {
+        name: None if several or row[name] is None else float(number(row, name) or 0.0)
+        for name in ("best", "middle", "low", "high")
+    }
+    statistics = sorted(texts(row, "statistics")) if query.figure == "latency" else []
+    return ResultGroup(
+        {name: row[f"value_{n}"] for n, name in enumerate(query.groups)},
+        int(number(row, "n") or 0),
+        int(number(row, "known") or 0),
+        "" if several else text(row, "best_key"),
+        figures["best"],
+        figures["middle"],
+        figures["low"],
+        figures["high"],
+        [unit or "items" for unit in units] if several else (),
+        statistics if len(statistics) > 1 else (),
+    )
+
+
+def _with_cells(
+    snapshot: Snapshot, query: TableQuery, groups: Sequence[ResultGroup]
+) -> list[ResultGroup]:
+    """The same groups, each with the configuration that is best of it."""
+    keys = [group.key for group in groups if group.key]
+    by_key = {cell["key"]: cell for cell in cells.named(snapshot, keys)}
+    made = []
+    for group in groups:
+        cell = by_key.get(group.key)
+        known = interval(cell, query.figure) if cell else None
+        values = {**vars(group), "cell": cell, "interval": known}
+        made.append(ResultGroup(**values))
+    return made
+
+
+def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup]) -> PivotRow:
+    across = GROUPS[query.groups[1]]
+    by_value = {str(group.values[across.name]): group for group in groups}
+    ranked = sorted(
+        (group for group in groups if group.best is not None),
+        key=lambda group: group.best or 0.0,
+        reverse=query.figure in _RISING,
+    )
+    if query.by != BEST or len(ranked) < 2:
+        return PivotRow(value, by_value)
+    apart = unlike([group.cell for group in ranked if group.cell], across)
+    first, second = ranked[0].interval, ranked[1].interval
+    is_best = not apart and first is not None and second is not None and first.apart_from(second)
+    best = str(ranked[0].values[across.name]) if is_best else ""
+    return PivotRow(value, by_value, best, apart)
+
+
+def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
+    """What configurations of one row differ in beside the column that is across."""
+    axis = AXES.get(_AXES.get(across.name, ""), ComparisonAxis("", (across.column,)))
+    places = () if axis.name == "hardware" else ("machine",)
+    names = [*axis.alike, *places, "kind"]
+    return [
+        name.replace("_", " ")
+        for name in names
+        if len({str(cell.get(name)) for cell in several}) > 1
+    ]

@@ -1,0 +1,169 @@
+"""What an address asks of the table beside which cells: columns, groups, a name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.report.charts.phrases import safe
+from accelbench.report.dashboard.asked import FACETS, PageQuery, Pairs
+from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS, ResultColumn
+
+#: What a group's figure is.
+BEST, MEDIAN = "best", "median"
+#: How groups are laid out: one below another, or the second across.
+LIST, PIVOT = "list", "pivot"
+#: What groups are ordered by.
+GROUP_ORDERS = ("group", "count", BEST, MEDIAN)
+_MOST_GROUPS = 2
+_LONGEST_NAME = 80
+_OF_FIGURES = {figure.name: figure for figure in FIGURES}
+
+
+@dataclass(frozen=True)
+class TableQuery(PageQuery):
+    """What was asked for of the table.
+
+    Attributes:
+        columns: that are shown; empty where what differs is shown.
+        groups: by which rows are put together, two at most.
+        layout: of groups, LIST or PIVOT.
+        figure: that is told of groups.
+        by: which figure of a field of a pivot.
+        group_order: of groups, with a dash where the largest is first.
+        view: the name of the view, chosen by whoever keeps it.
+    """
+
+    columns: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    layout: str = LIST
+    figure: str = "latency"
+    by: str = BEST
+    group_order: str = "group"
+    view: str = ""
+
+    @property
+    def crossed(self) -> bool:
+        """Whether groups are a pivot."""
+        return self.layout == PIVOT and len(self.groups) == _MOST_GROUPS
+
+    @property
+    def told(self) -> ResultColumn:
+        """The figure of groups."""
+        return _OF_FIGURES[self.figure]
+
+    def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
+        """The same as an address says it; between pages neither order nor arrangement go."""
+        parameters = super().pairs(order=order, picked=False)
+        if order:
+            parameters += [("col", name) for name in self.columns]
+            parameters += [("group", name) for name in self.groups]
+            parameters += [
+                (name, value)
+                for name, value, usual in (
+                    ("as", self.layout, LIST),
+                    ("figure", self.figure, "latency"),
+                    ("by", self.by, BEST),
+                    ("order", self.group_order, "group"),
+                    ("view", self.view, ""),
+                )
+                if value != usual
+            ]
+        return parameters + ([("cell", key) for key in self.cells] if picked else [])
+
+    def carried(self, *left_out: str) -> list[tuple[str, str]]:
+        """What a form sends along that has fields of its own for these names."""
+        return [pair for pair in self.pairs() if pair[0] not in (*left_out, "page")]
+
+    def grouped_order(self, name: str) -> Self:
+        """Groups by another order; by the same one, the other way round."""
+        falling = name == self.group_order
+        return replace(self, group_order=f"{'-' * falling}{name}", page=1)
+
+    def ungrouped(self) -> Self:
+        """The rows themselves."""
+        return replace(self, groups=(), layout=LIST, group_order="group", page=1)
+
+    def automatic(self) -> Self:
+        """With the columns that differ."""
+        return replace(self, columns=())
+
+    def with_cells(self, keys: Sequence[str]) -> Self:
+        """With these chosen."""
+        return replace(self, cells=tuple(keys))
+
+    def unpicked(self, key: str) -> Self:
+        """Without one of what was chosen."""
+        return self.with_cells([other for other in self.cells if other != key])
+
+    def narrowed_to(self, values: Mapping[str, object]) -> TableQuery | None:
+        """The rows of one group; None where no filter says that."""
+        query: TableQuery = self.ungrouped()
+        for name, value in values.items():
+            filtered = _filtered(query, name, value)
+            if filtered is None:
+                return None
+            query = filtered
+        return query
+
+
+def _filtered(query: TableQuery, name: str, value: object) -> TableQuery | None:
+    if value is None:
+        return None
+    if name in FACETS:
+        return replace(query, chosen={**query.chosen, name: (str(value),)})
+    if COLUMNS[name].number and isinstance(value, int | float):
+        return replace(query, bounds={**query.bounds, name: (float(value), float(value))})
+    return replace(query, model=str(value)) if name == "model" else None
+
+
+def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:
+    """What an address says of the table.
+
+    Args:
+        pairs: names and values, in their order; those that are not ours are passed over.
+        page: the cells that it asks for.
+
+    Raises:
+        UsageError: There is no such column, group, figure or order.
+    """
+    parameters: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if value:
+            parameters.setdefault(name, []).append(value)
+
+    def last(name: str, usual: str, known: Iterable[str]) -> str:
+        value = parameters.get(name, [usual])[-1]
+        return _known(name, [value], known)[0]
+
+    asked_for = _known("col", parameters.get("col", ()), COLUMNS)
+    falling = "-" * parameters.get("order", [""])[-1].startswith("-")
+    order = [word.removeprefix("-") for word in parameters.get("order", ["group"])]
+    of_cells = {known.name: getattr(page, known.name) for known in fields(PageQuery)}
+    return TableQuery(
+        **of_cells,
+        columns=tuple(name for name in COLUMNS if name in asked_for),
+        groups=_known("group", parameters.get("group", ()), GROUPS)[:_MOST_GROUPS],
+        layout=last("as", LIST, (LIST, PIVOT)),
+        figure=last("figure", "latency", _OF_FIGURES),
+        by=last("by", BEST, (BEST, MEDIAN)),
+        group_order=f"{falling}{_known('order', order, GROUP_ORDERS)[-1]}",
+        view=parameters.get("view", [""])[-1].strip()[:_LONGEST_NAME],
+    )
+
+
+_NOUNS = {"col": "column", "group": "column to group by", "as": "layout", "by": "choice"}
+
+
+def _known(name: str, values: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    names = list(known)
+    for value in values:
+        if value not in names:
+            raise UsageError(
+                f"There is no {_NOUNS.get(name, name)} {in_quotes(safe(value))}.",
+                f"Known: {', '.join(names)}.",
+            )
+    return tuple(dict.fromkeys(values))

@@ -1,0 +1,1 @@
+"""All runs, one that goes on, and one against another."""

@@ -1,0 +1,1 @@
+"""Every cell of a store in memory, questions to it, and what lies behind one cell."""

@@ -1,0 +1,319 @@
+"""Questions to a snapshot: a page of cells, how many there are, what else could be chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
+from accelbench.analysis.machines import chosen
+from accelbench.analysis.questions import SHAPES, flat
+from accelbench.core.rows import Json, Row, number, texts
+from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
+from accelbench.report.dashboard.snapshots.cell_intervals import LaunchInterval
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: Behind a cell's figures: read for their intervals, and no figures of the cell.
+BEHIND = ("times", *OF_AN_INTERVAL)
+#: Values of a facet that a form shows; more are found by the search for models.
+MOST_CHOICES = 60
+
+
+class Cell(TypedDict, total=False):
+    """A row of the snapshot's table of cells: of its columns those that are read by name."""
+
+    key: str
+    kind: str
+    model: str
+    mode: str
+    batch_size: int | None
+    machine: str | None
+    run_id: str | None
+    series_key: str | None
+    results: list[str]  # the ids of its launches
+    launches: int
+    failed: int
+    wrong: bool
+    options: Json
+    versions: str | None  # JSON
+    latency: float | None
+    latency_of: str | None  # which figure of a step it is
+    throughput: float | None
+    memory: float | None
+    cost_per_million: float | None
+    times: list[float]  # of each launch that counts: the latency, else the rate
+    apart: str  # what tells it from others beside it
+    sure: Mapping[str, LaunchInterval]  # of its figures
+
+
+@dataclass(frozen=True)
+class FilterChoice:
+    """One value of a facet."""
+
+    value: str
+    text: str
+    cells: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class CellPage:
+    """One page of what was asked for."""
+
+    cells: Sequence[Cell]
+    count: int
+    models: int
+    hardware: int
+    kinds: Mapping[str, int]
+    failed: int
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.count // PAGE))
+
+
+def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
+    """A page of the cells, and what all of them are."""
+    where, values = query.where()
+    counts = snapshot.ask(
+        "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed,"  # noqa: S608
+        f" list(DISTINCT model) AS models, list(DISTINCT hardware) AS hardware FROM cell"
+        f" WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+        values,
+    )
+    return CellPage(
+        page(snapshot, query, size) if size else [],
+        sum(_count(row, "cells") for row in counts),
+        len({name for row in counts for name in texts(row, "models")}),
+        len({name for row in counts for name in texts(row, "hardware")}),
+        {str(row["kind"]): _count(row, "cells") for row in counts},
+        sum(_count(row, "failed") for row in counts),
+    )
+
+
+def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
+    """The cells of one page, in the order that was asked for."""
+    where, values = query.where()
+    return told_apart(
+        _cells(
+            snapshot,
+            f"SELECT * EXCLUDE (results, series) FROM cell WHERE {where}"  # noqa: S608
+            f" ORDER BY {query.order} LIMIT {size} OFFSET {(query.page - 1) * size}",
+            values,
+        )
+    )
+
+
+def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
+    """All cells of what was asked for, for a file."""
+    where, values = query.where()
+    return _cells(
+        snapshot,
+        f"SELECT * EXCLUDE (series, versions, {', '.join(BEHIND)}) FROM cell"  # noqa: S608
+        f" WHERE {where} ORDER BY {query.order}",
+        values,
+    )
+
+
+def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
+    """Cells that have figures, for pictures: all, or those of the models that have the most."""
+    where, values = query.where()
+    return _cells(
+        snapshot,
+        "WITH one AS (SELECT key, model AS name FROM cell"  # noqa: S608
+        f" WHERE {where} AND status = 'ok'"
+        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')),"
+        " each AS (SELECT name, count(*) AS n FROM one GROUP BY 1),"
+        " upto AS (SELECT name, n, sum(n) OVER (ORDER BY n DESC, lower(name), name) AS m FROM each)"
+        f" SELECT cell.* FROM cell JOIN one USING (key) JOIN upto USING (name)"
+        f" WHERE m <= {most} OR m = n ORDER BY {query.order} LIMIT {most}",
+        values,
+    )
+
+
+def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tuple[str, int]]:
+    """The models that have the most cells, each with how many."""
+    where, values = query.where()
+    rows = snapshot.ask(
+        f"SELECT model, count(*) AS cells FROM cell WHERE {where}"  # noqa: S608
+        f" GROUP BY 1 ORDER BY 2 DESC, lower(model), model LIMIT {most}",
+        values,
+    )
+    return [(str(row["model"]), _count(row, "cells")) for row in rows]
+
+
+def with_history(snapshot: Snapshot, query: PageQuery, most: int) -> tuple[list[Cell], int]:
+    """A page of the lines that have several runs, and how many there are.
+
+    A line goes through versions, of which each is a cell of its own: its newest stands for it.
+    """
+    where, values = query.where()
+    known = (
+        "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
+        f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
+        " AND moment IS NOT NULL AND kind IN ('measured', 'imported')"
+        " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
+    )
+    rows = _cells(
+        snapshot,
+        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {query.order}"
+        f" LIMIT {most} OFFSET {(query.page - 1) * most}",
+        values,
+    )
+    (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
+    return rows, _count(count, "n")
+
+
+def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
+    """What a matrix is made of: failures tell as much as figures."""
+    where, values = query.where()
+    return _cells(
+        snapshot,
+        f"SELECT key, results FROM cell WHERE {where}"  # noqa: S608
+        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {query.order} LIMIT {most}",
+        values,
+    )
+
+
+def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
+    """The machine of the newest cell that somebody measured, as `accelbench matrix` chooses it."""
+    rows = snapshot.ask(
+        "SELECT machine, coalesce(max(moment)::VARCHAR, '') AS newest FROM cell"
+        " WHERE machine IS NOT NULL AND kind IN ('measured', 'imported', 'emulated') GROUP BY 1"
+    )
+    newest = {snapshot.machines[str(row["machine"])]: str(row["newest"]) for row in rows}
+    return (chosen(newest, None).id,) if newest else ()
+
+
+def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
+    """Cells by their keys, in that order; those that are not there are left out."""
+    if not keys:
+        return []
+    marks = ", ".join("?" * len(keys))
+    rows = _cells(snapshot, f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
+    # An order that stays: to have the store keep one takes a fifth of a second of a million.
+    by_key: dict[str, Cell] = {
+        row["key"]: {**row, "results": sorted(row["results"])} for row in rows
+    }
+    return told_apart([by_key[key] for key in dict.fromkeys(keys) if key in by_key])
+
+
+def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
+    """Of each facet its values, each with how many cells it would leave."""
+    offered = {}
+    counts_of = _counts(snapshot, query)
+    for name in FACETS:
+        counts = counts_of[name]
+        chosen = query.chosen.get(name, ())
+        options = sorted(
+            snapshot.known[name], key=lambda option: (option not in chosen, not counts.get(option))
+        )
+        offered[name] = [
+            FilterChoice(
+                option, _text(snapshot, name, option), counts.get(option, 0), option in chosen
+            )
+            for option in (
+                options[:MOST_CHOICES] if len(options) > MOST_CHOICES else snapshot.known[name]
+            )
+        ]
+    return offered
+
+
+def _counts(snapshot: Snapshot, query: PageQuery) -> dict[str, dict[str, int]]:
+    """Of each facet how many cells each value would leave.
+
+    Facets of which nothing is chosen are filtered alike, and counted in one pass.
+    """
+    passes = [[name] for name in query.chosen]
+    passes.append([name for name in FACETS if name not in query.chosen])
+    counts: dict[str, dict[str, int]] = {name: {} for name in FACETS}
+    for names in filter(None, passes):
+        where, values = query.where(but=names[0])
+        columns = [FACETS[name] for name in names]
+        which = " ".join(
+            f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
+        )
+        rows = snapshot.ask(
+            f"SELECT CASE {which} END AS facet, coalesce({', '.join(columns)}) AS value,"  # noqa: S608
+            f" count(*) AS cells FROM cell WHERE {where}"
+            f" GROUP BY GROUPING SETS ({', '.join(f'({column})' for column in columns)})",
+            values,
+        )
+        for row in rows:
+            if row["value"] is not None:
+                counts[names[_count(row, "facet")]][str(row["value"])] = _count(row, "cells")
+    return counts
+
+
+def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
+    """Other cells of the same model: the same batch on other hardware first."""
+    rows = _cells(
+        snapshot,
+        "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
+        " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
+        " precision, batch_size, key LIMIT ?",
+        [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
+    )
+    return told_apart(rows)
+
+
+def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
+    """Rows of the table of cells, which has these columns (`gathering`)."""
+    return cast("list[Cell]", snapshot.ask(sql, values))
+
+
+def _count(row: Row, name: str) -> int:
+    return int(number(row, name) or 0)
+
+
+#: What a line of a table says of a cell.
+_TOLD = (
+    *("model", "kind", "mode", "hardware", "device_name", "machine", "runtime", "precision"),
+    *("batch_size", *SHAPES, "world_size"),
+)
+#: What else may tell two lines apart, beside options and versions.
+_APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")
+
+
+def told_apart(rows: list[Cell], told: Sequence[str] = _TOLD) -> list[Cell]:
+    """The same rows, each with what tells it from those whose line would say the same: `apart`.
+
+    Args:
+        rows: of one table.
+        told: what a line says of each.
+    """
+    alike: dict[tuple[str, ...], list[Cell]] = {}
+    for row in rows:
+        alike.setdefault(tuple(str(row.get(name)) for name in told), []).append(row)
+    for several in alike.values():
+        traits = [_traits(row, told) for row in several] if len(several) > 1 else [{}]
+        names = dict.fromkeys(name for cell_traits in traits for name in cell_traits)
+        differ = [
+            name for name in names if len({cell_traits.get(name) for cell_traits in traits}) > 1
+        ]
+        for row, own_traits in zip(several, traits, strict=True):
+            row["apart"] = ", ".join(
+                _said(name, own_traits[name]) for name in differ if name in own_traits
+            )
+    return rows
+
+
+def _traits(row: Cell, told: Sequence[str]) -> dict[str, str]:
+    names = (name for name in _APART if name not in told)
+    traits = {name: str(row.get(name)) for name in names if row.get(name) is not None}
+    traits |= flat(row.get("options") or {})
+    return traits | flat(json.loads(row.get("versions") or "{}"))
+
+
+def _said(name: str, value: str) -> str:
+    if name == "compiled":
+        return "compiled" if value == "True" else "not compiled"
+    return f"{name.rpartition('.')[2].replace('_', ' ')} {value}"
+
+
+def _text(snapshot: Snapshot, name: str, value: str) -> str:
+    if name == "machine" and value in snapshot.machines:
+        return str(snapshot.machines[value])
+    return value.replace("_", " ")

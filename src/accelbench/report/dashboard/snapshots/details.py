@@ -1,0 +1,195 @@
+"""What lies behind a cell: its launches, their samples, the run that made them, their history.
+
+Asked of the store itself, by the results' ids that the snapshot has: a cell has a few.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from accelbench.analysis.history import Series
+from accelbench.analysis.judging import METRICS, Metric
+from accelbench.analysis.warned import warned as all_warned
+from accelbench.core.axes import AS_TOLD, columns
+from accelbench.core.columns import BY_NAME
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.rows import Json, Row
+from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.query.histories import OF_NO_CHECK_SQL
+from accelbench.report.series import Line, nothing_in, points_in, told
+
+if TYPE_CHECKING:
+    from accelbench.report.dashboard.snapshots.cells import Cell
+    from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+    from accelbench.store.database import Database
+
+#: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
+MOST_LAUNCHES = 40
+BY_METRIC = {metric.name: metric for metric in METRICS}
+#: What a list of results shows.
+_LISTED = (
+    *("model", "runtime", "hardware", "precision", "batch_size"),
+    *(*columns(*AS_TOLD), "mode", "launch"),
+    *("status", "reason", "message", "provenance", "emulated", "quality"),
+    *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
+)
+#: Of which results a cell's line is made.
+_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND {ours}"
+#: Of which what came to nothing: what failed before it had an engine is of no series.
+_FAILED = (
+    "(series_key IN ({marks}) OR (series_key IS NULL AND case_id IN ({cases})))"
+    " AND {comparable} AND {ours}"
+)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The run that something is of."""
+
+    run_id: str
+    label: str
+    command: str
+    status: str
+    started_at: str
+    git_commit: str
+    environment: Json
+
+
+def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
+    """Those results, every column, JSON as what it holds; in order of time."""
+    if not results:
+        return []
+    names, rows = database.query(
+        f"SELECT * FROM benchmark_results WHERE result_id IN ({_marks(results)})"  # noqa: S608
+        " ORDER BY started_at, launch, result_id",
+        list(results),
+    )
+    kinds = {name: BY_NAME[name].kind for name in names if name in BY_NAME}
+    # A store that an older version made lacks the newest columns.
+    unknown = dict.fromkeys(BY_NAME)
+    return [
+        unknown
+        | {
+            name: _plain(value, kinds.get(name, "text"))
+            for name, value in zip(names, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _plain(value: object, kind: str) -> object:
+    if value is None:
+        return None
+    if kind == "json":
+        return json.loads(str(value))
+    return str(value) if kind == "time" else value
+
+
+def run_of(database: Database, run_id: str) -> RunSummary | None:
+    """A run, with what it recorded of its surroundings."""
+    _, rows = database.query(
+        "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
+        " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
+        [run_id],
+    )
+    for run, label, command, status, started, commit, environment in rows:
+        facts = json.loads(str(environment)) if environment else {}
+        return RunSummary(
+            str(run),
+            str(label or ""),
+            str(command or ""),
+            str(status or ""),
+            str(started or ""),
+            str(commit or ""),
+            facts if isinstance(facts, Mapping) else {},
+        )
+    return None
+
+
+def results_of(database: Database, run_id: str) -> list[Row]:
+    """What a run came to, the newest first; without what only one cell's page shows.
+
+    Of a fleet's run it is what its nodes measured as well.
+    """
+    _, column_rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = [name for (name,) in column_rows if name in _LISTED]
+    names, rows = database.query(
+        f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
+        " fleet WHERE fleet.kind = 'run_started' AND fleet.body->>'fleet' = ?)"
+        " ORDER BY finished_at DESC, result_id",
+        [run_id, run_id],
+    )
+    return [dict.fromkeys(_LISTED) | dict(zip(names, row, strict=True)) for row in rows]
+
+
+def history_of(
+    database: Database,
+    snapshot: Snapshot,
+    cells: Sequence[Cell],
+    metric: Metric,
+    least: float = LEAST_EFFECT,
+    fewest: int = 1,
+) -> list[Series]:
+    """What became of some cells over time, those in which something changed first.
+
+    Args:
+        database: the store.
+        snapshot: which run was on which machine.
+        cells: of which; those without a series have no history.
+        metric: of which figure.
+        least: changes that are smaller are not told.
+        fewest: series with fewer points are left out, unless a run came after that has no figure.
+    """
+    about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
+    if not about:
+        return []
+    keys = sorted({key for key, _ in about})
+    words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
+    where = _OF_CELLS.format(marks=_marks(keys), **words)
+    lines: dict[tuple[str, str | None], Line] = {}
+    for key, line in points_in(database, metric, where, keys).items():
+        for point in line.points:
+            # A series is of a device; two machines may have alike ones.
+            of = (key, snapshot.ran.get(point.run_id))
+            if of in about:
+                lines.setdefault(of, replace(line, points=[])).points.append(point)
+    cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
+    failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
+    nothing = nothing_in(database, metric, failed, [*keys, *cases])
+
+    def ours(row: Row, run: str) -> bool:
+        return bool(snapshot.ran.get(run) == row["machine"])
+
+    kept = [
+        (about[of], line)
+        for of, line in lines.items()
+        if len(line.points) >= fewest
+        or nothing.newest(of[0], line.case, line.points, partial(ours, about[of]))
+    ]
+    all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    return sorted(all_series, key=lambda series: (not series.changed, -(series.newest_step or 0.0)))
+
+
+def warned(rows: Sequence[Row]) -> list[str]:
+    """What launches were warned of, each once with the range of its figures."""
+    return [warning.text for warning in all_warned(rows)]
+
+
+def why_empty(rows: Sequence[Row]) -> dict[str, str]:
+    """Each column that is empty in some launch, and why."""
+    reasons: dict[str, str] = {}
+    for row in rows:
+        nulls = row.get("nulls")
+        if isinstance(nulls, Mapping):
+            for name, why in nulls.items():
+                reasons.setdefault(str(name), str(why))
+    return dict(sorted(reasons.items()))
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
