@@ -291,6 +291,17 @@ def test_a_program_of_another_make_is_refused(tmp_path: Path) -> None:
 # -- configs
 
 
+def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/models/model.json", json.dumps({"some": list(range(999))}))
+    data = bytearray(path.read_bytes())
+    data[60:90] = bytes(30)  # within the packed bytes
+    path.write_bytes(data)
+    with pytest.raises(UntracedError, match="no archive of torch.export, or a part of one"):
+        TorchExportGraph(path)
+
+
 def test_a_folder_with_a_config_is_traced(tmp_path: Path) -> None:
     config = {
         "architectures": ["BertModel"], "model_type": "bert", "hidden_size": 32,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.inputs import LARGEST_BYTES, make_inputs
+from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.visible import in_quotes
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SUFFIX = ".npz"
-#: What reading an archive raises that is damaged, encrypted or packed in a way of its own,
-NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-#: and what NumPy raises of a header that is none, and of what it would have to unpickle.
+#: What NumPy raises of a header that is none, and of what it would have to unpickle.
 NO_ARRAY = (ValueError, SyntaxError, TokenError)
 
 

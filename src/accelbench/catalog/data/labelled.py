@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from accelbench.catalog.data.arrays import NO_ARCHIVE, NO_ARRAY
+from accelbench.catalog.data.arrays import NO_ARRAY
 from accelbench.catalog.inputs import draw, input_shapes, tensors
+from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec

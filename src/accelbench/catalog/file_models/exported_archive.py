@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 
@@ -95,7 +96,7 @@ def opened(path: Path) -> ExportedArchive:
             for folder, name in _CONFIGS.items():
                 config = _json(archive, root + name) if root + name in sizes else {"config": {}}
                 tensors |= _tensors(config, root + folder, sizes)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (OSError, *NO_ARCHIVE) as error:
         raise FileRefusedError("It is no archive of torch.export, or half of one.", SAVE_IT) from (
             error
         )

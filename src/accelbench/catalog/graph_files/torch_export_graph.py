@@ -35,6 +35,7 @@ from accelbench.catalog.graph_files.steps import (
     product,
     step,
 )
+from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 
@@ -213,7 +214,7 @@ def _program(path: Path) -> Any:
             if entries[0].file_size > _LARGEST_JSON:
                 raise UntracedError("Its program is larger than any that was ever exported.")
             return loads(archive.read(entries[0]).decode("utf-8"))
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (OSError, *NO_ARCHIVE) as error:
         raise UntracedError(
             "It is no archive of torch.export, or a part of one.",
             "Write one with torch.export.save.",
