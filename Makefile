@@ -41,7 +41,7 @@ help:
 	@echo 'make check        formatting, lint, types and layering only'
 	@echo 'make format       format the code'
 	@echo 'make bench        the benchmarks of the benchmark; figures go to benchmarks/results/'
-	@echo 'make pictures     what the front page shows: outputs, a terminal, the overview (minutes)'
+	@echo 'make pictures     what the front page shows: outputs, a terminal, pages (minutes)'
 	@echo 'make costs        count FLOPs and bytes of every catalogue model anew'
 	@echo 'make constraints  pin the versions anew, from a fresh environment'
 	@echo 'make clean        remove $(VENV), $(DEMO)/ and caches'
@@ -138,8 +138,8 @@ bench: $(INSTALLED_DEV)
 
 # -- what is generated ----------------------------------------------------------------
 
-# Everything on the front page is measured anew; PICTURES=gate,overview makes some of it.
-PICTURES ?= onnx,gate,choose,overview
+# Everything on the front page is measured anew; PICTURES=gate,pages makes some of it.
+PICTURES ?= onnx,gate,choose,pages
 
 pictures: $(INSTALLED_DEV)
 	$(BIN)/python benchmarks/front_page.py --only $(PICTURES)

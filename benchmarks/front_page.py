@@ -1,4 +1,4 @@
-"""What the front page shows: three jobs with their real output, a recorded terminal, the overview.
+"""What the front page shows: three jobs with their real output, a recorded terminal, and pages.
 
 Everything is measured here and now, in a folder of its own, with the engines that are installed:
 
@@ -8,11 +8,11 @@ Everything is measured here and now, in a folder of its own, with the engines th
 - my ONNX file on every engine: a graph exported from torch, then `compare --pivot`.
 
 Commands and what they printed go to `docs/front-page/NAME.txt`, which the README quotes; what a
-terminal showed of the last to `docs/images/terminal.svg`; the dashboard's first page to
-`docs/images/overview.png`, where Chromium is here.
+terminal showed of the last to `docs/images/terminal.svg`; pages of the dashboard over all of it and
+over small models, each measured twice, to `docs/images/`, where Chromium is here.
 
     make pictures
-    python benchmarks/front_page.py [--only onnx,gate,choose,overview] [--keep FOLDER]
+    python benchmarks/front_page.py [--only onnx,gate,choose,pages] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -103,6 +103,22 @@ ONNX = (
     ("run mine.onnx --hardware cpu,openvino --batch-sizes 1,8", False),
     ("compare mine.onnx --pivot", True),
 )
+SMALL = (
+    (f"run --set small {ENGINES} --batch-sizes 1,8 --iterations 10", False),
+    (f"run --set small {ENGINES} --batch-sizes 1,8 --iterations 10", False),
+)
+#: Pictures of pages: a name, the address with the keys of the first configurations in it, a theme.
+PAGES = (
+    ("overview", "/", "light"),
+    ("dashboard-results", "/results?mode=inference&sort=rate", "light"),
+    ("dashboard-cell", "/cell/{0}", "light"),
+    ("dashboard-compare", "/compare?cell={0}&cell={1}&cell={2}", "light"),
+    ("dashboard-model", "/model/bert-tiny", "light"),
+    ("dashboard-explore", "/explore", "light"),
+    ("dashboard-history", "/history?model=bert-tiny", "dark"),
+)
+#: The configurations of one model by its engines, which are what most people compare.
+KEYS = "/results?model=bert-tiny&batch=8"
 Printed = Sequence[tuple[str, bool, str]]
 
 
@@ -208,8 +224,8 @@ def svg(text: str, title: str) -> str:
     return "\n".join(line.rstrip() for line in made.splitlines()) + "\n"
 
 
-def overview(folder: Path, target: Path) -> None:
-    """The dashboard's first page over what was measured, as a browser shows it."""
+def pages(folder: Path) -> None:
+    """Pages of the dashboard over what was measured, as a browser shows them."""
     sys.path.insert(0, str(ROOT / "src"))
     from playwright.sync_api import sync_playwright
 
@@ -228,21 +244,29 @@ def overview(folder: Path, target: Path) -> None:
     )
     try:
         assert server.stdout is not None
-        address: Any = None
-        while address is None:
-            address = re.search(r"http://\S+", server.stdout.readline())
+        found: Any = None
+        while found is None:
+            found = re.search(r"http://[^/\s]+", server.stdout.readline())
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=str(chromium[0]))
-            page = browser.new_page(viewport=SIZE, color_scheme="light")
-            page.goto(address[0])
-            page.wait_for_function(WORKED_OUT, timeout=120_000)
-            page.evaluate(ELSEWHERE, [str(folder), HOME])
-            page.screenshot(path=str(target))
+            page = browser.new_page(viewport=SIZE)
+            page.goto(found[0] + KEYS)
+            links = page.locator("tbody a[href^='/cell/']")
+            links.first.wait_for()
+            hrefs = [link.get_attribute("href") or "" for link in links.all()]
+            keys = list(dict.fromkeys(href.removeprefix("/cell/") for href in hrefs))
+            for name, path, theme in PAGES:
+                page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+                page.goto(found[0] + path.format(*keys))
+                page.wait_for_load_state("networkidle")
+                page.wait_for_function(WORKED_OUT, timeout=120_000)
+                page.evaluate(ELSEWHERE, [str(folder), HOME])
+                page.screenshot(path=str(IMAGES / f"{name}.png"))
+                _made_small(IMAGES / f"{name}.png")
             browser.close()
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
-    _made_small(target)
 
 
 def _made_small(picture: Path) -> None:
@@ -257,7 +281,7 @@ def _made_small(picture: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make what the front page shows.")
-    every = ("onnx", "gate", "choose", "overview")
+    every = ("onnx", "gate", "choose", "pages")
     parser.add_argument("--only", default=",".join(every), help="Some of them, with commas.")
     parser.add_argument("--keep", type=Path, help="Measure in this folder, and leave it.")
     asked = parser.parse_args()
@@ -279,8 +303,9 @@ def main() -> None:
             (TEXTS / "gate.txt").write_text(plain(text_of(session(repository, GATE))))
         if "choose" in wanted:
             (TEXTS / "choose.txt").write_text(plain(text_of(session(results, CHOOSE))))
-        if "overview" in wanted:
-            overview(results, IMAGES / "overview.png")
+        if "pages" in wanted:
+            session(results, SMALL)
+            pages(results)
     finally:
         if asked.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
