@@ -7,6 +7,7 @@ import pytest
 from accelbench.analysis.ratios import Ratio
 from accelbench.core.figures import Statistic
 from accelbench.report.comparison_sentence import SideOfRatio, names_of, sentence, times
+from accelbench.report.dashboard.words import share
 
 RUNTIMES = {"hardware": "cpu", "precision": "fp32", "batch_size": 1, "model": "m"}
 
@@ -22,12 +23,12 @@ def side(name: str, *figures: float, memory: float | None = None) -> SideOfRatio
 
 def test_the_faster_one_is_said_with_its_interval_and_its_memory() -> None:
     told = sentence("ONNX Runtime", [side("OpenVINO", 1.2, 1.11, 1.29, memory=2.4)])
-    assert told == "OpenVINO is 1.1–1.3× as fast as ONNX Runtime; memory 2.4×."
+    assert told == "OpenVINO is 1.1–1.3× as fast as ONNX Runtime; memory 2.40×."
 
 
 def test_a_slower_one_is_turned_round_with_its_memory() -> None:
     told = sentence("ONNX Runtime", [side("PyTorch", 0.5, 0.4, 0.625, memory=0.5)])
-    assert told == "ONNX Runtime is 1.6–2.5× as fast as PyTorch; memory 2×."
+    assert told == "ONNX Runtime is 1.6–2.5× as fast as PyTorch; memory 2.00×."
 
 
 def test_where_either_may_be_faster_it_says_that_nobody_can_tell() -> None:
@@ -97,6 +98,13 @@ def test_ends_are_rounded_outwards_and_never_across_once(
     low: float, high: float, text: str
 ) -> None:
     assert times(low, high) == text
+
+
+def test_a_factor_without_an_interval_is_written_as_the_table_below_writes_it() -> None:
+    """The sentence said 1149.56×, the table below it 1,150×."""
+    told = sentence("A", [side("B", 1149.56, memory=1149.56)])
+    assert told.count(share(1149.56)) == 2
+    assert "B is 1,150× as fast" in told
 
 
 def test_names_are_what_tells_them_apart() -> None:

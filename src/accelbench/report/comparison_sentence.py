@@ -13,7 +13,7 @@ from math import ceil, floor
 from accelbench.analysis.ratios import Ratio
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.cards import title_of
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row, text
 from accelbench.report.charts.words import short_device
 
@@ -67,12 +67,12 @@ def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
 def times(low: float, high: float) -> str:
     """A factor and its interval: 1.1–1.3×."""
     narrow = high - low
-    for digits in range(1, _MOST_DIGITS + 1):
-        down, up = _rounded(low, digits, floor, 1e-9), _rounded(high, digits, ceil, -1e-9)
+    for many in range(1, _MOST_DIGITS + 1):
+        down, up = _rounded(low, many, floor, 1e-9), _rounded(high, many, ceil, -1e-9)
         crosses = (low > 1.0 >= down) or (high < 1.0 <= up) or down <= 0.0
         if not crosses and up - down <= _WIDER * narrow:
             break
-    first, last = (f"{end:,.{_places(end, digits)}f}" for end in (down, up))
+    first, last = (f"{end:,.{_places(end, many)}f}" for end in (down, up))
     return f"{first}×" if first == last else f"{first}–{last}×"
 
 
@@ -238,7 +238,7 @@ def _turned(ratio: Ratio) -> Ratio:
 
 def _factor(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.value:.2f}×"
+        return f"{digits(ratio.value)}×"
     return times(ratio.low, ratio.high)
 
 
@@ -249,7 +249,7 @@ def _single(ratio: Ratio) -> str:
 def _memory(factor: float | None) -> str:
     if factor is None:
         return ""
-    return "; memory alike" if abs(factor - 1.0) < _AS_MUCH else f"; memory {factor:.2g}×"
+    return "; memory alike" if abs(factor - 1.0) < _AS_MUCH else f"; memory {digits(factor)}×"
 
 
 def _doubts(side: SideOfRatio) -> str:

@@ -11,6 +11,7 @@ import re
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, Rating
 from accelbench.analysis.matrix import RULE, UNRATED
+from accelbench.core.nouns import digits
 from accelbench.report.matrix import MatrixHeader, mark, moment, precisions, tells
 from accelbench.report.pages.rendering import rendered
 
@@ -34,6 +35,7 @@ def html(matrix: Matrix, about: MatrixHeader) -> str:
         pieces=_OPTION.split,
         precisions=precisions,
         tells=tells,
+        digits=digits,
     )
 
 

@@ -304,6 +304,26 @@ def test_what_is_unsteady_is_counted_by_why_and_named() -> None:
     )
 
 
+def test_a_sentence_that_counts_configurations_and_names_them_adds_up() -> None:
+    """A title leaves out threads: three configurations have one, and 5 was “A, B and 1 more”."""
+    alike = [(str(threads), {"model": "bert-tiny", "threads": threads}) for threads in (1, 2, 4)]
+    others = [(name, {"model": name}) for name in ("gpt2-tiny", "resnet-tiny", "vit-tiny")]
+    rows = [
+        launch
+        for case, changes in (*alike, *others)
+        for launch in launches(
+            QUIET, 8.0, **{"runtime": SLOW, "quality": "unsteady", "case_id": case, **changes}
+        )
+    ]
+    (finding,) = of_kind(found(rows), FindingKind.UNSTEADY)
+    assert finding.sentence.startswith("6 of 6 measured configurations did not settle")
+    assert finding.sentence.endswith(
+        "; first of them bert-tiny pytorch/cpu fp32 batch 1 seq 128 (3 of them), gpt2-tiny"
+        " pytorch/cpu fp32 batch 1 seq 128, resnet-tiny pytorch/cpu fp32 batch 1 seq 128 and 1"
+        " more."
+    )
+
+
 @pytest.mark.parametrize(
     "changes", [{}, {"quality": "fixed"}, {"quality": "unsteady", "provenance": "imported"}]
 )

@@ -15,7 +15,7 @@ from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.cli.display.word_table import WordTable
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import digits, listed
 from accelbench.core.visible import visible
 from accelbench.report.matrix import MatrixHeader, precisions, tells
 
@@ -119,7 +119,7 @@ def _short(hardware: str, line: MatrixLine) -> list[str]:
     ways = list(map(visible, precisions(cell)))
     if hardware == "cpu" and cell.runtimes and line.family:
         return [level, *map(visible, cell.runtimes), *ways]
-    return [level, *([] if cell.speed is None else [f"{cell.speed:.2f}×"]), *ways]
+    return [level, *([] if cell.speed is None else [f"{digits(cell.speed)}×"]), *ways]
 
 
 def _level(cell: MatrixCell) -> str:

@@ -10,7 +10,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
 from accelbench.exchange.titles import title
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
-from accelbench.query.findings.phrases import names
+from accelbench.query.findings.phrases import titled
 
 _BROKEN, _WORSE, _MENDED, _BETTER, _STEADY = 95.0, 90.0, 58.0, 57.0, 18.0
 
@@ -101,9 +101,9 @@ def _change(figure: Judged) -> str:
 def _listed(
     questions: Sequence[CheckedQuestion], verb: str, many: str, importance: float
 ) -> StoreFinding:
-    told = names(
-        f"{title(question.row)} ({visible(question.why)})" if question.why else title(question.row)
-        for question in questions
+    reasons = {id(question.row): visible(question.why) for question in questions if question.why}
+    told = titled(
+        (question.row for question in questions), why=lambda row: reasons.get(id(row), "")
     )
     return StoreFinding(
         FindingKind.CHANGE,

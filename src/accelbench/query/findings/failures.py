@@ -16,7 +16,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.exchange.titles import title
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
-from accelbench.query.findings.phrases import engine, names, place
+from accelbench.query.findings.phrases import engine, place, titled
 
 _OUTPUTS, _FAILED = 85.0, 50.0
 #: What nobody could have measured, or nobody tried.
@@ -63,7 +63,7 @@ def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     yield StoreFinding(
         FindingKind.OUTPUTS,
         f"{what} wrong, held against the reference, and none of their times counts:"
-        f" {names(title(rows[0]) for rows in lost)}.",
+        f" {titled(rows[0] for rows in lost)}.",
         _OUTPUTS + min(5.0, float(len(lost))),
         evidence_of(lost),
         {"status": ("failed",)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.ratios import LAUNCHES, Ratio
@@ -15,9 +15,14 @@ from accelbench.core.rates import unit_of
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.exchange.titles import title
 from accelbench.query.findings.finding import NAMED
 
 _SIZES = axes_of(*AS_ASKED)
+
+
+def _unsaid(_: Row) -> str:
+    return ""
 
 
 def crowded(rows: Iterable[Row]) -> frozenset[str]:
@@ -75,6 +80,23 @@ def whose(row: Row) -> str:
 def names(every: Iterable[str], most: int = NAMED) -> str:
     """The first few names, and how many more there are; one that comes twice is told once."""
     return listed(list(dict.fromkeys(every)), most)
+
+
+def titled(every: Iterable[Row], most: int = NAMED, why: Callable[[Row], str] = _unsaid) -> str:
+    """The first configurations by their titles, and how many more there are: it adds up.
+
+    A title leaves out threads and options. One that several configurations have says how many,
+    as a sentence that counts configurations and names titles would not add up.
+    """
+    counts = Counter(
+        f"{title(row)} ({said})" if (said := why(row)) else title(row) for row in every
+    )
+    told = [
+        name if count == 1 else f"{name} ({count:,} of them)"
+        for name, count in list(counts.items())[:most]
+    ]
+    rest = counts.total() - sum(list(counts.values())[:most])
+    return ", ".join(told) + (f" and {rest:,} more" if rest else "")
 
 
 def grouped(words: Iterable[str]) -> str:

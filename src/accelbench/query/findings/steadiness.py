@@ -11,7 +11,7 @@ from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.query.findings.asking import command_of
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
-from accelbench.query.findings.phrases import grouped, names
+from accelbench.query.findings.phrases import grouped, titled
 
 _UNSTEADY, _SINGLE = 45.0, 25.0
 #: Why a figure is not as steady as it was asked to be, in the words of the field.
@@ -53,7 +53,7 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     yield StoreFinding(
         FindingKind.UNSTEADY,
         f"{many}: {grouped(WHY[why] for why, _ in known)}; first of them"
-        f" {names(title(point.row) for point in points)}.",
+        f" {titled(point.row for point in points)}.",
         _UNSTEADY + 9.0 * len(known) / len(measured),
         evidence_of(point.rows for point in points),
         {"quality": tuple(dict.fromkeys(why.value for why, _ in known))},
