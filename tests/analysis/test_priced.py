@@ -201,7 +201,7 @@ def test_a_price_has_cents(value: float, said: str) -> None:
 )
 def test_a_cost_has_three_digits_and_no_exponent(value: float, said: str) -> None:
     assert money(value) == said
-    assert money(None) == "n/a"
+    assert money(None) == "no data"
 
 
 def test_a_price_in_words() -> None:

@@ -47,7 +47,7 @@ def test_a_batch_that_nobody_says_is_none_and_what_is_unusual_is_said() -> None:
     theirs = {"batch_size": None, "precision": None, "scenario": "offline", "world_size": 8, **rate}
     (line,) = [one for one in told(cell(1, throughput=900.0, **theirs)) if "tokens/s" in one]
     assert line.startswith(
-        "bert-tiny, inference, batch n/a, offline, 8 processes: pytorch on cpu, 900"
+        "bert-tiny, inference, unknown batch, offline, 8 processes: pytorch on cpu, 900"
     )
 
 
@@ -191,8 +191,9 @@ def test_each_scenario_has_a_line_and_is_of_one_number_of_devices() -> None:
     ]
     said = told(*submitted)
     assert [one for one in said if one.startswith("bert-tiny")] == [
-        f"bert-tiny, inference, batch n/a, {scenario}, 8 devices: pytorch on 8x B200 in fp32, 2,400"
-        " tokens/s; pytorch on 8x H200 in fp32 takes 3.00× as long (single figures: no interval)."
+        f"bert-tiny, inference, unknown batch, {scenario}, 8 devices: pytorch on 8x B200 in fp32,"
+        " 2,400 tokens/s; pytorch on 8x H200 in fp32 takes 3.00× as long (single figures: no"
+        " interval)."
         for scenario in ("offline", "server")
     ]
     (heading,) = [one for one in said if one.startswith("Fastest")]

@@ -34,10 +34,10 @@ def test_engine_and_platform_are_said_where_all_sides_share_them() -> None:
     [
         ("runtime", {"device_name": "A card"}, "A processor", "A card"),
         ("batch", {"threads": 8}, "2 threads", "8 threads"),
-        ("batch", {"threads": None}, "2 threads", "threads n/a"),
+        ("batch", {"threads": None}, "2 threads", "threads: no data"),
         ("batch", {"compiled": True}, "not compiled", "compiled"),
         ("hardware", {"weights": "hub"}, "weights random", "weights hub"),
-        ("hardware", {"image_size": 64}, "image_size n/a", "64px"),
+        ("hardware", {"image_size": 64}, "image_size: no data", "64px"),
     ],
 )
 def test_what_tells_two_questions_apart_is_said_of_both(

@@ -121,7 +121,7 @@ def test_sql_answers_people_and_machines(tmp_path: Path, shell: Command) -> None
     code, out, _ = shell("sql", query, "--db", path)
     assert code == 0
     assert "[red]x<U+001B>[2J" in out  # shown, not obeyed
-    assert "n/a" in out
+    assert "no data" in out
     assert shell.json("sql", query, "--db", path) == {
         "columns": ["model", "latency_mean_ms", "nothing"],
         "rows": [{"model": "[red]x\x1b[2J", "latency_mean_ms": 1.25, "nothing": None}],

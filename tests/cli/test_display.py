@@ -58,7 +58,7 @@ ROW: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "n/a"),
+        (None, "no data"),
         (0, "0"),
         (0.00012, "0.00012"),
         (0.5, "0.500"),

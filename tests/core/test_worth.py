@@ -20,7 +20,7 @@ GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
 
 
 def shown(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3g}"
+    return "no data" if value is None else f"{value:.3g}"
 
 
 @pytest.mark.parametrize("quality", ["converged", "noise_limited", "fixed", "unsteady", None])
@@ -91,6 +91,6 @@ def test_a_rough_percentile_is_marked() -> None:
     row = {"latency_p90_ms": 12.34, "latency_p90_rough": False, "latency_p95_ms": 15.0}
     row |= {"latency_p95_rough": True, "latency_p99_ms": None, "latency_p99_rough": None}
     told = [percentile_text(row, f"latency_{p}_ms", shown) for p in ("p90", "p95", "p99")]
-    assert told == ["12.3", "~15", "n/a"]
+    assert told == ["12.3", "~15", "no data"]
     assert percentile_text({"latency_p99_ms": 9.0}, "latency_p99_ms", shown) == "9"  # another's
     assert rough_column("latency_p99_ms") == "latency_p99_rough"

@@ -70,10 +70,10 @@ def test_the_table_tells_present_device_memory_and_runtimes():
     assert row(text, "cpu") == "cpu yes Intel Xeon Platinum 8480+ 251.6 GiB pytorch"
     assert row(text, "cuda") == "cuda yes NVIDIA H200 140.4 GiB none"
     assert row(text, "cuda:1") == "cuda:1 yes NVIDIA H200 140.4 GiB none"
-    assert row(text, "openvino") == "openvino yes Intel Core (gpu) – none"
+    assert row(text, "openvino") == "openvino yes Intel Core (gpu) no data none"
     assert row(text, "qnn").startswith("qnn emulated")
     assert row(text, "webgpu").startswith("webgpu browser Chromium")
-    assert row(text, "tpu") == "tpu no – – none"
+    assert row(text, "tpu") == "tpu no n/a n/a none"
 
 
 def test_a_browser_is_not_called_an_adapter():

@@ -247,7 +247,7 @@ def test_a_launch_that_fails_fails_the_test(project: Project) -> None:
     done = project.run(arguments="max_latency_ms=9, baseline='main'")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
-        [f"{NAME} pytorch/cpu fp32 batch 1*: failed: it crashed", "*n/a * not measured"]
+        [f"{NAME} pytorch/cpu fp32 batch 1*: failed: it crashed", "*no data * not measured"]
     )
 
 

@@ -56,7 +56,7 @@ def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_firs
         "cuda, scenario offline, no time of a step: 2 results, the most 500 tokens/s on 4 devices"
     )
     assert said in answer["explanation"]
-    assert "batch n/a" in answer["explanation"]
+    assert "unknown batch" in answer["explanation"]
     under = chosen.best_under({"max_latency_ms": 9}, model_name="mixtral-8x7b")
     assert said in under["explanation"]
     assert len(under["measured_otherwise"]) == 3
@@ -104,7 +104,7 @@ def test_an_unknown_batch_is_not_batch_1(tmp_path: Path) -> None:
     assert answer["all_scores"]["cuda"]["basis"] == "rule"
     (said,) = answer["measured_otherwise"]
     assert (said["hardware"], said["batch_size"], said["latency"]) == ("cuda", None, 0.1)
-    assert "batch n/a" in said["text"]
+    assert "unknown batch" in said["text"]
     found = chosen.best_under({"max_latency_ms": 100}, model_name="bert-tiny")
     assert {one["hardware"] for one in found["fits"]} == {"cpu"}
 

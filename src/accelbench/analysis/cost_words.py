@@ -7,6 +7,7 @@ from math import floor, log10
 
 from accelbench.analysis.costs import PRICE, Price, known_price, priceable
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.core.absent import NO_DATA, UNKNOWN_HARDWARE
 from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices, near_names
 
@@ -58,9 +59,9 @@ def amount(value: float, sign: str) -> str:
 
 
 def money(value: float | None) -> str:
-    """A cost in three digits, however little it is, and without an exponent; n/a of none."""
+    """A cost in three digits, however little it is, and without an exponent; no data of none."""
     if value is None or value <= 0:
-        return "n/a"
+        return NO_DATA
     return f"{value:,.{max(0, 2 - floor(log10(value)))}f}"
 
 
@@ -86,7 +87,7 @@ def nothing_priced(rows: Sequence[Row], prices: Prices | None) -> list[str]:
 
 
 def _device(row: Row) -> str:
-    platform = str(row.get("hardware") or "?")
+    platform = str(row.get("hardware") or UNKNOWN_HARDWARE)
     name = row.get("device_name")
     return f"{name} ({platform})" if name else platform
 

@@ -12,6 +12,7 @@ from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
+from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
@@ -143,7 +144,7 @@ def _question(point: Point, others: Iterable[Point]) -> str:
     scenario, devices = _scenario(point), devices_of(row)
     many = devices > 1 or any(devices_of(point.row) != devices for point in others)
     parts = [
-        "batch n/a" if batch is None else f"batch {batch}",
+        batch_text(batch),
         f"{row['image_size']} px" if row.get("image_size") else "",
         "" if scenario == SINGLE_STREAM else scenario,
         counted(devices, *_noun(row)) if many else "",
@@ -275,7 +276,7 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
     if place in several and row.get("device_name"):
         place = str(row["device_name"])
     precision = f" in {row['precision']}" if row.get("precision") else ""
-    return f"{row.get('runtime') or 'unknown engine'} on {place}{precision}"
+    return f"{row.get('runtime') or UNKNOWN_ENGINE} on {place}{precision}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.analysis.attempts import ASKED_IN, Attempt
 from accelbench.analysis.speed import Timed
+from accelbench.core.absent import NO_DATA
 
 
 def untimed(many: Sequence[Attempt]) -> str:
@@ -55,4 +56,4 @@ def _otherwise(mine: Timed, theirs: Timed) -> str:
 def _word(name: str, value: object) -> str:
     if name == "unit":  # by the kind of what is counted, in the singular
         return f"{value}s/s" if value else "items/s"
-    return "n/a" if value is None else str(value)
+    return NO_DATA if value is None else str(value)

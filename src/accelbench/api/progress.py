@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.cards import title_of
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
@@ -98,4 +99,4 @@ def _figure_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _shown(value: float | None, digits: int) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"
+    return NO_DATA if value is None else f"{value:.{digits}f}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import in_quotes, visible
@@ -212,10 +213,10 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
         _figure(mean),
         f"{rate} {unit or unit_beside(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
-        str(row.get("verification") or "–"),
+        str(row.get("verification") or NO_DATA),
         str(row.get("quality") or row["status"]),
     ]
 
 
 def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return NO_DATA if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.absent import NO_DATA, UNKNOWN_DEVICE
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
@@ -174,8 +175,8 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
     interval = interval_text(low, middle, high, _figure, " ms")
     return {
         "what": title(row),
-        "device": row.get("device_name") or "unknown device",
-        "time": "no data" if middle is None else f"{_figure(middle)} ms",
+        "device": row.get("device_name") or UNKNOWN_DEVICE,
+        "time": NO_DATA if middle is None else f"{_figure(middle)} ms",
         "statistic": statistic,
         "interval": interval,
         "low": across[0],
@@ -210,7 +211,7 @@ def _rate(row: Row) -> str:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return "no data" if value is None else f"{_figure(value)} {unit}"
+    return NO_DATA if value is None else f"{_figure(value)} {unit}"
 
 
 def _figure(value: float) -> str:

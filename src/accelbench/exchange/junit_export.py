@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from accelbench.core.absent import UNKNOWN_MODEL
 from accelbench.core.launch_failures import why_unusable
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality, Status
@@ -69,4 +70,4 @@ def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None
 
 
 def _model(row: Mapping[str, Any]) -> str:
-    return visible(str(row.get("model") or "unknown"))
+    return visible(str(row.get("model") or UNKNOWN_MODEL))

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import Statistic, latency, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
@@ -30,7 +31,7 @@ def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
 
 
 def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
-    status = str(row.get("status") or "unknown")
+    status = str(row.get("status") or NO_DATA)
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
     else:
@@ -53,16 +54,16 @@ def _time(row: Mapping[str, Any]) -> str:
     statistic = statistic_of(row)
     if statistic is Statistic.RATE:
         step = latency(row)
-        return "n/a" if step is None else f"{_figure(step)} (p50)"
+        return NO_DATA if step is None else f"{_figure(step)} (p50)"
     if statistic is None:
-        return "n/a"
+        return NO_DATA
     named = "" if statistic is Statistic.MEAN else f" ({statistic})"
     return f"{_figure(step_of(row, statistic))}{named}"
 
 
 def _figure(value: float | None) -> str:
     if value is None:
-        return "n/a"
+        return NO_DATA
     return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.core.absent import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_MODEL
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import sharing
 from accelbench.core.visible import visible
@@ -19,10 +20,10 @@ def title(row: Mapping[str, Any]) -> str:
 
     Pages of others show it, which may take what is in it for more than text.
     """
-    unit = row.get("device") or row.get("hardware") or "unknown"
+    unit = row.get("device") or row.get("hardware") or UNKNOWN_DEVICE
     words = [
-        str(row.get("model") or "unknown"),
-        f"{row.get('runtime') or 'unknown'}/{unit}",
+        str(row.get("model") or UNKNOWN_MODEL),
+        f"{row.get('runtime') or UNKNOWN_ENGINE}/{unit}",
         str(row.get("precision") or ""),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
     ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.display.words import MISSING, figure
+from accelbench.cli.display.words import figure
+from accelbench.core.absent import NO_DATA
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
@@ -89,10 +90,10 @@ def _cells(line: Line) -> tuple[str, ...]:
     latency, rate, memory = (line.get(name) for name in ("latency", "rate", "memory"))
     return (
         line["what"],
-        figure(latency[1]) if latency else MISSING,
+        figure(latency[1]) if latency else NO_DATA,
         _interval(latency),
-        f"{figure(rate[1])} {line['unit']}" if rate else MISSING,
-        figure(memory[1]) if memory else MISSING,
+        f"{figure(rate[1])} {line['unit']}" if rate else NO_DATA,
+        figure(memory[1]) if memory else NO_DATA,
         str(line["launches"]),
         "; ".join(map(visible, line["verdicts"])),
     )
@@ -101,6 +102,6 @@ def _cells(line: Line) -> tuple[str, ...]:
 def _interval(latency: Sequence[float] | None) -> str:
     """The interval of launches; of samples that have none nothing."""
     if latency is None or latency[0] == latency[2]:
-        return MISSING
+        return NO_DATA
     low, middle, high = latency
     return interval_text(low, middle, high, figure)

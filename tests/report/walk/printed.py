@@ -78,7 +78,7 @@ def figures_of_table(
     kinds = [kind_of(one, about) for one in headers]
     count = headers.index("launches") if "launches" in headers else None
     for row in rows:
-        several = count is not None and count < len(row) and row[count] not in ("", "1", "n/a")
+        several = count is not None and count < len(row) and row[count] not in ("", "1", "no data")
         for header, kind, cell in zip(headers, kinds, row, strict=False):
             if several and header in ("low", "high"):
                 continue  # how sure a mean of several is
@@ -88,7 +88,7 @@ def figures_of_table(
 def kind_of(header: str, about: str = "") -> Kind | None:
     """What the numbers below a heading are; None where each has to say it itself."""
     low = header.lower().strip(" ↑↓")
-    if low in ("value", "low", "high", "q1", "q3") or re.fullmatch(r"batch (\d+|n/a)", low):
+    if low in ("value", "low", "high", "q1", "q3") or re.fullmatch(r"batch \d+|unknown batch", low):
         low = about.lower()
     if re.search(r"times as fast|^speed", low):
         return Kind.RATIO

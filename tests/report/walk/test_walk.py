@@ -123,7 +123,7 @@ RIGHT = (
     " hardware   mean ms   items/s    MB   times as fast \n"
     " ────────────────────────────────────────────────── \n"
     " cpu           41.2       194   123        baseline \n"
-    " cuda          20.8       385   n/a           1.99× \n"
+    " cuda          20.8       385   no data       1.99× \n"
 )
 
 

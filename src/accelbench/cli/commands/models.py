@@ -14,6 +14,7 @@ from accelbench.catalog.find import every_model
 from accelbench.catalog.selection import choose, notes_on
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.words import parameters_in_short
+from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
@@ -93,7 +94,7 @@ def _for_one_item(spec: ModelSpec) -> AnalyticCost | None:
 
 def _gflop(counted: AnalyticCost | None) -> str:
     if counted is None:
-        return "n/a"
+        return NO_DATA
     figure = counted.flops / 1e9
     if figure >= 1000:
         return f"{figure:,.0f}"
@@ -101,7 +102,7 @@ def _gflop(counted: AnalyticCost | None) -> str:
 
 
 def _megabytes(counted: AnalyticCost | None) -> str:
-    return "n/a" if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
+    return NO_DATA if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
 
 
 def _print_table(specs: tuple[ModelSpec, ...]) -> None:

@@ -23,7 +23,8 @@ from accelbench.cli.display.compare_cells import (
 )
 from accelbench.cli.display.compare_notes import below, of_one_figure, under_table
 from accelbench.cli.display.headings import headings
-from accelbench.cli.display.words import MISSING, figure
+from accelbench.cli.display.words import figure
+from accelbench.core.absent import NO_DATA
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 if TYPE_CHECKING:
@@ -80,14 +81,14 @@ def _table(
         (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
         ("times as fast", [speed(line, axis) for line in lines]),
     )
-    figures = [(name, cells) for name, cells in every if any(cell != MISSING for cell in cells)]
+    figures = [(name, cells) for name, cells in every if any(cell != NO_DATA for cell in cells)]
     columns = [places(lines, axis, labels)]
     heads = [axis.name]
     if "runtime" in axis.along:
         columns.append(engines(lines))
         heads.append("by")
     submitted = submissions(lines)
-    if any(cell != MISSING for cell in submitted):
+    if any(cell != NO_DATA for cell in submitted):
         columns.append(submitted)
         heads.append("submission")
     words = len(heads)

@@ -8,7 +8,8 @@ from accelbench.analysis.accuracies import accuracy_among, accuracy_heading
 from accelbench.analysis.comparison import Compared, doubtful
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.versions import engine_version, versions_apart
-from accelbench.cli.display.words import MISSING, figure
+from accelbench.cli.display.words import figure
+from accelbench.core.absent import NO_DATA
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.rows import record, text
@@ -24,11 +25,11 @@ Lines = Sequence[Compared]
 def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
     """Where a side stands on the axis; `labels` are of runs, by their ids."""
     if axis.name == "date":
-        return str(axis.value(line.side.row)[0] or MISSING)
+        return str(axis.value(line.side.row)[0] or NO_DATA)
     known = [str(value) for value in line.side.value if value is not None]
     if axis.name == "run" and labels:
         known += [f"({labels[run]})" for run in known if run in labels]
-    return " ".join(known) or MISSING
+    return " ".join(known) or NO_DATA
 
 
 def accuracy_title(lines: Lines) -> str:
@@ -39,7 +40,7 @@ def accuracy_title(lines: Lines) -> str:
 def accuracies(lines: Lines) -> list[str]:
     """What each side's outputs are worth against labels."""
     known = [accuracy_among(line.side.rows) for line in lines]
-    return [MISSING if accuracy is None else accuracy.shown for accuracy in known]
+    return [NO_DATA if accuracy is None else accuracy.shown for accuracy in known]
 
 
 def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> list[str]:
@@ -72,8 +73,8 @@ def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
     """Threads of each side, where they went along with the axis and are not the same."""
     known = [line.side.row.get("threads") for line in lines]
     if "threads" not in axis.along or len({number for number in known if number}) < 2:
-        return [MISSING] * len(lines)
-    return [str(number) if number else MISSING for number in known]
+        return [NO_DATA] * len(lines)
+    return [str(number) if number else NO_DATA for number in known]
 
 
 def submissions(lines: Lines) -> list[str]:
@@ -88,7 +89,7 @@ def _submission(line: Compared) -> str:
         low, high, kind = span
         unit = "" if kind is Statistic.RATE else " ms an item"
         parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} – {figure(high)}{unit}")
-    return ", ".join(parts) or MISSING
+    return ", ".join(parts) or NO_DATA
 
 
 def time_heading(lines: Lines) -> str:
@@ -102,7 +103,7 @@ def times(lines: Lines) -> list[str]:
     known = [line.side.step for line in lines]
     mixed = len({step[1] for step in known if step is not None}) > 1
     return [
-        MISSING
+        NO_DATA
         if step is None
         else figure(step[0]) + (f" {step[1]}" if mixed else "") + _of_no_use(line)
         for line, step in zip(lines, known, strict=True)
@@ -127,7 +128,7 @@ def _of_no_use(line: Compared) -> str:
 def speed(line: Compared, axis: ComparisonAxis) -> str:
     """How many times as fast, with all that has to be known of it."""
     if line.refused:
-        return "refused" if line.baseline else MISSING
+        return "refused" if line.baseline else NO_DATA
     if line.is_baseline or line.ratio is None:
         return "baseline knee" if line.knee else "baseline"
     ratio = line.ratio

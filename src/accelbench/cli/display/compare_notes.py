@@ -21,7 +21,8 @@ from accelbench.cli.display.compare_cells import (
     threads,
     unlike,
 )
-from accelbench.cli.display.words import MISSING, other_machines
+from accelbench.cli.display.words import other_machines
+from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.launch_failures import launches_failed, mostly_failed
@@ -148,7 +149,7 @@ def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
 
 def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
     """Of each row that could not be matched, what is not alike with its baseline."""
-    in_column = any(cell != MISSING for cell in threads(lines, axis))
+    in_column = any(cell != NO_DATA for cell in threads(lines, axis))
     by_threads = False
     for line in lines:
         if line.ratio is None or not (differs := unlike(line)):

@@ -14,6 +14,7 @@ from accelbench.cli.display.calibration import collectives_line, peaks_line
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.cli.display.word_table import WordTable
+from accelbench.core.absent import NO_DATA, NOT_APPLICABLE
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
@@ -100,10 +101,12 @@ def _table(
         runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
         for entry in ones:
             if isinstance(entry, Absent):
-                table.add_row(Text(name), "no", "–", "–", Text(runtimes), style="dim")
+                table.add_row(
+                    Text(name), "no", NOT_APPLICABLE, NOT_APPLICABLE, Text(runtimes), style="dim"
+                )
                 continue
             label = name if entry.ordinal == 0 else f"{name}:{entry.ordinal}"
-            memory = "–" if entry.memory_bytes is None else size(entry.memory_bytes)
+            memory = NO_DATA if entry.memory_bytes is None else size(entry.memory_bytes)
             cells = (label, _present(entry), _name(entry), memory, runtimes)
             table.add_row(*map(Text, cells))
     return table

@@ -7,7 +7,8 @@ from typing import Any
 
 from accelbench.analysis.questions import ComparisonAxis, physical, plain
 from accelbench.analysis.versions import engine_version
-from accelbench.cli.display.words import MISSING, shapes
+from accelbench.cli.display.words import shapes
+from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AXES
 from accelbench.core.devices import sharing
 from accelbench.core.rows import Row, number, record
@@ -135,5 +136,5 @@ def _word(name: str, value: Any) -> str:
         return "compiled" if value else "not compiled"
     before, after = _AROUND.get(name, (f"{name} ", ""))
     if value is None or value == {}:
-        return f"{name} {MISSING}" if value is None else f"no {name}"
+        return f"{name}: {NO_DATA}" if value is None else f"no {name}"
     return f"{before}{plain(value)}{after}"

@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
-from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
+from accelbench.cli.display.words import figure, other_machines, shapes
+from accelbench.core.absent import NO_DATA, batch_text
 from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import listed
@@ -58,7 +59,7 @@ def _tables(pivot: Pivot, width: int) -> Iterator[WordTable]:
     ]
     columns = [
         (
-            f"batch {batch}" if batch else "batch n/a",
+            batch_text(batch),
             [_cell(ln, batch, rates) for ln in pivot.lines],
         )
         for batch in pivot.batches
@@ -113,7 +114,7 @@ def _alike(sides: Sequence[Side]) -> bool:
 def _cell(line: PivotLine, batch: int, rates: bool) -> str:
     side = line.cells.get(batch)
     if side is None:
-        return MISSING
+        return NO_DATA
     value = figure(side.throughput if rates else line.item_ms[batch])
     mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
     mark = mark or (_NEAR if batch in line.near else "")

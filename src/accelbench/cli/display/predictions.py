@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
+from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AXES
 from accelbench.core.cards import short_of
 from accelbench.core.visible import visible
@@ -48,10 +49,10 @@ def show_answer(answer: PredictionAnswer) -> None:
             f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
             _rate(entry, unit),
         ]
-        cells += [_or_dash(entry["ttft_ms"]), _or_dash(entry["tpot_ms"])] if parts else []
+        cells += [_or_no_data(entry["ttft_ms"]), _or_no_data(entry["tpot_ms"])] if parts else []
         cells.append(_figure(entry["memory_mb"]))
         if measured:
-            cells.append(_or_dash(entry["measured_latency_ms"]))
+            cells.append(_or_no_data(entry["measured_latency_ms"]))
         rows.append([*cells, entry["basis"]])
     first = len(words)
     numbers = range(first, first + len(heads))
@@ -205,9 +206,9 @@ def _figure(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _or_dash(value: float | None) -> str:
-    return "–" if value is None else _figure(value)
+def _or_no_data(value: float | None) -> str:
+    return NO_DATA if value is None else _figure(value)
 
 
 def _score(figure: float | None) -> str:
-    return "n/a" if figure is None else f"{figure:,}"
+    return NO_DATA if figure is None else f"{figure:,}"

@@ -13,6 +13,7 @@ from accelbench.analysis.accuracies import (
     cost_sentence,
 )
 from accelbench.cli.display.words import figure, marks, shapes, spread, where
+from accelbench.core.absent import NO_DATA
 from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
 from accelbench.core.figures import Statistic
@@ -116,12 +117,14 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             f"{place} {row['precision']}{marks(row)}",
             str(row["batch_size"]),
             shapes(row),
-            _step(row, statistic) if timed else "–",
+            _step(row, statistic) if timed else NO_DATA,
             spread(row) if timed else "",
-            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip() if timed else "–",
-            figure(row.get("memory_peak_mb")) if timed else "–",
+            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip()
+            if timed
+            else NO_DATA,
+            figure(row.get("memory_peak_mb")) if timed else NO_DATA,
             *(_energy(row) if metered else ()),
-            *([accuracy.shown if accuracy else "–"] if labelled else []),
+            *([accuracy.shown if accuracy else NO_DATA] if labelled else []),
             _worth(row),
             *([str(row.get("launch"))] if several else []),
         )

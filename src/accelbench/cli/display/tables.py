@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
+from accelbench.core.absent import NO_DATA
 from accelbench.core.visible import in_quotes, visible
 from accelbench.store.fit import spell_time
 
@@ -85,7 +86,7 @@ def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Non
 
 def _spell(value: Any) -> str:
     if value is None:
-        return "n/a"
+        return NO_DATA
     if isinstance(value, float):
         return f"{value:.6g}"
     plain = jsonable(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
@@ -13,7 +14,6 @@ from accelbench.core.provenance import THIS_ARM, simulation_of
 from accelbench.core.visible import visible
 from accelbench.core.worth import interval_text
 
-MISSING = "n/a"
 #: Machines that are named; a lake may hold results of hundreds.
 _MACHINES = 8
 #: Of one pass; what a request reads and writes is said together.
@@ -21,9 +21,9 @@ _SIZES = axes_of(Part.INPUT, Part.PASSES)
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """Three significant digits, thousands separated; n/a where nothing was measured."""
+    """Three significant digits, thousands separated; no data where nothing was measured."""
     if value is None:
-        return MISSING
+        return NO_DATA
     if value == 0:
         return "0"
     if abs(value) >= 1000:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from accelbench.core.absent import UNKNOWN_MODEL
 from accelbench.core.columns import COLUMNS
 from accelbench.core.provenance import source_of
 from accelbench.core.visible import visible, without_homes
@@ -81,7 +82,7 @@ class TrackedResult:
     @property
     def model(self) -> str:
         """The model's name; trackers keep the runs of each together."""
-        return str(self.parameters.get("model") or "unknown model")
+        return str(self.parameters.get("model") or UNKNOWN_MODEL)
 
     @property
     def ok(self) -> bool:

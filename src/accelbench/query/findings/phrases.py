@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.ratios import LAUNCHES, Ratio
+from accelbench.core.absent import UNKNOWN_ENGINE, UNKNOWN_HARDWARE, UNKNOWN_MODEL, batch_text
 from accelbench.core.axes import AS_ASKED, axes_of
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.nouns import counted, digits, listed
@@ -35,7 +36,7 @@ def crowded(rows: Iterable[Row]) -> frozenset[str]:
 
 def place(row: Row, several: Collection[str] = ()) -> str:
     """Where it ran: the platform, or the device where the platform has several."""
-    platform = str(row.get("hardware") or "unknown hardware")
+    platform = str(row.get("hardware") or UNKNOWN_HARDWARE)
     name = row.get("device_name")
     where = visible(str(name)) if platform in several and name else visible(platform)
     count = devices_of(row)
@@ -44,7 +45,7 @@ def place(row: Row, several: Collection[str] = ()) -> str:
 
 def engine(row: Row) -> str:
     """The engine that ran it."""
-    return visible(str(row.get("runtime") or "unknown engine"))
+    return visible(str(row.get("runtime") or UNKNOWN_ENGINE))
 
 
 def way(row: Row, several: Collection[str] = ()) -> str:
@@ -55,14 +56,14 @@ def way(row: Row, several: Collection[str] = ()) -> str:
 
 def model(row: Row) -> str:
     """Its model's name."""
-    return visible(str(row.get("model") or "unknown model"))
+    return visible(str(row.get("model") or UNKNOWN_MODEL))
 
 
 def question(row: Row) -> str:
     """What was asked of a model beside its name: batch 1, seq 128."""
     words = [
         "training" if row.get("mode") == Mode.TRAINING else "",
-        f"batch {row['batch_size']}" if row.get("batch_size") else "batch not said",
+        batch_text(row.get("batch_size")),
         *(axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)),
         str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
     ]

@@ -10,6 +10,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
+from accelbench.core.absent import (
+    NO_DATA,
+    NOT_APPLICABLE,
+    UNKNOWN_DEVICE,
+    UNKNOWN_MACHINE,
+)
 from accelbench.core.cards import cards
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
@@ -78,6 +84,10 @@ class Site:
             pages=PAGES,
             of_the_store=OF_THE_STORE,
             version=__version__,
+            no_data=NO_DATA,
+            not_applicable=NOT_APPLICABLE,
+            unknown_device=UNKNOWN_DEVICE,
+            unknown_machine=UNKNOWN_MACHINE,
             orders=ORDERS,
             colour=colour_of,
             why_unusable=WHY_UNUSABLE,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
@@ -17,30 +18,27 @@ from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
 
-#: What an empty figure is shown as.
-NOTHING = "n/a"
-
 _SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
 
 
 def number(value: float | None) -> str:
-    """Three digits and more; n/a of nothing."""
-    return NOTHING if value is None else figure(float(value))
+    """Three digits and more; no data of nothing."""
+    return NO_DATA if value is None else figure(float(value))
 
 
 def whole(value: float | None) -> str:
     """A count."""
-    return NOTHING if value is None else f"{int(value):,}"
+    return NO_DATA if value is None else f"{int(value):,}"
 
 
 def moment(value: object) -> str:
     """To the minute, in UTC, as everything stored is."""
-    return str(value)[:16].replace("T", " ") if value else NOTHING
+    return str(value)[:16].replace("T", " ") if value else NO_DATA
 
 
 def day(value: object) -> str:
     """The day alone."""
-    return str(value)[:10] if value else NOTHING
+    return str(value)[:10] if value else NO_DATA
 
 
 def device(name: object) -> str:
@@ -111,13 +109,13 @@ def seen(name: object) -> str:
 
 def share(value: float | None) -> str:
     """A ratio: 1.84×."""
-    return NOTHING if value is None else f"{figure(value)}×"
+    return NO_DATA if value is None else f"{figure(value)}×"
 
 
 def plain(value: object) -> str:
     """Any value in one line."""
     if value is None or value == "":
-        return NOTHING
+        return NO_DATA
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

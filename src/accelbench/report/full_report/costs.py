@@ -8,6 +8,7 @@ from accelbench.analysis.cost_words import amount, cost_notes, has_costs, money
 from accelbench.analysis.costs import Price, items_of, known_price
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
+from accelbench.core.absent import NO_DATA, NOT_APPLICABLE
 from accelbench.report.charts.chart import Subject
 from accelbench.report.charts.words import ALIKE, PLACE, told
 from accelbench.report.full_report.contents import Block, Section, Table, Text
@@ -127,11 +128,11 @@ def _cell(point: Point) -> list[str]:
     known = cost is not None and cost.low is not None and cost.high is not None
     return [
         point.kind,
-        money(cost.value) if cost else "n/a",
+        money(cost.value) if cost else NO_DATA,
         items_of(point.row),
         f"{money(cost.low)} to {money(cost.high)}" if cost and known else "",
         money(step.value) if step else "",
-        amount(price.per_hour, "") if price else "n/a",
+        amount(price.per_hour, "") if price else NOT_APPLICABLE,
         _priced_as(price),
     ]
 

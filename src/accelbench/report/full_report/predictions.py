@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from accelbench.core.absent import NO_DATA
 from accelbench.report.full_report.contents import Block, Figure, Section, Table, Text
 from accelbench.report.full_report.drawn_tables import drawn_table
 
@@ -60,4 +61,4 @@ _SHARES = ("mdape", "within25", "coverage90")
 
 
 def _percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+    return NO_DATA if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"

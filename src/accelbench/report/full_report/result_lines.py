@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.points import FigureInterval, Point
+from accelbench.core.absent import NO_DATA, NOT_APPLICABLE
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
@@ -103,13 +104,13 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
     return [
         name,
         point.kind,
-        _time(point) if timed else "n/a",
+        _time(point) if timed else NOT_APPLICABLE,
         _interval(latency, len(point.rows)) if timed else "",
-        f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip() if timed else "n/a",
+        _rate(point, unit) if timed else NOT_APPLICABLE,
         figure(point.memory),
-        figure(first) if timed else "n/a",
+        figure(first) if timed else NOT_APPLICABLE,
         str(len(point.rows)),
-        f"{point.samples:,}" if point.samples else "n/a",
+        f"{point.samples:,}" if point.samples else NO_DATA,
         ", ".join(filter(None, (*qualities, launches_failed(point.rows), not_exact(point.rows)))),
     ]
 
@@ -121,6 +122,10 @@ def _time(point: Point) -> str:
         return f"{figure(FigureInterval(value))} {statistic}"
     named = " p50" if point.latency_by is Statistic.MEDIAN else ""
     return f"{figure(point.latency)}{named}"
+
+
+def _rate(point: Point, unit: str) -> str:
+    return f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip()
 
 
 def _plain(word: object) -> str:
@@ -136,4 +141,4 @@ def _interval(span: FigureInterval | None, launches: int) -> str:
 
 def figure(span: FigureInterval | None) -> str:
     """A figure, or that there is none."""
-    return "n/a" if span is None else digits(span.value)
+    return NO_DATA if span is None else digits(span.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.nouns import counted
 from accelbench.query.findings.collected import NOTHING, Findings
 from accelbench.query.findings.finding import ConfigurationEvidence, FindingKind, StoreFinding
@@ -81,7 +82,7 @@ def task_section(findings: Findings) -> list[Section]:
 
 def _best(best: Best | None, several: frozenset[str]) -> str:
     if best is None:
-        return "n/a"
+        return NO_DATA
     row = best.point.row
     subject = f"{model(row)} by {way(row, several)}, {question(row)}{whose(row)}"
     return f"{subject}: {best.figure}; {best.beside}"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
+from accelbench.core.absent import NO_DATA
 from accelbench.core.case import Case
 from accelbench.core.facts import utc_now
 from accelbench.core.protocols import Absent, Device
@@ -166,7 +167,7 @@ class LoggedObserver:
     def devices(self, entries: Sequence[Device | Absent]) -> None:
         for entry in entries:
             if isinstance(entry, Device):
-                self._log.say(f"device {entry}: {entry.name}, driver {entry.driver or 'not known'}")
+                self._log.say(f"device {entry}: {entry.name}, driver {entry.driver or NO_DATA}")
             else:
                 self._log.say(f"no {entry.hardware}: {entry.reason}")
         self._observer.devices(entries)

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from accelbench.core.absent import batch_text
 from accelbench.core.figures import MEANS, name_of
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.nouns import listed
@@ -173,7 +174,7 @@ def _counts(cell: EvidenceCell) -> str:
 
 def _batch(cell: EvidenceCell) -> str:
     batch = cell.row.get("batch_size")
-    return "batch n/a" if batch is None else f"batch {batch}"
+    return batch_text(batch)
 
 
 def _figures(cell: EvidenceCell) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from accelbench.core.absent import batch_text
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
 from accelbench.core.worth import WHY_UNUSABLE
@@ -57,7 +58,7 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id"),
         "reason": _WHY,
-        "text": f"{name}{device} {way}, batch {'n/a' if batch is None else batch}"
+        "text": f"{name}{device} {way}, {batch_text(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",
     }
 

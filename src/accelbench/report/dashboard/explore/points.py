@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.rows import Row, number
 from accelbench.report.charts.axes import ChartAxis, axis, decades, far
 from accelbench.report.dashboard.asked import PageQuery
@@ -142,7 +143,7 @@ def _groups(
     snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery
 ) -> list[tuple[str, int]]:
     rows = snapshot.ask(
-        f"SELECT coalesce({FIELDS[chosen.colour][1]}, 'not said') AS name, count(*) AS n"  # noqa: S608
+        f"SELECT coalesce({FIELDS[chosen.colour][1]}, '{NO_DATA}') AS name, count(*) AS n"  # noqa: S608
         f" FROM cell WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
         values,
     )
@@ -165,7 +166,7 @@ def _columns(chosen: ExploreQuery) -> str:
     size = chosen.size.sql if chosen.size else "NULL"
     return (
         f"{chosen.x.sql} AS x, {chosen.y.sql} AS y, {size} AS size,"
-        f" coalesce({FIELDS[chosen.colour][1]}, 'not said') AS colour_by, {', '.join(_TOLD)}"
+        f" coalesce({FIELDS[chosen.colour][1]}, '{NO_DATA}') AS colour_by, {', '.join(_TOLD)}"
     )
 
 

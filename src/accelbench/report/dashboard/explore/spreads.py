@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.core.absent import NO_DATA
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number, text
 from accelbench.report.charts.chart import ChartLabel, Picture
@@ -81,7 +82,7 @@ def _group(row: Row) -> SpreadGroup:
     quantiles = row["quantiles"]
     assert isinstance(quantiles, list)
     return SpreadGroup(
-        str(row["name"] or "not said"),
+        str(row["name"] or NO_DATA),
         text(row, "hardware") if row["platforms"] == 1 else "",
         int(number(row, "cells") or 0),
         int(number(row, "models") or 0),

@@ -4,7 +4,8 @@ import { parquetMetadata } from "./parquet/metadata.js";
 import { parquetRead } from "./parquet/read.js";
 
 const PAGE = 100;
-const NOTHING = "n/a";
+// As core/absent.py has them: nobody knows it, and there can be none.
+const NO_DATA = "no data", NOT_APPLICABLE = "n/a";
 const LISTED = 12;
 // The name in an address → the column, and what its values are shown as.
 const FACETS = {
@@ -33,8 +34,8 @@ function digits(value) {
   const [whole, rest] = text.split(".");
   return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
 }
-const number = (value) => (value === null ? NOTHING : digits(value));
-const whole = (value) => (value === null ? NOTHING : Math.trunc(value).toLocaleString("en-US"));
+const number = (value) => (value === null ? NO_DATA : digits(value));
+const whole = (value) => (value === null ? NO_DATA : Math.trunc(value).toLocaleString("en-US"));
 const counted = (n, one, many = `${one}s`) => `${whole(n)} ${n === 1 ? one : many}`;
 const spaced = (text) => (text ?? "None").replaceAll("_", " ");
 const spread = (low, high, middle) =>
@@ -213,10 +214,10 @@ function figures(row) {
   if (row.status !== "ok")
     return [el("td", { colspan: priced() ? 4 : 3, class: "why" }, text(spaced(row.status)),
       row.reason ? [" ", el("small", {}, text(spaced(row.reason)))] : "")];
-  const cost = (value) => (priced() ? [el("td", { class: `figure ${row.kind}` }, value ?? NOTHING)] : []);
+  const cost = (value) => (priced() ? [el("td", { class: `figure ${row.kind}` }, value ?? NO_DATA)] : []);
   if (row.kind === "emulated")
     return [el("td", { colspan: 2, class: "why" }, "no times: emulated"),
-      el("td", { class: "figure" }, number(row.memory)), ...cost(null)];
+      el("td", { class: "figure" }, number(row.memory)), ...cost(NOT_APPLICABLE)];
   const time = row.latency === null && row.tail !== null
     ? [number(row.tail), " ", el("small", {}, row.tail_of ?? "")]
     : [number(row.latency), row.latency_of === "p50" ? [" ", el("small", {}, "p50")] : ""].flat();
@@ -253,7 +254,7 @@ function row(row) {
     figures(row),
     el("td", { class: "figure" }, whole(stands), stands === row.launches ? "" : ` of ${whole(row.launches)}`,
       row.failed && row.answered ? el("small", {}, ` ${whole(row.failed)} failed`) : ""),
-    el("td", { class: "moment" }, row.moment ?? NOTHING));
+    el("td", { class: "moment" }, row.moment ?? NO_DATA));
 }
 
 /** What there is of one configuration that has no page of its own. */
@@ -310,7 +311,7 @@ function grouped(table, rows, query) {
       ? { ...query, model: value ?? "", group: "", page: 1 }
       : { ...query, chosen: { ...query.chosen, [query.group]: [value] }, group: "", page: 1 };
     return el("tr", {},
-      el("th", { scope: "row" }, value === null ? text(NOTHING) : link(narrowed, text(spaced(shown(value))))),
+      el("th", { scope: "row" }, value === null ? text(query.group === "machine" ? "unknown machine" : NO_DATA) : link(narrowed, text(spaced(shown(value))))),
       el("td", { class: "figure" }, whole(members.length)),
       el("td", { class: "figure" }, whole(new Set(members.map((i) => model[i])).size)),
       el("td", { class: "figure" }, whole(members.filter((i) => status[i] !== "ok").length)));

@@ -1,0 +1,48 @@
+"""One word for what is missing, one for what does not apply, on every surface."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import accelbench
+from accelbench.core.absent import NO_DATA, NOT_APPLICABLE, batch_text
+
+SOURCE = Path(accelbench.__file__).parent
+#: Where the guides' word says that a platform has no rating, and where others' texts are read.
+_MAY = {
+    "core/absent.py",
+    "analysis/cells.py",
+    "analysis/families.py",
+    "core/rates.py",
+    "exchange/imports/records.py",
+    "select/rank/matrices.py",
+    "select/rank/matrix_pages.py",
+    "report/dashboard/templates/matrix.html",
+    "report/publishing/static/results.mjs",
+}
+_LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["'<]""")
+#: Why a column is empty is a sentence that the store keeps, and no figure of a page.
+_REASONS = {"run/conduct/missing_reasons.py"}
+
+
+def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
+    found = [
+        f"{name}:{at}"
+        for path in sorted(SOURCE.rglob("*"))
+        if path.suffix in (".py", ".html", ".mjs", ".js")
+        and (name := path.relative_to(SOURCE).as_posix()) not in _MAY | _REASONS
+        for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if _LOOSE.search(line)
+    ]
+    assert found == [], "say it by core/absent.py"
+
+
+def test_the_page_of_a_bundle_has_the_same_words() -> None:
+    script = (SOURCE / "report/publishing/static/results.mjs").read_text(encoding="utf-8")
+    assert f'NO_DATA = "{NO_DATA}"' in script
+    assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
+
+
+def test_a_batch_that_nobody_says_is_no_batch_of_one() -> None:
+    assert [batch_text(batch) for batch in (1, 8, None)] == ["batch 1", "batch 8", "unknown batch"]
