@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from accelbench.catalog.last_places import as_asked
 from accelbench.core.axes import Axis, Part, axes_of, numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
@@ -360,7 +361,8 @@ def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any
         return np.full(shape, tensor.constant, dtype)
     random = np.random.Generator(np.random.PCG64([seed % 2**64, zlib.crc32(tensor.name.encode())]))
     if dtype.kind == "f":
-        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
+        numbers = random.standard_normal(shape, np.float32).astype(dtype, copy=False)
+        return as_asked(numbers, random)
     if dtype.kind == "b":
         return random.random(shape) < 0.5
     drawn = random.integers(tensor.low, tensor.high, shape, dtype)

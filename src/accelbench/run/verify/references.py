@@ -4,7 +4,7 @@ The reference — fp32 on the CPU with pytorch, same weights, same seeded inputs
 outputs, and those for other inputs, in a file before the worker that measures is opened.
 Where a cell is of a narrow precision it also says how far off it is itself when what it
 multiplies is rounded to that; where an fp32 cell is further off than another order of
-summation explains, how far it is from itself in fp64.
+summation explains, how far it is from itself in fp64, or by the last places of its inputs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,22 @@ _STEPS = 2
 ITEMS = 3
 
 
+#: How a reference is asked how far it is from itself, and what that shows.
+FP64, LAST_PLACES = "fp64", "last_places"
+_BY = {
+    FP64: "rounding to fp32",
+    LAST_PLACES: "one unit in the last place of its inputs",
+}
+
+
+@dataclass(frozen=True)
+class OwnRounding:
+    """How far rounding alone takes a reference's outputs; none where nobody can say."""
+
+    by: str = ""
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class CellReference:
     """Where a reference's outputs are, or why there are none."""
@@ -51,7 +67,8 @@ class References:
         self._kept: dict[str, CellReference] = {}  # by what the reference was asked
         self._asked: dict[str, Case] = {}  # of a cell, whatever its batch: that question
         self._rounded: dict[tuple[str, str], float | None] = {}
-        self._fp64: dict[str, float] = {}
+        self._rounded_errors: dict[tuple[str, str], Mapping[str, float]] = {}
+        self._moved: dict[tuple[str, str], Mapping[str, Any]] = {}  # by what was asked
         self._drawn: dict[str, frozenset[str]] = {}
         self.draw = int.from_bytes(os.urandom(4), "little")
 
@@ -92,6 +109,7 @@ class References:
                 reference.shapes.batch, folder, weights_digest=weights
             )
             self._rounded[key] = answer["rounded"]
+            self._rounded_errors[key] = _numbers(answer)
 
     def of(self, case: Case) -> CellReference | None:
         """What a case is held against; None where it was never gathered."""
@@ -105,11 +123,31 @@ class References:
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
+        return self._from_itself(context, self._asked[_question(case)], FP64).get("error") or 0.0
+
+    def own_rounding(self, context: WorkerContext, case: Case) -> OwnRounding:
+        """How far rounding alone takes each of a reference's outputs in a case's precision.
+
+        Of a narrow precision that is known. In fp32 a module is asked in fp64, and where that says
+        nothing by the last places of its inputs; a file the other way about, as no engine has its
+        graph in fp64.
+        """
         reference = self._asked[_question(case)]
-        if reference.case_id not in self._fp64:
-            answer = self._again(context, reference, "fp64", wide=True)
-            self._fp64[reference.case_id] = answer.get("error") or 0.0
-        return self._fp64[reference.case_id]
+        if precision := narrowed(case.precision):
+            errors = self._rounded_errors.get((reference.case_id, precision), {})
+            return OwnRounding(f"rounding to {precision}", errors)
+        ways = (LAST_PLACES, FP64) if reference.model.graph is not None else (FP64, LAST_PLACES)
+        for way in ways:
+            errors = _numbers(self._from_itself(context, reference, way))
+            if any(errors.values()):
+                return OwnRounding(_BY[way], errors)
+        return OwnRounding()
+
+    def _from_itself(self, context: WorkerContext, reference: Case, way: str) -> Mapping[str, Any]:
+        key = (reference.case_id, way)
+        if key not in self._moved:
+            self._moved[key] = self._again(context, reference, way, wide=way == FP64)
+        return self._moved[key]
 
     def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
@@ -150,6 +188,12 @@ class References:
             "items": yardstick.items,
             "rounded": self.rounded(case),
         }
+
+
+def _numbers(answer: Mapping[str, Any]) -> dict[str, float]:
+    """Of an answer's errors those that are numbers."""
+    errors = answer.get("errors") or {}
+    return {name: error for name, error in errors.items() if error is not None}
 
 
 def batchless(case: Case) -> str:

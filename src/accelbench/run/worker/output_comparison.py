@@ -6,7 +6,7 @@ Nothing here is timed. Inputs are others than those that were: nobody can have r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.inputs import repeating
+from accelbench.catalog.last_places import last_places_moved
 from accelbench.core.abilities import RoundingReference
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.identity import plain
@@ -51,27 +52,52 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
             if case.model.inputs:
                 other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
             save(other, folder / OTHERS.format(number))
-    error = None
-    if precision is not None and isinstance(session, RoundingReference):
-        outputs = session.rounded(session.prepare(case, right_seed(seed)), precision)
-        error = finite(agree(outputs, *_kept(folder), precision, draw=draw).error)
-    return {"rounded": error}
+    if precision is None or not isinstance(session, RoundingReference):
+        return {"rounded": None, "errors": {}}
+    outputs = session.rounded(session.prepare(case, right_seed(seed)), precision)
+    held = agree(outputs, *_kept(folder), precision, draw=draw)
+    return {"rounded": finite(held.error), "errors": _finite(held.errors)}
 
 
 def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a reference is from itself in fp64: at most, where it left several draws."""
-    case, folder, draw = _asked(request)
+    """How far a reference is from itself in fp64."""
     if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
+    case = _asked(request)[0]
+    return _from_itself(
+        seed, request, lambda of_seed: session.exact(session.prepare(case, of_seed))
+    )
+
+
+def from_last_places(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a reference is from itself where its inputs are off by their last places."""
+    case = _asked(request)[0]
+
+    def moved(of_seed: int) -> Mapping[str, Any]:
+        with last_places_moved():
+            inputs = session.prepare(case, of_seed)
+        return session.outputs(inputs)
+
+    return _from_itself(seed, request, moved)
+
+
+def _from_itself(
+    seed: int, request: Mapping[str, Any], again: Callable[[int], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """How far outputs that ought to be a reference's are: at most, where it left several draws."""
+    case, folder, draw = _asked(request)
     right, others = _kept(folder)
     seeds = [right_seed(seed), *(_other(seed, number) for number in range(len(others)))]
     draws = [right, *others]
-    errors = []
+    errors: dict[str, float] = {}
+    worst = 0.0
     for number in range(len(draws) if len(others) > 1 else 1):
-        outputs = session.exact(session.prepare(case, seeds[number]))
         rest = [sample for sample in draws if sample is not draws[number]]
-        errors.append(agree(outputs, draws[number], rest, case.precision, draw=draw).error)
-    return {"error": finite(max(errors))}
+        held = agree(again(seeds[number]), draws[number], rest, case.precision, draw=draw)
+        worst = max(worst, held.error)
+        for name, error in held.errors.items():
+            errors[name] = max(error, errors.get(name, 0.0))
+    return {"error": finite(worst), "errors": _finite(errors)}
 
 
 def drawn(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +126,7 @@ def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[st
         "evidence": plain(session.evidence()),
         "error": finite(held.error),
         "tolerance": held.tolerance,
-        "errors": {name: finite(error) for name, error in held.errors.items()},
+        "errors": _finite(held.errors),
         "wrong": held.wrong,
         "telling": held.telling,
         "finite": held.finite,
@@ -110,6 +136,10 @@ def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[st
 def finite(value: float) -> float | None:
     """A number as JSON holds it."""
     return value if math.isfinite(value) else None
+
+
+def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: finite(error) for name, error in errors.items()}
 
 
 def _asked(request: Mapping[str, Any]) -> tuple[Any, Path, int]:

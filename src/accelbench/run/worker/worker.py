@@ -4,8 +4,9 @@ It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
 "folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
 outputs against that, {"do": "fp64", …} says how far it is from itself in fp64, {"do":
-"profile", "case", "folder"} where a step's time goes, {"do": "accuracy", "case"} answers
-labelled samples, and {"do": "export", …} makes an artefact. It ends when the conductor hangs up.
+"last_places", …} by the last places of its inputs, {"do": "profile", "case", "folder"} where a
+step's time goes, {"do": "accuracy", "case"} answers labelled samples, and {"do": "export", …}
+makes an artefact. It ends when the conductor hangs up.
 Between blocks it reports and waits for "go": what the conductor then draws or writes disturbs no
 sample.
 """
@@ -49,7 +50,13 @@ from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.run.worker.energy_pass import devices_of, measured_energy
 from accelbench.run.worker.memory_meter import WorkerMeter
-from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
+from accelbench.run.worker.output_comparison import (
+    compared,
+    drawn,
+    from_fp64,
+    from_last_places,
+    left,
+)
 from accelbench.run.worker.profile_pass import profile
 from accelbench.run.worker.task_accuracy import task_accuracy
 
@@ -214,6 +221,7 @@ class CaseBench:
             "losses": self._losses,
             "outputs": self._outputs,
             "fp64": self._fp64,
+            "last_places": self._last_places,
             "drawn": self._drawn,
             "verify": self._verify,
             "profile": self._profile,
@@ -337,6 +345,9 @@ class CaseBench:
 
     def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return from_fp64(self._opened(), self._seed, request)
+
+    def _last_places(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return from_last_places(self._opened(), self._seed, request)
 
     def _drawn(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return drawn(self._opened(), self._seed, request)

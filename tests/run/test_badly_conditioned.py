@@ -1,0 +1,146 @@
+"""Right and wrong engines of a model that amplifies rounding beyond every tolerance.
+
+The model is a deep one of products, as starnet's blocks are, in NumPy: an engine is another order
+of its sums, or a fault. Each is held against the reference by the worker's own comparison.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixed_machine import models
+
+from accelbench.catalog.inputs import make_inputs
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.model import InputSpec
+from accelbench.core.serial import case_to_json
+from accelbench.run.verify.references import OwnRounding
+from accelbench.run.verify.undetermined import undetermined
+from accelbench.run.verify.verdicts import FAILED, NOT_DONE, judged
+from accelbench.run.worker import output_comparison
+
+WIDTH = 64
+SPEC = replace(
+    models("bert-tiny")[0], inputs=(InputSpec("x", ("batch", WIDTH), "float"),), generation=None
+)
+CASE = Case(SPEC, Target("pytorch", "cpu"), "fp32", Shapes(1))
+Array = np.ndarray[Any, Any]
+Layer = Callable[[Array, Array], Array]
+
+
+def product(x: Array, weights: Array) -> Array:
+    return x @ weights
+
+
+def summed_backwards(x: Array, weights: Array) -> Array:
+    return x[:, ::-1] @ weights[::-1]
+
+
+def in_bf16(x: Array, weights: Array) -> Array:
+    bits = (x @ weights).view(np.uint32)
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+class Engine:
+    """So many layers, each a wave of a product: each makes of a difference thrice as much."""
+
+    def __init__(self, layers: int, layer: Layer = product, seed: int = 0, gain: float = 3.0):
+        draw = np.random.default_rng(seed)
+        of = (layers, WIDTH, WIDTH)
+        self._weights = (draw.standard_normal(of) / WIDTH**0.5).astype(np.float32)
+        self._layer, self._gain = layer, np.float32(gain)
+
+    def prepare(self, case: Case, seed: int) -> Mapping[str, Any]:
+        return make_inputs(case.model, case.shapes, seed)
+
+    def _passed(self, x: Array, dtype: Any) -> Mapping[str, Any]:
+        x = x.astype(dtype)
+        for weights in self._weights.astype(dtype):
+            x = np.sin(self._gain.astype(dtype) * self._layer(x, weights))
+        return {"y": x}
+
+    def outputs(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._passed(inputs["x"], np.float32)
+
+    def exact(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._passed(inputs["x"], np.float64)
+
+    def rounded(self, inputs: Mapping[str, Any], precision: str) -> Mapping[str, Any]:
+        raise AssertionError(precision)
+
+    def evidence(self) -> dict[str, Any]:
+        return {}
+
+
+class Zeros(Engine):
+    def outputs(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"y": 0 * super().outputs(inputs)["y"]}
+
+
+def verdict_of(engine: Engine, layers: int, folder: Path, ask: Any) -> Any:
+    """What becomes of an engine beside the reference of so many layers."""
+    reference: Any = Engine(layers)
+    request = {"case": case_to_json(CASE), "folder": str(folder), "draw": 0}
+    output_comparison.left(reference, 0, {**request, "rounded": None, "whole": True})
+    found: Any = engine
+    answer = output_comparison.compared(found, 0, {**request, "items": 1, "rounded": None})
+    verdict = judged(json.loads(json.dumps(answer)))
+    if verdict.word != FAILED:
+        return verdict
+    moved = ask(reference, 0, request)
+    return undetermined(verdict, OwnRounding("rounding", moved["errors"])) or verdict
+
+
+WAYS = [output_comparison.from_fp64, output_comparison.from_last_places]
+#: So many that rounding is amplified to a tenth or more of what other inputs change.
+DEEP, SHALLOW = 19, 4
+
+
+@pytest.mark.parametrize("ask", WAYS)
+def test_another_order_of_sums_is_neither_wrong_nor_right(tmp_path: Path, ask: Any) -> None:
+    verdict = verdict_of(Engine(DEEP, summed_backwards), DEEP, tmp_path, ask)
+    assert verdict.word == NOT_DONE, verdict
+    assert verdict_of(Engine(SHALLOW, summed_backwards), SHALLOW, tmp_path, ask).word == "ok"
+
+
+@pytest.mark.parametrize("ask", WAYS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Zeros(DEEP),
+        Engine(DEEP, in_bf16),
+        Engine(DEEP - 1),
+        Engine(DEEP, seed=1),
+        Engine(DEEP, gain=2.9),
+    ],
+    ids=["zeros", "bf16", "a layer is missing", "other weights", "another constant"],
+)
+def test_a_wrong_engine_of_a_badly_conditioned_model_is_wrong(
+    tmp_path: Path, wrong: Engine, ask: Any
+) -> None:
+    assert verdict_of(wrong, DEEP, tmp_path, ask).word == FAILED
+
+
+@pytest.mark.parametrize("ask", WAYS)
+def test_a_wrong_engine_of_a_well_conditioned_model_is_wrong(tmp_path: Path, ask: Any) -> None:
+    assert verdict_of(Engine(SHALLOW, in_bf16), SHALLOW, tmp_path, ask).word == FAILED
+
+
+def test_the_last_places_of_inputs_are_their_neighbours_and_the_same_each_time() -> None:
+    from accelbench.catalog.last_places import last_places_moved
+
+    drawn = make_inputs(SPEC, Shapes(2), 7)["x"]
+    with last_places_moved():
+        moved, again = (make_inputs(SPEC, Shapes(2), 7)["x"] for _ in range(2))
+    assert moved.dtype == drawn.dtype
+    assert np.array_equal(moved, again)
+    towards = np.where(moved > drawn, np.inf, -np.inf).astype(np.float32)
+    assert np.array_equal(np.nextafter(drawn, towards), moved)
+    assert 0.3 < float((moved > drawn).mean()) < 0.7
+    assert np.array_equal(make_inputs(SPEC, Shapes(2), 7)["x"], drawn)
