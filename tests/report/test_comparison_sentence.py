@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.analysis.ratios import Ratio
+from accelbench.analysis.ratios import SAMPLES, Ratio
 from accelbench.core.figures import Statistic
 from accelbench.report.comparison_sentence import SideOfRatio, names_of, sentence, times
 from accelbench.report.dashboard.words import share
@@ -76,6 +76,38 @@ def test_of_several_those_that_cannot_be_told_apart_are_all_named() -> None:
     assert sentence("A", others) == (
         "Can't tell which of B and C is fastest: B is 1.8–2.2× as fast as A."
     )
+
+
+def test_the_slowest_is_named_only_where_it_is_slower_for_certain() -> None:
+    others = [side("B", 2.0, 1.9, 2.1), side("C", 0.6, 0.5, 0.7), side("D", 0.55, 0.45, 0.65)]
+    assert sentence("A", others) == "B is the fastest of 4: 1.9–2.1× as fast as A."
+
+
+def test_single_figures_and_single_launches_are_said_of_several_too() -> None:
+    alone = Ratio(1.5, Statistic.MEAN, (1, 1), 1.45, 1.55, SAMPLES)
+    several = [side("B", 2.0), side("C", 1.02)]
+    assert sentence("A", several) == (
+        "B is the fastest of 3: 2.00× as fast as A (all without an interval: single figures)."
+    )
+    assert sentence("A", [SideOfRatio("B", alone), side("C", 0.5, 0.45, 0.55)]) == (
+        "B is the fastest of 3: 1.45–1.55× as fast as A; C is the slowest, 0.45–0.55× as fast as"
+        " A (1 of 2 ratios within single launches)."
+    )
+    assert sentence("A", [SideOfRatio("B", alone)]) == (
+        "B is 1.45–1.55× as fast as A (within single launches)."
+    )
+
+
+def test_of_single_launches_a_few_per_cent_make_nothing_the_fastest() -> None:
+    near = SideOfRatio("B", Ratio(1.05, Statistic.MEAN, (1, 1), 1.04, 1.06, SAMPLES))
+    told = sentence("A", [near, side("C", 0.5, 0.45, 0.55)])
+    assert told.startswith("Can't tell which of B and A is fastest")
+
+
+def test_where_the_base_is_fastest_what_is_not_alike_of_the_next_is_said() -> None:
+    next_one = SideOfRatio("B", ratio(0.8, 0.75, 0.85), doubts=["threads 2 → 8"])
+    told = sentence("A", [next_one, side("C", 0.5, 0.45, 0.55)])
+    assert "as fast as B; not alike: threads 2 → 8; C is the slowest" in told
 
 
 def test_what_else_is_not_alike_is_in_the_sentence() -> None:

@@ -20,6 +20,7 @@ from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.figures import MEANS, Statistic, Times, item_ms, step_of, times_by
 from accelbench.core.rows import Row
 from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
+from accelbench.measure.runs import PRIOR
 from accelbench.measure.student import t_quantile
 from accelbench.measure.unpaired import unpaired_interval
 
@@ -30,6 +31,8 @@ _APART = 0.03
 #: What is said then.
 CANNOT_TELL = f"the interval spans more than a factor of {WIDEST:.0f}"
 LAUNCHES, SAMPLES = "launches", "samples"
+#: How far the ratio of two single launches may be off, as a logarithm, by 95 %.
+_LAUNCHES_APART = t_quantile(0.975, PRIOR.freedom) * math.sqrt(2.0) * PRIOR.value
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,31 @@ class Ratio:
     high: float | None = None
     of: str = ""  # what the interval is of: launches, or the samples within single ones
     median: float | None = None  # the ratio of medians, where that points to the other side
+    of_runs: bool = False  # whether the interval has in it by how much runs differ
 
     @property
     def told(self) -> bool:
         """Whether it is known well enough to be told."""
         return self.low is None or self.high is None or self.high <= WIDEST * self.low
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between what it surely is: of a ratio without an interval that is anything.
+
+        The interval within single launches says nothing of how others would differ. They are
+        taken to differ as runs do of which nothing is known: of thirty engines that take equally
+        long, in launches that differ by 3 %, one would else be faster for certain in half of all
+        stores.
+        """
+        if self.low is None or self.high is None:
+            return 0.0, math.inf
+        if self.of != SAMPLES or self.of_runs:
+            return self.low, self.high
+        down, up = (
+            min(math.hypot(reach, _LAUNCHES_APART), HUGE)
+            for reach in (math.log(self.value / self.low), math.log(self.high / self.value))
+        )
+        return self.value * math.exp(-down), self.value * math.exp(up)
 
     @property
     def no_interval(self) -> str:
@@ -96,6 +119,7 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
         high,
         of,
         _medians(these, those, value) if statistic in MEANS else None,
+        runs is not None,
     )
 
 

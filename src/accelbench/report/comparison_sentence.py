@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from accelbench.analysis.ratios import Ratio
+from accelbench.analysis.ratios import SAMPLES, Ratio
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.cards import title_of
 from accelbench.core.nouns import counted, digits
@@ -147,12 +147,12 @@ def _pair(base: str, side: SideOfRatio) -> str:
         first, second = (base, side.name) if slower else (side.name, base)
         return (
             f"{first} is faster than {second}, by how much can't be told:"
-            f" {_factor(_turned(ratio) if slower else ratio)}{_doubts(side)}."
+            f" {_factor(_turned(ratio) if slower else ratio)}{_single(ratio)}{_doubts(side)}."
         )
     if covers_one(ratio):
         return (
             f"Can't tell whether {side.name} or {base} is faster: {side.name} is"
-            f" {_factor(ratio)} as fast{_memory(side.memory)}{_doubts(side)}."
+            f" {_factor(ratio)} as fast{_single(ratio)}{_memory(side.memory)}{_doubts(side)}."
         )
     if ratio.value < 1.0:
         memory = 1.0 / side.memory if side.memory else None
@@ -173,6 +173,7 @@ def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
     best = every[0]
     rivals = [side for side in every if side is best or _ends(side)[1] >= _ends(best)[0]]
     unknown = [side for side in compared if side.ratio is not None and not side.ratio.told]
+    alone = _resting_on(compared)
     if len(rivals) > 1:
         told = f"Can't tell which of {_named(rivals)} is fastest"
         if best is not itself and best.ratio is not None and best.ratio.told:
@@ -181,14 +182,35 @@ def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
         next_one = every[1]
         turned = _factor(_turned(next_one.ratio)) if next_one.ratio else ""
         told = f"{base} is the fastest of {len(every)}: {turned} as fast as {next_one.name}"
+        told += _doubts(next_one)
     else:
         factor = _factor(best.ratio) if best.ratio else ""
         told = f"{best.name} is the fastest of {len(every)}: {factor} as fast as {base}"
         told += _memory(best.memory) + _doubts(best)
     last = every[-1]
-    if last not in rivals and last not in unknown and last is not itself and last.ratio:
+    slowest = all(_ends(last)[1] < _ends(side)[0] for side in every[:-1])
+    if slowest and last not in rivals and last not in unknown and last.ratio:
         told += f"; {last.name} is the slowest, {_factor(last.ratio)} as fast as {base}"
-    return f"{told}."
+    return f"{told}{alone}."
+
+
+def _resting_on(compared: Sequence[SideOfRatio]) -> str:
+    """Of several ratios, how many nobody knows the spread of launches of; "" of none."""
+    single = sum(bool(side.ratio and side.ratio.no_interval) for side in compared)
+    within = sum(bool(side.ratio and side.ratio.of == SAMPLES) for side in compared)
+    parts = [
+        f"{_part(count, len(compared))} {what}"
+        for count, what in (
+            (single, "without an interval: single figures"),
+            (within, "within single launches"),
+        )
+        if count
+    ]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _part(count: int, every: int) -> str:
+    return "all" if count == every else f"{count} of {every} ratios"
 
 
 def _nothing(base: str, others: Sequence[SideOfRatio]) -> str:
@@ -223,7 +245,8 @@ def _ends(side: SideOfRatio) -> tuple[float, float]:
     ratio = side.ratio
     if ratio is None:
         return 1.0, 1.0
-    return ratio.low or ratio.value, ratio.high or ratio.value
+    # By single figures something is the fastest all the same, and the sentence says what they are.
+    return ratio.ends if ratio.low and ratio.high else (ratio.value, ratio.value)
 
 
 def covers_one(ratio: Ratio) -> bool:
@@ -243,7 +266,9 @@ def _factor(ratio: Ratio) -> str:
 
 
 def _single(ratio: Ratio) -> str:
-    return f" ({ratio.no_interval})" if ratio.no_interval else ""
+    """What the interval does not know; "" of one of launches."""
+    what = "within single launches" if ratio.of == SAMPLES else ratio.no_interval
+    return f" ({what})" if what else ""
 
 
 def _memory(factor: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
-from accelbench.query.findings.phrases import model, question, way, whose
+from accelbench.query.findings.phrases import model, question, sizes_of, way, whose
 from accelbench.query.findings.tasks import Best, TaskBest
 
 _FASTEST, _CHEAPEST, _PRECISE = 75.0, 65.0, 35.0
@@ -45,14 +45,17 @@ def _finding(
     several: frozenset[str],
 ) -> StoreFinding:
     row = best.point.row
-    subject = f"{model(row)} by {way(row, several)}"
+    sizes = "" if best.of_one_size else sizes_of(row)
+    subject = f"{model(row)}{f' ({sizes})' if sizes else ''} by {way(row, several)}"
     of = visible(task.task.replace("_", " "))
-    among = counted(len(task.points), "configuration")
-    if task.models > 1:
-        among = f"{among} of {task.models} models"
-    lead = f"For {of} ({question(row)}), {subject} is the {word} of {among}"
+    among = counted(len(best.among), "configuration")
+    models = len({point.row.get("model") for point in best.among})
+    if models > 1:
+        among = f"{among} of {models} models"
+    asked = question(row, sizes=best.of_one_size)
+    lead = f"For {of} ({asked}), {subject} is the {word} of {among}"
     if not best.sure:
-        lead = f"For {of} ({question(row)}), {subject} has {_FIRST[kind]} of {among}"
+        lead = f"For {of} ({asked}), {subject} has {_FIRST[kind]} of {among}"
     known = best.ratio
     interval = None
     if known is not None and known.low is not None and known.high is not None:

@@ -59,15 +59,26 @@ def model(row: Row) -> str:
     return visible(str(row.get("model") or UNKNOWN_MODEL))
 
 
-def question(row: Row) -> str:
-    """What was asked of a model beside its name: batch 1, seq 128."""
+def question(row: Row, *, sizes: bool = True) -> str:
+    """What was asked of a model beside its name: batch 1, seq 128.
+
+    Args:
+        row: one of its results.
+        sizes: with those of an item, which each model of several may have its own of.
+    """
     words = [
         "training" if row.get("mode") == Mode.TRAINING else "",
         batch_text(row.get("batch_size")),
-        *(axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)),
+        sizes_of(row) if sizes else "",
         str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
     ]
     return visible(", ".join(word for word in words if word))
+
+
+def sizes_of(row: Row) -> str:
+    """The sizes of an item; "" where nobody says any."""
+    known = (axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column))
+    return visible(", ".join(known))
 
 
 def whose(row: Row) -> str:

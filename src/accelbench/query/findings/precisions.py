@@ -83,7 +83,7 @@ def _of_one(versus: Versus, several: frozenset[str]) -> StoreFinding:
     ratio, row = line.ratio, line.side.row
     name, by = visible(versus.place), f"{engine(row)} on {place(row, several)}"
     subject = f"{model(row)} ({question(row)}) by {by}"
-    if ratio.low is not None and ratio.high is not None and not ratio.low <= 1.0 <= ratio.high:
+    if not ratio.ends[0] <= 1.0 <= ratio.ends[1]:
         lead = f"{subject} is {digits(ratio.value)}× as fast in {name} as in {FULL} ({sure(ratio)})"
         importance = _TOLD - 5.0 + min(5.0, 3.0 * abs(math.log(ratio.value)))
     else:

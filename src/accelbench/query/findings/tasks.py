@@ -2,7 +2,9 @@
 
 What is chosen among is alike: measured here where anything was, one request after another where
 that was asked, as many devices as most have, at the smallest batch, and of each model the size
-that most were asked. The runner-up is what is next of all that the best may be held against.
+that most were asked. The runner-up is what is next of all that the best may be held against, and
+the best is certain where it is better than each of them: one that is known roughly may be better
+than it, however far behind its figure is.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.query.findings.phrases import figure_of, model, sure, way
+from accelbench.query.findings.phrases import figure_of, model, sizes_of, sure, way
 
 #: What has to be alike of a model's answers beside its batch.
 _WORK = (*SHAPES, "weights", "data_source", "optimizer")
@@ -43,6 +45,7 @@ class Best:
         sure: whether it is certain that it is better than what is next.
         next: that; None where there is nothing that it may be held against.
         ratio: of times, where it is best by them.
+        among: all that it is best of, with itself.
     """
 
     point: Point
@@ -51,6 +54,12 @@ class Best:
     sure: bool = False
     next: Point | None = None
     ratio: Ratio | None = None
+    among: Sequence[Point] = ()
+
+    @property
+    def of_one_size(self) -> bool:
+        """Whether all that it is best of were asked the same sizes; models may have their own."""
+        return len({values(point.row, SHAPES) for point in self.among}) < 2
 
 
 @dataclass(frozen=True)
@@ -152,43 +161,100 @@ def _most(
 def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str]) -> Best | None:
     exact = [point for point in points if not not_exact(point.rows)] or list(points)
     best = exact[quickest([point.rows for point in exact])]
-    others = [point for point in exact if point is not best and _may_meet(best, point, several)]
-    figure = figure_of(best)
+    others, among = _rivals(best, exact, several)
+    figure, left_out = figure_of(best), _left_out(points, exact, among)
     if not others:
-        return Best(best, figure, "nothing beside it to compare with")
+        beside = f"nothing beside it to compare with{left_out}"
+        return Best(best, figure, beside, among=among)
     second = others[quickest([point.rows for point in others])]
     held = ratio(best.rows, second.rows, known)
     name = _name(second, best, several)
     if held is None:
-        return Best(best, figure, f"{name} has no figure in common with it", next=second)
-    decided = held.low is not None and held.low > 1.0
+        beside = f"{name} has no figure in common with it{left_out}"
+        return Best(best, figure, beside, next=second, among=among)
+    decided = _is_faster(held)
+    rough = [
+        point
+        for point in (others if decided else ())
+        if point is not second and not _is_faster(ratio(best.rows, point.rows, known))
+    ]
     if held.told and (decided or held.low is None):
         beside = f"{digits(held.value)}× as fast as {name} ({sure(held)})"
     elif decided:
         beside = f"faster than {name}, by how much can't be told ({sure(held)})"
     else:
         beside = f"whether it is faster than {name} can't be told ({sure(held, ' × as fast')})"
-    return Best(best, figure, beside, decided, second, held)
+    if rough:
+        beside += f"; whether it is faster than {_named(rough, best, several)} can't be told"
+    return Best(best, figure, beside + left_out, decided and not rough, second, held, among)
+
+
+def _is_faster(held: Ratio | None) -> bool:
+    """Whether that is certain."""
+    return held is not None and held.ends[0] > 1.0
+
+
+def _rivals(
+    best: Point, points: Sequence[Point], several: frozenset[str]
+) -> tuple[list[Point], list[Point]]:
+    """What the best may be held against; and the same with itself, and with what ran as it did."""
+    others = [point for point in points if point is not best and _may_meet(best, point, several)]
+    meeting = {id(point) for point in others}
+    alike = [
+        point
+        for point in points
+        if id(point) in meeting or point is best or _same_way(best, point, several)
+    ]
+    return others, alike
+
+
+def _left_out(points: Sequence[Point], exact: Sequence[Point], among: Sequence[Point]) -> str:
+    """How many of a task the best is not best of, and why; "" of none."""
+    kept, known = {id(point) for point in exact}, {id(point) for point in among}
+    whys = [
+        not_exact(point.rows) if id(point) not in kept else "not alike"
+        for point in points
+        if id(point) not in known
+    ]
+    told = ", ".join(f"{count} ({why})" for why, count in Counter(whys).most_common())
+    return f"; not counted: {told}" if told else ""
+
+
+def _named(points: Sequence[Point], beside: Point, several: frozenset[str]) -> str:
+    """One of them by name, and how many more there are."""
+    more = f" and {len(points) - 1:,} more" if len(points) > 1 else ""
+    return f"{_name(points[0], beside, several)}{more}"
 
 
 def _may_meet(best: Point, other: Point, several: frozenset[str]) -> bool:
     """Whether two may be held against each other: another way of it, or another model."""
     models = best.row.get("model") != other.row.get("model")
-    if not models and way(best.row, several) == way(other.row, several):
+    if _same_way(best, other, several):
         return False
     return not unlike(best.rows, other.rows, "model" if models else "")
+
+
+def _same_way(best: Point, other: Point, several: frozenset[str]) -> bool:
+    """Whether a sentence would say the same of both: they differ in their threads, say."""
+    same = best.row.get("model") == other.row.get("model")
+    return same and way(best.row, several) == way(other.row, several)
 
 
 def _name(point: Point, beside: Point, several: frozenset[str]) -> str:
     """What is next, by what it differs in."""
     named = way(point.row, several)
     same = point.row.get("model") == beside.row.get("model")
-    return named if same else f"{model(point.row)} by {named}"
+    if same:
+        return named
+    alike = values(point.row, SHAPES) == values(beside.row, SHAPES)
+    sizes = "" if alike else sizes_of(point.row)
+    return f"{model(point.row)}{f' ({sizes})' if sizes else ''} by {named}"
 
 
 def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Best | None:
     """By what a million items cost; costs of other items are no costs of these."""
-    priced = [point for point in points if point.cost is not None and not not_exact(point.rows)]
+    exact = [point for point in points if not not_exact(point.rows)]
+    priced = [point for point in exact if point.cost is not None]
     if not priced:
         return None
     kinds = Counter(items_of(point.row) for point in priced)
@@ -203,16 +269,26 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
     if cost.low is not None and cost.high is not None:
         interval = f"95 % interval {money(cost.low)} to {money(cost.high)}"
     figure = f"{amount_of(cost.value, sign)} a million {of} ({interval})"
-    others = [point for point in order[1:] if _may_meet(best, point, several)]
+    others, among = _rivals(best, order, several)
     if not others:
-        return Best(best, figure, "nothing beside it to compare with")
+        return Best(best, figure, "nothing beside it to compare with", among=among)
     second, other = others[0], others[0].cost
     assert other is not None
     name = f"{_name(second, best, several)}, {amount_of(other.value, sign)}"
-    apart = cost.high is not None and other.low is not None and cost.high < other.low
-    if apart:
-        return Best(best, figure, f"less than {name}", True, second)
-    return Best(best, figure, f"whether it is less than {name} can't be told", False, second)
+    rough = [point for point in others if not _costs_more(point, cost.high)]
+    if not rough:
+        return Best(best, figure, f"less than {name}", True, second, among=among)
+    beside = f"whether it is less than {name} can't be told"
+    if second not in rough:
+        beside = f"less than {name}; whether it is less than {_named(rough, best, several)} can't"
+        beside += " be told"
+    return Best(best, figure, beside, False, second, among=among)
+
+
+def _costs_more(point: Point, most: float | None) -> bool:
+    """Whether something certainly costs more than this."""
+    low = point.cost.low if point.cost is not None else None
+    return most is not None and low is not None and most < low
 
 
 def amount_of(value: float, sign: str) -> str:
@@ -261,11 +337,19 @@ def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozen
     figure = (
         f"{known.metric.heading} {known.shown}{interval} on {known.samples:,} {known.metric.item}"
     )
+    among = [point for point, _ in alike]
     if len(alike) == 1:
-        return Best(best, figure, "nothing beside it to compare with")
+        return Best(best, figure, "nothing beside it to compare with", among=among)
     second, other = alike[1]
     name = f"{_name(second, best, several)}, {other.shown}"
-    cost = accuracy_against(best.rows, second.rows)
-    if cost is not None and cost.difference is not None and cost.difference.told:
-        return Best(best, figure, f"better than {name}", True, second)
-    return Best(best, figure, f"whether it is better than {name} can't be told", False, second)
+    rough = [point for point in among[1:] if not _is_better(best, point)]
+    if not rough:
+        return Best(best, figure, f"better than {name}", True, second, among=among)
+    beside = f"whether it is better than {name} can't be told"
+    return Best(best, figure, beside, False, second, among=among)
+
+
+def _is_better(best: Point, other: Point) -> bool:
+    """Whether a task accuracy is certainly better, on the same samples in pairs."""
+    cost = accuracy_against(best.rows, other.rows)
+    return cost is not None and cost.difference is not None and cost.difference.told

@@ -125,11 +125,8 @@ class Versus:
 
 
 def _ends(line: Compared) -> tuple[float, float]:
-    """Of a ratio both ends; of one without an interval nothing is certain."""
-    ratio = line.ratio
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return 0.0, math.inf
-    return ratio.low, ratio.high
+    """Between what a ratio surely is; of one that is not known it is anything."""
+    return line.ratio.ends if line.ratio is not None else (0.0, math.inf)
 
 
 def every_versus(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.comparison import Compared
+from accelbench.analysis.ratios import SAMPLES
 from accelbench.analysis.speed_ups import (
     FASTER,
     FASTER_ALONE,
@@ -38,15 +39,31 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
     if middle is None:
         return f"Can't tell how {other} compares with {base}{where}: {_why(made)}."
     what = f"{counted(len(made.told), 'common configuration')} of {counted(made.models, 'model')}"
+    told = set(map(id, made.told))
     counts = [
-        f"{found} in {len(lines):,}"
+        f"{found} in {_counted(lines)}"
         for found in (FASTER, FASTER_ALONE, SLOWER, SLOWER_ALONE, UNSURE)
-        if (lines := made.of(found))
+        if (lines := [line for line in made.of(found) if id(line) in told])
     ]
+    refused = len(made.of(REFUSED))
+    rough = len(made.lines) - refused - len(told)
+    beside = [
+        f"{count:,} {what}"
+        for count, what in ((rough, "known too roughly for a ratio"), (refused, "not compared"))
+        if count
+    ]
+    more = f" Beside these {' and '.join(beside)}." if beside else ""
     return (
         f"{other} is {digits(middle)}× as fast as {base}{where} in the median of {what}:"
-        f" {'; '.join(counts)}."
+        f" {'; '.join(counts)}.{more}"
     )
+
+
+def _counted(lines: Sequence[Compared]) -> str:
+    """How many, and of how many of them nobody knows how another launch would differ."""
+    within = sum(line.ratio is not None and line.ratio.of == SAMPLES for line in lines)
+    alone = f", {within:,} of them within single launches" if within else ""
+    return f"{len(lines):,}{alone}"
 
 
 def _why(made: SpeedUps) -> str:
