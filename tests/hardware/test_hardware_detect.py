@@ -134,6 +134,9 @@ def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch: pytest.Monke
     assert found["cpu"] == found["cpu"] == [Device("cpu", "cpu")]
     assert asked == ["cpu"]
     assert found.get("nothing of the kind", ()) == ()
+    assert "cuda" in found
+    assert "nothing of the kind" not in found
     assert list(found) == list(known())
+    assert asked == ["cpu"]
     dict(found)
     assert sorted(asked) == sorted(known())

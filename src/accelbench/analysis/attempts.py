@@ -37,6 +37,7 @@ QUESTION = (
     "batch_size", *SHAPES,
 )  # fmt: skip
 
+_PRECISION = QUESTION.index("precision")
 Question = tuple[object, ...]
 #: What stands in a question, in order.
 ASKED_IN = (*QUESTION, "threads", "unit")
@@ -47,6 +48,7 @@ FEW_DIFFER = 2.0
 #: Fewer samples than these are few, unless so many of them are independent.
 FEWEST, KNOWN = 30, 20.0
 
+_NO_OPTIONS = "{}"
 VERIFIED = frozenset({"ok", "reference"})
 WRONG = "wrong_outputs"
 
@@ -56,13 +58,13 @@ class Configuration:
     """How something was run."""
 
     runtime: str
-    options: str = "{}"  # as canonical JSON, threads apart
+    options: str = _NO_OPTIONS  # as canonical JSON, threads apart
     device: str = ""
     precision: str = ""  # where ways in several are held together
     together: str = ""  # of several devices or processes how many: "2 processes"
 
     def __str__(self) -> str:
-        options = json.loads(self.options)
+        options = json.loads(self.options) if self.options != _NO_OPTIONS else {}
         many = [self.together] if self.together else []
         return " ".join([self.runtime, *many, *(f"{k}={v}" for k, v in options.items())])
 
@@ -121,15 +123,17 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
         rows: results by column name.
         any_precision: a precision is a way of answering, and no part of the question.
     """
-    tried: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    tried: dict[tuple[Question, str, tuple[object, ...]], list[Row]] = defaultdict(list)
     for row in times_of_whole_runs(rows):
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
             question_key = question(row, any_precision=any_precision)
-            way = (row["hardware"], row["runtime"], _options(row), row.get("precision"))
-            tried[(question_key, *way)].append(row)
+            way = (row["hardware"], row["runtime"], row.get("precision"))
+            tried[question_key, _options(row), way].append(row)
     newest = [
-        _attempt(runs, any_precision) for rows_ in tried.values() for runs in _by_device(rows_)
+        _attempt(runs, asked, options, any_precision)
+        for (asked, options, _), rows_ in tried.items()
+        for runs in _by_device(rows_)
     ]
     return sorted(newest, key=_place)
 
@@ -137,14 +141,14 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
 def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
     threads = record(row, "options").get("threads")
-    left_out = "precision" if any_precision else ""
     unit = kind_of_unit(str(row.get("throughput_unit") or ""))  # tokens are no sequences
-    return (*(None if name == left_out else row.get(name) for name in QUESTION), threads, unit)
+    asked = (*map(row.get, QUESTION), threads, unit)
+    return (*asked[:_PRECISION], None, *asked[_PRECISION + 1 :]) if any_precision else asked
 
 
 def _options(row: Row) -> str:
     rest = {k: v for k, v in record(row, "options").items() if k != "threads"}
-    return json.dumps(rest, sort_keys=True) if rest else "{}"
+    return json.dumps(rest, sort_keys=True) if rest else _NO_OPTIONS
 
 
 def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
@@ -152,6 +156,8 @@ def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
 
     A result without a device (absent hardware, a refusal) is of every device of the platform.
     """
+    if len(rows) == 1:
+        return [[[*rows]]]
     prints = {row["device_fingerprint"] for row in rows if row.get("device_fingerprint")}
     several = len(prints) > 1  # devices of one name: a mean of both is the time of neither
 
@@ -191,11 +197,20 @@ def _launch(row: Row) -> tuple[object, ...]:
     return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
 
 
-def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
-    """The word of the run that stands; its time may be that of one before it."""
+def _attempt(
+    runs: Sequence[Sequence[Row]], asked: Question, options: str, any_precision: bool
+) -> Attempt:
+    """The word of the run that stands; its time may be that of one before it.
+
+    Args:
+        runs: of one way with one question.
+        asked: the question.
+        options: of the way.
+        any_precision: as in `attempts`.
+    """
     runs = _standing_first(runs)
     rows = runs[0]
-    good, timed = _good(rows), _timed(runs)
+    good, (timed, throughput) = _good(rows), _timed(runs)
     counted = set(map(id, good))  # rows of an import are thousands: to compare them takes seconds
     bad = [row for row in rows if id(row) not in counted]
     first = (good or bad)[0]
@@ -210,19 +225,19 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         hardware=str(first["hardware"]),
         way=Configuration(
             str(first["runtime"]),
-            _options(first),
+            options,
             str(first.get("device") or ""),
             precision if any_precision else "",
             devices_beside(first, ""),
         ),
-        question=question(first, any_precision=any_precision),
+        question=asked,
         precision=precision,
         reach=_reach(timed),
         imported=first.get("provenance") == Provenance.IMPORTED,
         batch=int(number(first, "batch_size") or 0),
         ok=bool(good),
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
-        throughput=_throughput(timed),
+        throughput=throughput,
         timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
         tail=_tail(good),
         unusable=_why_unusable(good) if not timed else "",
@@ -270,8 +285,8 @@ def _way_of(run: Sequence[Row]) -> set[tuple[tuple[str, ...], bool]]:
     return {(tuple(texts(row, "workarounds")), bool(row.get("emulated"))) for row in run}
 
 
-def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
-    """The good rows of the newest run that timed.
+def _timed(runs: Sequence[Sequence[Row]]) -> tuple[list[Row], float | None]:
+    """The good rows of the newest run that timed, and their throughput.
 
     To verify again takes nothing from what was timed before; a failure does, and so does
     another way through the exporter: it was another graph that was timed.
@@ -280,10 +295,10 @@ def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
     for run, way in zip(runs, ways, strict=True):
         good = _good(run)
         if not good or way != ways[0]:
-            return []
-        if _throughput(good) is not None:
-            return good
-    return []
+            return [], None
+        if (throughput := _throughput(good)) is not None:
+            return good, throughput
+    return [], None
 
 
 def _reason(row: Row) -> str:

@@ -132,7 +132,8 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
 
     A row that says its own cost keeps it, where that is of the same currency.
     """
-    if not priceable(row):
+    own_cost = number(row, "cost_usd")
+    if (prices is None and not own_cost) or not priceable(row):
         return {}
     price = None if prices is None else price_of(row, prices, machine)
     rate, step = _RATE(row), step_time(row)
@@ -143,7 +144,6 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
             costs[PER_MILLION] = per_million(price.per_hour, rate)
         if row.get("mode") == Mode.TRAINING and step is not None:
             costs[PER_STEP] = per_step(price.per_hour, step)
-    own_cost = number(row, "cost_usd")
     if own_cost and (prices is None or prices.currency == USUAL_CURRENCY):
         # Of its own: by which price a step was, nobody knows.
         return {PER_MILLION: float(own_cost)}

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.launch_intervals import interval_within
-from accelbench.analysis.questions import ComparisonAxis, Key, physical, values
+from accelbench.analysis.questions import ComparisonAxis, Key, physical, picker, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
 from accelbench.core.columns import ASKED
@@ -69,17 +69,27 @@ class Point:
         """What has to be alike along an axis, on its machine."""
         known = self._questions.get(axis.name)
         if known is None:
-            known = self._questions[axis.name] = (self.machine, *axis.question(self.row))
+            known = (self.machine, *axis.question_in(self._answers, self.row))
+            self._questions[axis.name] = known
         return known
+
+    def asked_in(self, columns: tuple[str, ...]) -> Key:
+        """What was asked in some columns of `ASKED`, two or more, as a key."""
+        return picker(columns)(self._answers)
 
     @cached_property
     def _questions(self) -> dict[str, Key]:
         return {}
 
     @cached_property
+    def _answers(self) -> Key:
+        """The values of `ASKED`: every question is a part of them."""
+        return values(self.row, ASKED)
+
+    @cached_property
     def asked(self) -> Key:
         """The question, where, and of which kind its answer is."""
-        return (self.machine, self.kind, *values(self.row, ASKED))
+        return (self.machine, self.kind, *self._answers)
 
     @cached_property
     def software(self) -> Software:
@@ -170,7 +180,7 @@ class Point:
 
     def metric(self, name: str) -> FigureInterval | None:
         """Any other figure, by its column."""
-        return _span(self.rows, lambda row: number(row, name))
+        return _middle([number(row, name) for row in self.rows])
 
 
 def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> list[Point]:
@@ -205,25 +215,71 @@ def alike_of_each(
         together: what points are drawn together, as a key.
         only: what ran other software is left out: a line is of one thing.
     """
+    return [point for point, _ in _alike(candidates, together, only=only)]
+
+
+def alike_together(
+    candidates: Iterable[Point], together: Callable[[Point], object], *, only: bool = False
+) -> dict[object, list[Point]]:
+    """The points of `alike_of_each`, those that are drawn together under their key."""
+    groups: dict[object, list[Point]] = {}
+    for point, drawn in _alike(candidates, together, only=only):
+        groups.setdefault(drawn, []).append(point)
+    return groups
+
+
+def _alike(
+    candidates: Iterable[Point], together: Callable[[Point], object], *, only: bool
+) -> list[tuple[Point, object]]:
+    """Each with what it is drawn together with."""
     every = [(point, together(point)) for point in candidates]
-    ran: dict[object, dict[Software, _Ran]] = {}
-    for candidate, drawn in every:
-        known_by = ran.setdefault(drawn, {}).setdefault(candidate.software, _Ran())
-        known_by.devices.add(physical(candidate.row))
-        known_by.asked.add(candidate.asked)
-    best: dict[Key, tuple[Point, object]] = {}
-    for candidate, drawn in every:
-        known = best.setdefault(candidate.asked, (candidate, drawn))[0]
-        if known is not candidate and _order(candidate, ran[drawn]) < _order(known, ran[drawn]):
-            best[candidate.asked] = (candidate, drawn)
-    if not only:
-        return [point for point, _ in best.values()]
-    most = {key: max(usage.many for usage in versions.values()) for key, versions in ran.items()}
+    rivals: dict[Key, list[tuple[Point, object]]] = {}
+    for pair in every:
+        rivals.setdefault(pair[0].asked, []).append(pair)
+    # How common each software is matters where there are several to choose among: most figures of
+    # thousands are the only ones of their question.
+    several = {drawn for pairs in rivals.values() if len(pairs) > 1 for _, drawn in pairs}
+    if only:
+        several |= _of_several_softwares(every)
+    ran = _ran(every, several)
+    best = [
+        pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: _order(pair[0], ran[pair[1]]))
+        for pairs in rivals.values()
+    ]
+    if not only or not several:
+        return best
     chosen: dict[object, Software] = {}
-    for candidate, drawn in best.values():
-        if ran[drawn][candidate.software].many == most[drawn]:
-            chosen.setdefault(drawn, candidate.software)
-    return [point for point, drawn in best.values() if chosen[drawn] == point.software]
+    for point, drawn in best:
+        if drawn in ran:
+            known = chosen.setdefault(drawn, point.software)
+            if ran[drawn][point.software].many > ran[drawn][known].many:
+                chosen[drawn] = point.software
+    return [
+        (point, drawn)
+        for point, drawn in best
+        if drawn not in ran or chosen[drawn] == point.software
+    ]
+
+
+def _of_several_softwares(every: Iterable[tuple[Point, object]]) -> set[object]:
+    """What is drawn together of which not all ran the same."""
+    first: dict[object, Software] = {}
+    return {
+        drawn for point, drawn in every if first.setdefault(drawn, point.software) != point.software
+    }
+
+
+def _ran(
+    every: Iterable[tuple[Point, object]], several: set[object]
+) -> dict[object, dict[Software, _Ran]]:
+    """What each software was asked, among the points of each of some keys."""
+    ran: dict[object, dict[Software, _Ran]] = {}
+    for point, drawn in every if several else ():
+        if drawn in several:
+            usage = ran.setdefault(drawn, {}).setdefault(point.software, _Ran())
+            usage.devices.add(physical(point.row))
+            usage.asked.add(point.asked)
+    return ran
 
 
 @dataclass(frozen=True)
@@ -251,12 +307,12 @@ def _question(row: Row) -> Key:
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:
-    sample = [float(value) for row in rows if (value := figure(row)) is not None and value > 0]
-    if not sample:
-        return None
-    known = interval_of(sample)
-    return (
-        FigureInterval(typical(sample))
-        if known is None
-        else FigureInterval(typical(sample), *known)
-    )
+    return _middle([figure(row) for row in rows])
+
+
+def _middle(figures: Iterable[float | None]) -> FigureInterval | None:
+    """The middle of what launches say; None where none says anything."""
+    sample = [float(value) for value in figures if value is not None and value > 0]
+    if len(sample) < 2:  # a single launch says nothing of others
+        return FigureInterval(sample[0]) if sample else None
+    return FigureInterval(typical(sample), *(interval_of(sample) or ()))

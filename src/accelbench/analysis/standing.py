@@ -57,6 +57,8 @@ def standing(rows: Sequence[Row]) -> Standing:
     Of what names no run, as a table of somebody else's, and of an import a day is a run. Where an
     import names no software, nobody knows that two of its days had the same, and the newest stands.
     """
+    if len(rows) == 1:  # of thousands of an import nearly each is the only launch of its question
+        return Standing(rows)
     runs = by_run(rows)
     if len(runs) == 1:
         return stands(runs[0], runs)

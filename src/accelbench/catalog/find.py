@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
@@ -82,6 +82,7 @@ def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
     return any(key_of(category) in own for category in categories)
 
 
+@lru_cache(maxsize=4096)  # thousands of results are of hundreds of models
 def key_of(name: str) -> str:
     """What is left of a name when spelling is set aside; an owner keeps its slash."""
     return "".join(c for c in name.strip().lower() if c.isalnum() or c == "/")

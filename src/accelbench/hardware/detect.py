@@ -48,6 +48,10 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
             self._found[hardware] = _detect(hardware, self._points[hardware])
         return self._found[hardware]
 
+    def __contains__(self, hardware: object) -> bool:
+        """Whether anybody registered it, which is known without asking."""
+        return hardware in self._points
+
     def __iter__(self) -> Iterator[str]:
         return iter(_ordered(self._points))
 

@@ -139,10 +139,10 @@ def _positive(row: Row, name: str) -> float | None:
 
 def _case(row: Row) -> PredictedCase | None:
     """The case of a row; None of a model that has no graph here, or not at these sizes."""
-    sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
     spec = known_as(text(row, "model"))
     if spec is None:
         return None
+    sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
     try:
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))
     except (UsageError, UnsupportedError):

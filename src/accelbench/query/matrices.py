@@ -30,12 +30,16 @@ class LocalPlatforms:
             machine: whose results are shown.
             missing: platforms of which it has none.
         """
-        names = [name for name in missing if name in self._detected]
+        # What a source measured elsewhere was not measured here, whatever is here.
+        if machine is None or machine.elsewhere:
+            return {}
+        names = list(missing)
         if not names or machine != self._machine:
             return {}
         return {
             name: entry.reason
             for name in names
+            if name in self._detected
             for entry in self._detected[name]
             if isinstance(entry, Absent)
         }

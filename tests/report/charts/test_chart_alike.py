@@ -72,3 +72,28 @@ def test_a_rate_or_a_percentile_is_on_no_axis_of_latencies() -> None:
     assert picture(CHARTS["hardware-latency"], Subject(points(rows))) is None
     made = drawn("hardware-throughput", *rows)
     assert sorted(one["value"] for one in made.records) == [100.0, 900.0]
+
+
+def test_a_rate_of_tokens_is_no_rival_of_one_of_images() -> None:
+    made = drawn(
+        "hardware-throughput",
+        card("RTX 3090", 12.0, OLD, throughput=80.0, throughput_unit="images/s"),
+        card("RTX 4090", 8.0, OLD, throughput=120.0, throughput_unit="images/s"),
+        card("RTX 4090", 7.0, NEW, throughput=900.0, throughput_unit="tokens/s"),
+    )
+    assert sorted((one["device"], one["value"]) for one in made.records) == [
+        ("RTX 3090", 80.0),
+        ("RTX 4090", 120.0),
+    ]
+
+
+def test_a_line_is_of_software_of_which_something_is_drawn() -> None:
+    """Most of what ran was the oldest, all of it useless, and each of its places has a better."""
+    oldest = {"torch": "2.0", "cuda": "11.8"}
+    made = drawn(
+        "latency-by-batch",
+        *(card("RTX 4090", 9.0 * n, oldest, batch_size=n, quality="unusable") for n in (1, 2, 4)),
+        *(card("RTX 4090", 8.0 * n, OLD, batch_size=n) for n in (1, 2)),
+        card("RTX 4090", 28.0, NEW, batch_size=4),
+    )
+    assert [(one["batch"], one["value"]) for one in made.records] == [(1, 9.0), (2, 18.0)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.words import other_machines
+from accelbench.cli.services.collected_later import collected_later
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -73,7 +72,7 @@ def history(
     database = filled(db or db_path)
     with database.asking():
         where, values, here, others = on_one_machine(database, filters, machine)
-        with _collected_later():
+        with collected_later():
             all_series, unseen = series_in(database, _METRICS[metric], where, values, threshold)
             lacking = _named(database, unseen)
         undated = 0 if all_series else _without_moment(database, where, values)
@@ -122,7 +121,7 @@ def history(
         return
     from accelbench.cli.display.history import show
 
-    with _collected_later():
+    with collected_later():
         shown = all_series if every else worth_showing(all_series)
         left = len(all_series) - len(shown)
         show(shown, counts, left, str(here), without_figure(metric, lacking), names)
@@ -147,20 +146,6 @@ def answers(all_series: Sequence[Series]) -> dict[str, int]:
     )
     order = [*Judgement, NOT_JUDGED]
     return {str(answer): counts[str(answer)] for answer in order if counts[str(answer)]}
-
-
-@contextmanager
-def _collected_later() -> Iterator[None]:
-    """No search for garbage meanwhile: among ten thousands of points, all of them kept, it took a
-    third of the time.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:

@@ -11,6 +11,7 @@ import typer
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.services.collected_later import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -74,14 +75,15 @@ def report(
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     files = [*json_path, *files_in(input_dir)]
     given = prices_at(prices)
-    if files:
-        known: ReportData = known_of(files, filters | only_ids(words(run)), given)
-    else:
-        database = filled(db or db_path)
-        known = known_in(database, filters | only_runs(database, words(run)), machine, given)
-    for sentence in nothing_priced(known.subject.rows, given):
-        complain(sentence)
-    written = write(path, made(known, title), form)
+    with collected_later():
+        if files:
+            known: ReportData = known_of(files, filters | only_ids(words(run)), given)
+        else:
+            database = filled(db or db_path)
+            known = known_in(database, filters | only_runs(database, words(run)), machine, given)
+        for sentence in nothing_priced(known.subject.rows, given):
+            complain(sentence)
+        written = write(path, made(known, title), form)
     print_lines(map(str, written))
     for sentence in not_measured(filters, known.subject.rows):
         print_line(sentence, sys.stderr)

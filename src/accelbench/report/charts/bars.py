@@ -6,10 +6,10 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.points import FigureInterval, Point, alike_of_each
+from accelbench.analysis.points import FigureInterval, Point, alike_of_each, alike_together
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
@@ -81,44 +81,65 @@ class _Beside:
     more: int  # that are not drawn
 
 
-Questions = Mapping[object, Sequence[Point]]
+@dataclass(frozen=True)
+class _AnsweredQuestion:
+    """Whatever answered one question, at how many places of an axis, and how often."""
+
+    key: object
+    points: Sequence[Point]
+    places: int
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Of a model's questions the one is drawn that most places answered, and most often; of
+        such as are alike that of the smallest batch.
+        """
+        return self.places, len(self.points), -_batch(self.points[0])
+
+    @property
+    def model(self) -> str:
+        """As panels of as many places are sorted."""
+        return str(self.points[0].row.get("model"))
 
 
-def beside_each_other(questions: Questions, axis: ComparisonAxis) -> list[Sequence[Point]]:
+def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQuestion]:
+    """Every question that was answered, in the order of their first points."""
+    groups = alike_together(points, lambda point: _question(point, beside))
+    return [
+        # A single answer has a single place: of most questions of thousands there is one.
+        _AnsweredQuestion(key, several, 1 if len(several) == 1 else _places(several, beside.axis))
+        for key, several in groups.items()
+    ]
+
+
+def _beside_each_other(
+    questions: Iterable[_AnsweredQuestion], axis: ComparisonAxis
+) -> list[_AnsweredQuestion]:
     """Of each model and machine its most answered question, where two places answered it.
 
     Where a chart is of every batch, the same question at each of them.
     """
-    best: dict[object, Sequence[Point]] = {}
-    for several in questions.values():
-        row = several[0].row
+    best: dict[object, _AnsweredQuestion] = {}
+    for one in questions:
+        row = one.points[0].row
         mode = row.get("mode") if axis.name != "mode" else None
-        model = (several[0].machine, row.get("model"), mode)
-        best[model] = max(best.get(model, []), several, key=lambda group: _places(group, axis))
-    panels = [several for several in best.values() if _places(several, axis)[0] > 1]
+        model = (one.points[0].machine, row.get("model"), mode)
+        known = best.setdefault(model, one)
+        # A question of a single place is drawn of no model.
+        if one.places > 1 and one.order > known.order:
+            best[model] = one
+    panels = [one for one in best.values() if one.places > 1]
     if axis.name in _AT_EVERY_BATCH:
-        several_places = [group for group in questions.values() if _places(group, axis)[0] > 1]
-        panels = [_at_every_batch(panel, several_places, axis) for panel in panels]
-    return sorted(
-        panels, key=lambda panel: (-_places(panel, axis)[0], str(panel[0].row.get("model")))
-    )
+        panels = _at_every_batch(panels, questions, axis)
+    return sorted(panels, key=lambda one: (-one.places, one.model))
 
 
-def _by_question(points: Iterable[Point], beside: Comparison) -> Questions:
-    questions: dict[object, list[Point]] = {}
-    for point in alike_of_each(points, lambda point: _question(point, beside)):
-        questions.setdefault(_question(point, beside), []).append(point)
-    return questions
-
-
-def _not_among(panels: Iterable[Sequence[Point]], questions: Questions, beside: Comparison) -> int:
+def _not_among(
+    panels: Iterable[_AnsweredQuestion], questions: Iterable[_AnsweredQuestion], beside: Comparison
+) -> int:
     """How many more questions several places answered, of models of which one was chosen."""
-    drawn = {_question(point, beside) for several in panels for point in several}
-    return sum(
-        _places(several, beside.axis)[0] > 1
-        for key, several in questions.items()
-        if key not in drawn
-    )
+    drawn = {_question(point, beside) for panel in panels for point in panel.points}
+    return sum(one.places > 1 and one.key not in drawn for one in questions)
 
 
 def _question(point: Point, beside: Comparison) -> object:
@@ -128,16 +149,31 @@ def _question(point: Point, beside: Comparison) -> object:
 
 
 def _at_every_batch(
-    points: Sequence[Point], others: Iterable[Sequence[Point]], axis: ComparisonAxis
-) -> list[Point]:
-    """A question's points and those of the same one at other batches, the smallest batch first."""
+    panels: Iterable[_AnsweredQuestion],
+    questions: Iterable[_AnsweredQuestion],
+    axis: ComparisonAxis,
+) -> list[_AnsweredQuestion]:
+    """Each with the same question at other batches, the smallest batch first."""
+    but_its_batch = tuple(name for name in axis.alike if name != "batch_size")
 
-    def but_its_batch(point: Point) -> object:
-        return point.machine, axis.question({**point.row, "batch_size": None})
+    def same(one: _AnsweredQuestion) -> object:
+        return one.points[0].machine, one.points[0].asked_in(but_its_batch)
 
-    same = [several for several in others if but_its_batch(several[0]) == but_its_batch(points[0])]
-    ordered = sorted(same, key=lambda several: _batch(several[0]))
-    return [point for several in ordered for point in several]
+    batches: dict[object, list[_AnsweredQuestion]] = {}
+    for one in questions:
+        if one.places > 1:
+            batches.setdefault(same(one), []).append(one)
+    return [_together(sorted(batches[same(panel)], key=_batch_of), axis) for panel in panels]
+
+
+def _together(several: Sequence[_AnsweredQuestion], axis: ComparisonAxis) -> _AnsweredQuestion:
+    """Questions of one panel as one."""
+    points = [point for one in several for point in one.points]
+    return _AnsweredQuestion(several[0].key, points, _places(points, axis))
+
+
+def _batch_of(question: _AnsweredQuestion) -> int:
+    return _batch(question.points[0])
 
 
 def _left_out(axis: ComparisonAxis) -> str:
@@ -148,22 +184,19 @@ def _batch(point: Point) -> int:
     return int(number(point.row, "batch_size") or 0)
 
 
-def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, int]:
-    """At how many places it was answered, how often, and how small its batch is."""
-    if not points:
-        return (0, 0, 0)
-    places = {axis.value(point.row) for point in points}
-    return len(places), len(points), -_batch(points[0])
+def _places(points: Sequence[Point], axis: ComparisonAxis) -> int:
+    """At how many places it was answered."""
+    return len({axis.value(point.row) for point in points})
 
 
 def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
     timed = [point for point in subject.points if point.timed and comparison.figure(point)]
-    questions = _by_question(timed, comparison)
-    groups = beside_each_other(questions, comparison.axis)
+    questions = _questions(timed, comparison)
+    groups = _beside_each_other(questions, comparison.axis)
     if not groups:
         return None
-    shown = [_kept(several, comparison) for several in groups[:MOST_PANELS]]
+    shown = [_kept(group.points, comparison) for group in groups[:MOST_PANELS]]
     drawn = [point for panel in shown for point in panel.points]
     devices = subject.devices
     records = [_bars(panel.points, comparison, drawn, devices) for panel in shown]

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, alike_of_each
-from accelbench.analysis.questions import AXES, Key, values
+from accelbench.analysis.points import Point, alike_together
+from accelbench.analysis.questions import AXES, Key
 from accelbench.core.rows import number
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
@@ -33,7 +33,7 @@ class Line:
     @property
     def panel(self) -> Key:
         """The work that it is of."""
-        return values(self.points[0].row, ALIKE)
+        return self.points[0].asked_in(ALIKE)
 
 
 def lines_of(
@@ -50,9 +50,7 @@ def lines_of(
         fewest: batches of a line; of 1 a mark may stand alone.
         names_by: what a line is called by.
     """
-    groups: dict[object, list[Point]] = {}
-    for point in alike_of_each(points, _but_for_its_batch, only=True):
-        groups.setdefault(_but_for_its_batch(point), []).append(point)
+    groups = alike_together(points, _but_for_its_batch, only=True)
     ordered = [
         sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
         for line in groups.values()
@@ -64,8 +62,11 @@ def lines_of(
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 
+_BATCH = AXES["batch"]
+
+
 def _but_for_its_batch(point: Point) -> object:
-    return point.kind, point.question(AXES["batch"])
+    return point.kind, point.question(_BATCH)
 
 
 def most_common(lines: Sequence[Line]) -> list[Line]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from accelbench.analysis.points import Point, alike_of_each
-from accelbench.analysis.questions import Key, physical, values
+from accelbench.analysis.questions import Key, physical
 from accelbench.core.nouns import counted
 from accelbench.core.rows import number
 from accelbench.report.charts.axes import ChartAxis, Spec, axis
@@ -57,7 +57,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     works: dict[Key, list[Point]] = {}
     for point in known:
         if point.timed:
-            works.setdefault(values(point.row, ALIKE), []).append(point)
+            works.setdefault(point.asked_in(ALIKE), []).append(point)
     work = max(works.values(), key=len, default=[])
     if len(work) < _FEWEST:
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf, log
 
 from accelbench.analysis.points import FigureInterval, Point
-from accelbench.analysis.questions import Key, values
+from accelbench.analysis.questions import Key
 from accelbench.core.provenance import COMPARABLE
 from accelbench.core.rates import kind_of_unit, unit_of
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, in_their_unit, own_axes, shared
@@ -26,7 +26,16 @@ from accelbench.report.charts.marks import (
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
-from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, WAY, Devices, told, varied
+from accelbench.report.charts.words import (
+    ALIKE,
+    EVERYTHING,
+    PLACE,
+    WAY,
+    Devices,
+    told,
+    varied,
+    vary,
+)
 
 _LATENCY = "mean latency of a batch, ms"
 #: A front of more has its fastest named.
@@ -125,12 +134,12 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
 
 def _is_a_choice(points: Sequence[Point]) -> bool:
     """Whether they differ in more than their batch: a single line beats nothing and is unbeaten."""
-    return bool(varied(points, _RAN))
+    return vary(points, _RAN)
 
 
 def _work(point: Point) -> Key:
     """What a panel is of."""
-    return (point.machine, kind_of_unit(unit_of(point.row)), *values(point.row, ALIKE))
+    return (point.machine, kind_of_unit(unit_of(point.row)), *point.asked_in(ALIKE))
 
 
 def _records(points: Sequence[Point], tradeoff: Tradeoff) -> list[Record]:

@@ -86,6 +86,8 @@ def scaling_lines(points: Iterable[Point]) -> list[ScalingLine]:
     Of several ways that differ in micro-batches alone the fastest stands.
     """
     known = [point for point in points if point.throughput]
+    if all(processes_of(point) == 1 for point in known):
+        return []
     alone: dict[Key, Point] = {}
     lines: dict[tuple[Key, str], dict[int, Point]] = {}
     for point in sorted(known, key=lambda point: (point.usable, -point.item_ms)):

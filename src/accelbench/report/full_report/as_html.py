@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from accelbench.report.charts.chart import Picture, Spec
+from accelbench.report.charts.still import still
 from accelbench.report.full_report.contents import Report
 from accelbench.report.pages.rendering import Drawn, rendered
 
@@ -28,7 +29,7 @@ def html(report: Report, svg: Draw) -> str:
     """
 
     def drawn(picture: Picture, name: str) -> Drawn:
-        named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(picture.spec))
+        named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(still(picture.spec)))
         # Without the name of its element: the page says with it what the picture is of.
         return Drawn(_silent(named).partition(" ")[2])
 
