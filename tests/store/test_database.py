@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import duckdb
@@ -153,3 +154,26 @@ def test_what_duckdb_left_in_its_log_is_not_lost(tmp_path: Path) -> None:
     assert backup is not None
     assert len(Database(backup).results()) == 2
     assert database.results() == []
+
+
+def test_two_threads_that_ask_at_once_have_a_connection_each(tmp_path: Path) -> None:
+    """Pages side by side shared one, which answered the second with “busy with another call”."""
+    database = Database(tmp_path / "a.duckdb")
+    database.init()
+    inside = threading.Barrier(2, timeout=30)
+    answered: list[object] = []
+
+    def ask() -> None:
+        with database.asking():
+            inside.wait()  # both are inside before either asks
+            for _ in range(50):
+                ((count,),) = database.query("SELECT count(*) FROM benchmark_results")[1]
+            inside.wait()
+            answered.append(count)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert answered == [0, 0]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, cast
 
 from accelbench.core.columns import BY_NAME, COLUMNS
@@ -65,9 +66,9 @@ class Database:
     retry_seconds: float = RETRY_SECONDS
     #: The path as it was typed, for papers that go to others.
     typed: str = field(default="", repr=False, compare=False)
-    #: The connection of `asking`, while it lasts.
-    _open: list[DuckDBPyConnection] = field(
-        default_factory=list, init=False, repr=False, compare=False
+    #: The connection of `asking`, while it lasts, of each thread: one answers once at a time.
+    _open: dict[int, DuckDBPyConnection] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
@@ -118,26 +119,25 @@ class Database:
         self, sql: str, params: Sequence[object] = (), *, sealed: bool = False
     ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Run SQL that reads this database: column names and rows. From people, it is sealed."""
-        if self._open and not sealed:
-            return _answered(self._open[0], sql, params)
+        if not sealed and (con := self._open.get(get_ident())) is not None:
+            return _answered(con, sql, params)
         with connect(self.path, retry_seconds=self.retry_seconds, sealed=sealed) as con:
             return _answered(con, sql, params)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open once for all questions within: of millions of results it takes 16 ms each time.
+        """Open once for all questions within: of millions of results that takes 16 ms each time.
 
-        Nobody can write meanwhile, this process neither.
-        """
-        if self._open:
+        Nobody can write meanwhile, this process neither."""
+        if (thread := get_ident()) in self._open:
             yield
             return
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
-            self._open.append(con)
+            self._open[thread] = con
             try:
                 yield
             finally:
-                self._open.clear()
+                del self._open[thread]
 
     def results(
         self, where: str = "", params: Sequence[object] = (), *, samples: bool = False

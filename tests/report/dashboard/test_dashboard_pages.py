@@ -42,7 +42,7 @@ def count(page: str) -> str:
         ("/charts", "8 configurations"),
         ("/chart/pareto?model=bert", "Latency against throughput"),
         ("/chart/trend?hardware=webgpu", "There is nothing to show: it needs a question"),
-        ("/history", "1 question was measured in more than one run"),
+        ("/history", "1 configuration was measured in more than one run"),
         ("/matrix", "1 model on lab"),
         ("/predictions", "Predictions are judged by 10 measured cases"),
         ("/runs", "8 runs"),
@@ -267,7 +267,7 @@ def test_versions_do_not_split_a_history(tmp_path: Path) -> None:
         store(database, f"import-{month}", one, machine=machine)
     page = visitor(database).get("/history").text
     said = text(page)
-    assert "1 question was measured in more than one run" in said
+    assert "1 configuration was measured in more than one run" in said
     assert re.search(r"Worse: \+50\.\d % since 2026-04-08", said)
     assert "torch 2.5 eager → torch 2.6 eager on 2026-06-08" in said
     assert "torch 2.5 eager → torch 2.6 eager" in visitor(database).get("/chart/trend.svg").text

@@ -21,7 +21,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.nouns import digits
 from accelbench.query.baselines import BaselineQuery, baseline_of_run
 from accelbench.query.run_names import UnknownRunError
-from accelbench.report.dashboard.entities import common_ground
+from accelbench.report.dashboard.entities import common_ground, device_pages
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.words import seen
@@ -263,9 +263,32 @@ def test_the_other_way_round_is_the_inverse(visited: TestClient) -> None:
 
 def test_a_page_of_engines_begins_with_two_different_ones(visited: TestClient) -> None:
     page = visited.get("/engines").text
-    assert "<title>Engine against engine" in page
+    assert "<title>Engines" in page
     chosen = re.findall(r'<option value="([^"]+)" selected>', page)
     assert sorted(chosen) == ["onnxruntime", "pytorch"]
+
+
+def test_engines_are_in_the_menu_and_each_is_told_what_it_ran(visited: TestClient) -> None:
+    page = visited.get("/engines").text
+    assert '<a href="/engines" aria-current="page">Engines</a>' in page
+    # Engine, configurations, those without figures, models, devices.
+    assert [line[:5] for line in rows_of(page, "Table of engines")] == [
+        ["onnxruntime", "1", "0", "1", "1"],
+        ["pytorch", "8", "0", "4", "3"],
+    ]
+
+
+def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of two engines was 10,800 pixels long."""
+    monkeypatch.setattr(device_pages, "RATIOS", 2)
+    address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
+    first, second = (visited.get(f"{address}&page={n}").text for n in (1, 2))
+    assert "Page 1 of 2" in first
+    assert '&amp;page=2#ratios">Next' in first
+    models = [[line[0] for line in rows_of(one, "Table of ratios")] for one in (first, second)]
+    assert [len(one) for one in models] == [2, 1]
+    assert len({*models[0], *models[1]}) == 3
+    assert visited.get(f"{address}&page=none").status_code == 400
 
 
 def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:

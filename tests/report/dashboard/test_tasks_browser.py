@@ -203,7 +203,7 @@ def the_fastest_configuration_of_a_model(visit: Visit) -> None:
 
 
 def two_engines_over_all_common_models(visit: Visit) -> None:
-    visit.to("Devices")
+    visit.to("Engines")
     engines = (
         visit.page.get_by_role("main")
         .locator("form")

@@ -19,6 +19,7 @@ from accelbench.report.dashboard.entities.model_pages import ModelPages
 from accelbench.report.dashboard.entities.model_predictions import ModelPredictions
 from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
+from accelbench.report.dashboard.history.page import HistoryPage
 from accelbench.report.dashboard.overview.page import OverviewPage
 from accelbench.report.dashboard.pictures.downloads import Downloads
 from accelbench.report.dashboard.pictures.pages import ChartPages
@@ -66,6 +67,17 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
     questions = QuestionPages(site)
 
     def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, BeingReadError):
+            # Without a script as well: the browser comes again by itself.
+            again = {"refresh": "1"}
+            return site.page(
+                request,
+                "waiting.html",
+                status=202,
+                headers=again,
+                snapshot=None,
+                progress=site.keeper.progress,
+            )
         status, message, headers = _said(error)
         return site.page(
             request, "sentence.html", status=status, headers=headers, said=message, snapshot=None
@@ -88,7 +100,7 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
             Route("/colours.css", explore.colours),
             Route("/explore/distribution", explore.distribution),
             Route("/explore/distribution.{form}", explore.distribution_file),
-            Route("/history", pages.history),
+            Route("/history", HistoryPage(site).page),
             Route("/matrix", pages.matrix),
             Route("/predictions", predictions.page),
             Route("/predictions/model", of_models.page),
@@ -123,9 +135,6 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
 
 def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
     """An error as a status, a sentence and headers."""
-    if isinstance(error, BeingReadError):
-        # Without a script as well: the browser comes again by itself.
-        return 202, "The store is being read. This page comes again in a moment.", {"refresh": "1"}
     if isinstance(error, NotThereError):
         return 404, str(error), {}
     if isinstance(error, UsageError):

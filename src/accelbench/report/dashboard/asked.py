@@ -193,7 +193,7 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
         bounds=_bounds(parameters),
         sort=sort.removeprefix("-"),
         falling=sort.startswith("-"),
-        page=_page(_last(parameters, "page") or "1"),
+        page=page_of(_last(parameters, "page")),
         cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:MOST_CHOSEN],
     )
 
@@ -257,7 +257,13 @@ def _day(name: str, parameters: Mapping[str, Sequence[str]]) -> str:
         ) from None
 
 
-def _page(value: str) -> int:
+def page_of(value: str | None) -> int:
+    """The page that an address asks for, the first where it names none.
+
+    Raises:
+        UsageError: That is no page.
+    """
+    value = value or "1"
     if not (value.isascii() and value.isdecimal()) or not 0 < int(value[:9]) < 10**8:
         raise UsageError(f"{in_quotes(safe(value))} is no page.", "Pages are counted from 1.")
     return int(value)

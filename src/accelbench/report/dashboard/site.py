@@ -40,6 +40,7 @@ PAGES = (
     ("Results", "/results"),
     ("Models", "/models"),
     ("Devices", "/devices"),
+    ("Engines", "/engines"),
     ("Charts", "/charts"),
     ("Explore", "/explore"),
     ("History", "/history"),

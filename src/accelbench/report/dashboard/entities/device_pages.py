@@ -20,7 +20,7 @@ from accelbench.query.calibrations import calibrations
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
-from accelbench.report.dashboard.asked import PAGE, PageQuery
+from accelbench.report.dashboard.asked import PAGE, PageQuery, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.common_ground import (
     MOST_COMMON,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from accelbench.report.charts.chart import Picture
     from accelbench.store.database import Database
 
+#: Ratios of a page of its table.
+RATIOS = 40
 #: Devices, or engines, that a list to choose from has.
 _MOST_NAMES = 300
 _ROOFLINE = "roofline"
@@ -83,7 +85,6 @@ class DevicePages:
             snapshot=snapshot,
             listed=entities.devices_in(snapshot, query),
             names=_names(snapshot, DEVICE),
-            engines=_names(snapshot, "runtime"),
         )
 
     def device(self, request: Request) -> Response:
@@ -127,8 +128,20 @@ class DevicePages:
         return picture_file(request, chart.name, form, body)
 
     def engines(self, request: Request) -> Response:
-        """Two engines beside each other on the same device."""
-        return self._beside(request, _two_engines(request))
+        """Every engine; two of them beside each other on the same device where two are named."""
+        if request.query_params.get("a") or request.query_params.get("b"):
+            return self._beside(request, _two_engines(request))
+        snapshot = self.site.snapshot()
+        query = self.site.asked(request, snapshot)
+        return self.site.page(
+            request,
+            "engines.html",
+            query,
+            snapshot=snapshot,
+            listed=entities.engines_in(snapshot, query),
+            engines=_names(snapshot, "runtime"),
+            devices=_names(snapshot, DEVICE),
+        )
 
     def speed_ups(self, request: Request) -> Response:
         """The distribution of either as a file."""
@@ -152,6 +165,8 @@ class DevicePages:
                 noun = "device" if two.of_devices else "engine"
                 raise NotThereError(f"Nothing here is of {_an(noun)} {in_quotes(safe(side))}.")
         ground = self._ground(snapshot, two) if two.base and two.other else None
+        lines = ground.made.lines if ground else ()
+        last, page = max(1, -(-len(lines) // RATIOS)), page_of(request.query_params.get("page"))
         return self.site.page(
             request,
             "beside.html",
@@ -161,6 +176,9 @@ class DevicePages:
             devices=_names(snapshot, DEVICE),
             offered=narrowings(snapshot, two) if ground else {},
             ground=ground,
+            lines=lines[(page - 1) * RATIOS : page * RATIOS],
+            page=page,
+            last=last,
             answer=answer(two, ground) if ground else "",
             losers=losers(ground) if ground else [],
             drawn=self._picture(snapshot, two) if ground else None,

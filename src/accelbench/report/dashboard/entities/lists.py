@@ -85,6 +85,11 @@ def devices_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
     return _listed(snapshot, query, DEVICE, "count(DISTINCT machine)::INTEGER AS machines")
 
 
+def engines_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
+    """Engines of what was asked for."""
+    return _listed(snapshot, query, "runtime", f"count(DISTINCT {DEVICE})::INTEGER AS devices")
+
+
 def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> EntityPage:
     where, values = query.where()
     way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.ranks import ranks_of
-from accelbench.core.errors import UsageError
-from accelbench.core.rows import number, text
+from accelbench.core.rows import number
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard.asked import PageQuery
@@ -25,8 +24,6 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.history import document
 from accelbench.report.matrix import mark, tells
 
-#: Series of one page of history: each is looked through for steps.
-SERIES = 12
 #: Launches that a matrix rests on at most.
 _MOST_OF_MATRIX = 1500
 
@@ -67,30 +64,6 @@ class Pages:
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),
             of_model=PageQuery(model=str(cell["model"])),
-        )
-
-    def history(self, request: Request) -> Response:
-        """What became of figures over time: steps, spikes, drift."""
-        snapshot, query = self._asked(request)
-        name = request.query_params.get("metric") or "latency"
-        if name not in details.BY_METRIC:
-            raise UsageError("There is no such metric.", f"Known: {', '.join(details.BY_METRIC)}.")
-        rows, count = cells.with_history(snapshot, query, SERIES)
-        series = details.history_of(
-            self.site.database, snapshot, rows, details.BY_METRIC[name], fewest=2
-        )
-        return self.site.filtered(
-            request,
-            "history.html",
-            query,
-            snapshot,
-            metric=name,
-            metrics=list(details.BY_METRIC),
-            series=[(history.row, document(history)) for history in series],
-            keys=[text(history.row, "key") for history in series],
-            count=count,
-            last=max(1, -(-count // SERIES)),
-            found=cells.found(snapshot, replace(query, page=1)),
         )
 
     def matrix(self, request: Request) -> Response:

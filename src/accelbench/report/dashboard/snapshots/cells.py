@@ -144,28 +144,6 @@ def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tupl
     return [(str(row["model"]), _count(row, "cells")) for row in rows]
 
 
-def with_history(snapshot: Snapshot, query: PageQuery, most: int) -> tuple[list[Cell], int]:
-    """A page of the lines that have several runs, and how many there are.
-
-    A line goes through versions, of which each is a cell of its own: its newest stands for it.
-    """
-    where, values = query.where()
-    known = (
-        "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
-        f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
-        " AND moment IS NOT NULL AND kind IN ('measured', 'imported')"
-        " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
-    )
-    rows = _cells(
-        snapshot,
-        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {query.order}"
-        f" LIMIT {most} OFFSET {(query.page - 1) * most}",
-        values,
-    )
-    (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
-    return rows, _count(count, "n")
-
-
 def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
     """What a matrix is made of: failures tell as much as figures."""
     where, values = query.where()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from accelbench.core.errors import AccelbenchError, SurroundingsError
@@ -25,6 +26,24 @@ Mark = tuple[tuple[int, int], ...]
 PATIENCE = 5.0
 #: How often the file is looked at, at most.
 _LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class SnapshotProgress:
+    """How far the snapshot is that is being taken.
+
+    Attributes:
+        step: what is being done, from 1, of `steps`.
+        words: the same in words.
+        results: how many the store has; None as long as nobody knows.
+        seconds: since it was begun.
+    """
+
+    step: int
+    steps: int
+    words: str
+    results: int | None
+    seconds: int
 
 
 class SnapshotKeeper:
@@ -54,6 +73,8 @@ class SnapshotKeeper:
         self._trouble: AccelbenchError | None = None
         self._working: threading.Thread | None = None
         self._looked = self._refilled = float("-inf")
+        self._begun = 0.0
+        self._step: tuple[int, str, int | None] = (0, "looking at the store", None)
 
     def begin(self) -> None:
         """Start to take one, if nobody does and the store has changed since the last."""
@@ -67,6 +88,7 @@ class SnapshotKeeper:
             due = self._refill is not None and now - self._refilled > self._refill_seconds
             if not due and self._mark is not None and self._mark == self._looks():
                 return
+            self._begun = now
             self._working = threading.Thread(target=self._take, args=(due,), daemon=True)
             self._working.start()
 
@@ -95,6 +117,15 @@ class SnapshotKeeper:
         """Why the last snapshot is not the newest; empty where it is."""
         return "" if self._trouble is None else str(self._trouble)
 
+    @property
+    def progress(self) -> SnapshotProgress:
+        """How far the one is that is being taken."""
+        from accelbench.report.dashboard.snapshots.snapshot import SnapshotStep
+
+        step, words, results = self._step
+        seconds = int(time.monotonic() - self._begun)
+        return SnapshotProgress(step, len(SnapshotStep), words, results, seconds)
+
     def _looks(self) -> Mark:
         path = self.database.path
         marks = []
@@ -108,7 +139,10 @@ class SnapshotKeeper:
         return tuple(marks)
 
     def _take(self, refill: bool) -> None:
-        from accelbench.report.dashboard.snapshots.snapshot import taken
+        from accelbench.report.dashboard.snapshots.snapshot import SnapshotStep, taken
+
+        def tell(step: SnapshotStep, results: int | None) -> None:
+            self._step = list(SnapshotStep).index(step) + 1, step.value, results
 
         try:
             if refill and self._refill is not None:
@@ -116,7 +150,7 @@ class SnapshotKeeper:
                 self._refill()
             mark = self._looks()  # before: what changes meanwhile is seen the next time
             if mark != self._mark or self._newest is None:
-                self._newest = taken(self.database, utc_now(), self.prices)
+                self._newest = taken(self.database, utc_now(), self.prices, tell)
                 self._mark = mark
             self._trouble = None
         except AccelbenchError as error:

@@ -8,8 +8,9 @@ it has changed: a run that goes on wants to write into it, and a page wants to b
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.machines import Machine, machine_of
@@ -46,6 +47,18 @@ _RAN = """
 CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine,
     unnest(?::VARCHAR[]) AS software, unnest(?::BOOLEAN[]) AS of_check
 """
+
+
+class SnapshotStep(Enum):
+    """What is done for a snapshot, in this order, in words for who waits for the first."""
+
+    RUNS = "finding the runs and their machines"
+    RESULTS = "reading the results and finding which stand for each configuration"
+    CONFIGURATIONS = "counting configurations and what they cost"
+
+
+#: Hears which step begins, and how many results the store has; None before that is known.
+Told = Callable[[SnapshotStep, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -89,11 +102,22 @@ class Snapshot:
         return rows
 
 
-def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot:
-    """A snapshot of a store; the store is open only while it is read."""
+def taken(
+    database: Database, at: str, prices: Prices | None = None, tell: Told = lambda _, __: None
+) -> Snapshot:
+    """A snapshot of a store; the store is open only while it is read.
+
+    Args:
+        database: the store.
+        at: the moment it is of.
+        prices: by which cells are told what they cost.
+        tell: hears which step begins, and how many results there are once that is known.
+    """
     import duckdb
 
+    tell(SnapshotStep.RUNS, None)
     with connect(database.path, retry_seconds=database.retry_seconds) as con:
+        ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
         runs = con.sql(_RUNS).to_arrow_table()
         machines, ran_with = _machines(runs)
         ids = {machine: machine.id for machine in set(machines.values())}
@@ -108,8 +132,9 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
         ]
         con.execute(_RAN, of_runs)
         ran = con.sql("FROM ran").to_arrow_table()
+        tell(SnapshotStep.RESULTS, int(results))
         cells = gathered(con).to_arrow_table()
-        ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
+    tell(SnapshotStep.CONFIGURATIONS, int(results))
     memory = duckdb.connect(
         config={
             "threads": 2,

@@ -1,0 +1,1 @@
+"""The page of histories: what became of figures from run to run."""

@@ -1,0 +1,152 @@
+"""The page of histories: what changed comes first, and each line is found by any of its names."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from dashboard_world import result, store, visitor
+from starlette.testclient import TestClient
+
+from accelbench.report.dashboard.history import changes
+from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
+from accelbench.report.dashboard.snapshots.snapshot import taken
+from accelbench.store.database import Database
+
+#: Of each line its factor from the fourth run on, and how many days later than others it ends.
+LINES = {
+    "alike": (1.0, 0),
+    "better": (0.5, 0),
+    "much": (3.0, 0),
+    "new": (1.0, 1),
+    "worse": (1.5, 0),
+}
+NIGHTS = 6
+
+
+def nightly(path: Path) -> Database:
+    """Lines whose names say what became of them."""
+    database = Database(path)
+    database.ensure()
+    for night in range(NIGHTS):
+        store(
+            database,
+            f"night-{night}",
+            *(
+                result(
+                    model=name,
+                    launch=launch,
+                    latency_p50_ms=(factor if night > 2 else 1.0) * (8.0 + 0.01 * launch),
+                    device_name=f"Board {name}",
+                    device_fingerprint=name,
+                    started_at=f"2026-01-{night + 2 + later:02}T03:04:05.000000Z",
+                )
+                for name, (factor, later) in LINES.items()
+                for launch in range(3)
+            ),
+        )
+    return database
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return nightly(tmp_path_factory.mktemp("history") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def site(database: Database) -> TestClient:
+    made = visitor(database)
+    for _ in range(600):
+        if "being worked out" not in made.get("/history").text:
+            break
+        time.sleep(0.05)
+    return made
+
+
+def models(site: TestClient, **asked: str) -> list[str]:
+    """The models of the page's lines, in their order."""
+    table = site.get(f"/history?{urlencode(asked)}").text.partition("<tbody>")[2]
+    return re.findall(r'<th scope="row"><a [^>]*><bdi>([^<]+)<', table.partition("</tbody>")[0])
+
+
+def test_what_became_worst_comes_first_then_what_became_better_then_the_newest(
+    site: TestClient,
+) -> None:
+    """It was in alphabetical order, of 12,359 lines on 1,031 pages."""
+    assert models(site) == ["much", "worse", "better", "new", "alike"]
+    assert "5 configurations were measured in more than one run; 3 changed" in " ".join(
+        re.sub("<[^>]+>", " ", site.get("/history").text).split()
+    )
+
+
+def test_the_newest_and_the_names_are_orders_too(site: TestClient) -> None:
+    assert models(site, order="newest")[0] == "new"
+    assert models(site, order="name") == sorted(LINES)
+    assert site.get("/history?order=beauty").status_code == 400
+
+
+def test_a_line_is_found_by_its_model_its_device_and_its_engine(site: TestClient) -> None:
+    assert models(site, search="Board worse") == ["worse"]
+    assert models(site, search="PYTORCH much") == ["much"]
+    assert models(site, search="openvino") == []
+    assert models(site, search="%") == []
+
+
+def test_links_keep_the_figure_the_order_and_the_search(site: TestClient) -> None:
+    page = site.get("/history?metric=throughput&order=name&search=board&hardware=cpu").text
+    links = re.findall(
+        r'href="(/history[^"]*)"', page.partition('aria-label="Figure and order"')[2]
+    )
+    assert "/history?hardware=cpu&amp;order=name&amp;search=board" in links  # the usual figure
+    assert "/history?hardware=cpu&amp;metric=throughput&amp;search=board" in links
+    form = page.partition('role="search"')[2].partition("</form>")[0]
+    for name, value in (("hardware", "cpu"), ("metric", "throughput"), ("order", "name")):
+        assert f'<input type="hidden" name="{name}" value="{value}">' in form
+
+
+def test_no_page_shows_backticks(site: TestClient) -> None:
+    """A command stood between backticks, as in a source."""
+    page = site.get("/history").text
+    assert "`" not in page
+
+
+def test_a_store_that_changes_is_judged_a_tenth_of_the_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def slow(*arguments: object) -> changes.JudgedLines:
+        judged.append("once")
+        time.sleep(0.05)
+        return judged_lines(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(changes, "judged_lines", slow)
+    keeper = ChangesKeeper(database)
+    first, second = (taken(database, moment) for moment in ("1", "2"))
+    known = keeper.of(first, "latency", 30.0)
+    assert known is not None
+    assert (known.at, len(known.changed)) == ("1", 3)
+    # The next is not judged at once; what is known of the one before is told meanwhile.
+    assert keeper.of(second, "latency", 30.0) is known
+    assert judged == ["once"]
+
+
+def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(changes, "judged_lines", broken)
+    site = visitor(database)
+    page = site.get("/history").text
+    for _ in range(200):
+        if "being worked out" not in page:
+            break
+        time.sleep(0.02)
+        page = site.get("/history").text
+    assert "What changed cannot be said: <bdi>the disk is gone</bdi>" in page
+    assert models(site)[0] == "new"
