@@ -1,20 +1,23 @@
 """Inputs of an ONNX graph that it uses as masks, and which value of them leaves nothing out.
 
-Exporters write a mask in a few ways: `(1 - mask) * -10000` is added to scores, or `Where` puts a
-very negative number in their place. Which value leaves out is followed from the input to there.
-
 Imports onnx: import this module only in the process that looks at a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from onnx import numpy_helper
 
-#: What is as negative as this is added to scores to leave them out: -10000, or the least there is.
-_LEAVES_OUT = -1e3
+from accelbench.catalog.file_models.mask_effects import (
+    MaskEffect,
+    drawn_as_mask,
+    of_choice,
+    of_equality,
+    of_factor,
+)
+
 #: Operators whose result holds the values of their first input, as numbers or as truth.
 _SAME = {
     "Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice",
@@ -32,52 +35,32 @@ class Masks:
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._made = {name: node for node in graph.node for name in node.output}
 
-    def lets_through(self, name: str) -> int | None:
-        """The value of an input that leaves nothing out, 0 or 1; None where it is no mask."""
-        steps, seen = [(name, True)], {(name, True)}
-        while steps:
-            read, same = steps.pop()
-            for node, place in self._readers.get(read, ()):
-                leaves_out = self._leaves_out(node, place)
-                if leaves_out is not None:
-                    return int(leaves_out != same)
-                turned = self._turned(node, place)
-                if turned is None:
-                    continue
-                for output in node.output:
-                    step = (output, same != turned)
-                    if output and step not in seen:
-                        seen.add(step)
-                        steps.append(step)
-        return None
+    def drawn(self, name: str) -> Mapping[str, Any] | None:
+        """How an input is filled that is a mask; None where it is none."""
+        return drawn_as_mask(name, self._effects)
 
-    def _turned(self, node: Any, place: int) -> bool | None:
-        """Whether a result is the other way round than what is read; None where it is neither."""
+    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
+        for node, place in self._readers.get(read, ()):
+            yield self._effect(node, place), node.output
+
+    def _effect(self, node: Any, place: int) -> MaskEffect | None:
+        """What an operator does with what it reads at a place."""
         kind = node.op_type
+        if kind == "Where" and place == 0:
+            return of_choice(self._scalar(node.input[1]), self._scalar(node.input[2]))
         if kind in _SAME and (place == 0 or kind in {"And", "Or"}):
-            return False
+            return MaskEffect.SAME
         if kind == "Not":
-            return True
+            return MaskEffect.TURNED
         other = self._scalar(node.input[1 - place]) if len(node.input) == 2 and place < 2 else None
-        if kind == "Equal" and other in (0.0, 1.0):
-            return other == 0.0
+        if kind == "Mul":
+            return of_factor(other)
+        if kind == "Equal":
+            return of_equality(other)
         if kind == "Greater" and place == 0 and other == 0.0:
-            return False
+            return MaskEffect.SAME
         if kind == "Sub" and place == 1 and other == 1.0:
-            return True
-        return None
-
-    def _leaves_out(self, node: Any, place: int) -> bool | None:
-        """Whether what is true, or 1, leaves out here; None where nothing is left out."""
-        if node.op_type == "Where" and place == 0:
-            for branch in (1, 2):
-                value = self._scalar(node.input[branch])
-                if value is not None and value <= _LEAVES_OUT:
-                    return branch == 1
-        if node.op_type == "Mul" and len(node.input) == 2:
-            value = self._scalar(node.input[1 - place])
-            if value is not None and value <= _LEAVES_OUT:
-                return True
+            return MaskEffect.TURNED
         return None
 
     def _scalar(self, name: str, depth: int = 0) -> float | None:

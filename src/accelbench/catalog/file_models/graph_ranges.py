@@ -39,11 +39,9 @@ class Ranges:
         whole = dtype.startswith(("int", "uint"))
         rows = self._rows(name) if whole else None
         if rows is None and (whole or dtype == "bool"):
-            through = self._masks.lets_through(name)
-            if through is not None:
-                value = "ones" if through else "zeros"
-                drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
-                return {"constant": through, "drawn": drawn}
+            as_mask = self._masks.drawn(name)
+            if as_mask is not None:
+                return dict(as_mask)
         return drawn_of_type(name, dtype, rows)
 
     def _rows(self, name: str) -> int | None:

@@ -17,16 +17,15 @@ from typing import Any
 import ncnn
 
 from accelbench.catalog.file_models.dimensions import BATCH
-from accelbench.catalog.file_models.input_ranges import drawn_of_type
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.ncnn_layers import (
     FINDS_SO_MANY,
     KEEPS_SIZES,
     PRODUCTS,
     is_quantised,
-    rows_of,
     shape_taken,
 )
+from accelbench.catalog.file_models.ncnn_ranges import range_of
 from accelbench.catalog.file_models.ncnn_text import NcnnLayer, layers_of
 from accelbench.core.visible import in_quotes
 
@@ -143,15 +142,12 @@ def _loaded(path: Path, weights: bytes) -> _CountedWeights:
 
 def _input(entry: NcnnLayer, name: str, layers: Sequence[NcnnLayer]) -> dict[str, Any]:
     takers = list(_takers(name, layers))
-    rows = min((rows for layer in takers if (rows := rows_of(layer))), default=None)
-    dtype = "float32" if rows is None else "int32"
     item = _stated(entry) or next(filter(None, map(shape_taken, takers)), None)
     return {
         "name": name,
-        "dtype": dtype,
         "shape": None if item is None else [BATCH, *item],
         "sizes_free": True,
-        **drawn_of_type(name, dtype, rows),
+        **range_of(name, layers),
     }
 
 

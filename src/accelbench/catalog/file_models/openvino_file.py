@@ -14,8 +14,8 @@ from typing import Any
 
 import openvino
 
-from accelbench.catalog.file_models.input_ranges import drawn_of_type
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.openvino_ranges import range_of
 from accelbench.core.visible import in_quotes
 
 #: Within so many bytes a graph says that it is one, behind what a licence may take.
@@ -27,11 +27,6 @@ _QUANTISES = {"FakeQuantize", "FakeConvert"}
 _PRODUCTS = {
     "MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData",
     "GroupConvolutionBackpropData", "LSTMSequence", "GRUSequence",
-}  # fmt: skip
-#: Operators whose result holds nothing but values of their first input.
-_PASSES_ON = {
-    "Convert", "Reshape", "Unsqueeze", "Squeeze", "Slice", "StridedSlice", "Transpose", "Broadcast",
-    "Tile",
 }  # fmt: skip
 
 
@@ -103,12 +98,11 @@ def _input(port: Any) -> dict[str, Any]:
             f"Its input {in_quotes(name)} does not say how many axes it has.",
             "Export the model with the rank of each input.",
         )
-    rows = _rows(port) if dtype.startswith(("int", "uint")) else None
     return {
         "name": name,
         "dtype": dtype,
         "shape": _shape(port),
-        **drawn_of_type(name, dtype, rows),
+        **range_of(port, name, dtype),
     }
 
 
@@ -127,38 +121,6 @@ def _shape(port: Any) -> list[int | str]:
     if port.partial_shape.rank.is_dynamic:
         return []
     return [size.get_length() if size.is_static else "" for size in port.partial_shape]
-
-
-def _rows(port: Any) -> int | None:
-    """Rows of the smallest table that is read at an input's numbers."""
-    found: list[int] = []
-    ports, seen = [port.get_node().output(0)], set[str]()
-    while ports:
-        for target in ports.pop().get_target_inputs():
-            node = target.get_node()
-            rows = _table(node, target.get_index())
-            if rows:
-                found.append(rows)
-            elif (
-                target.get_index() == 0
-                and node.get_type_name() in _PASSES_ON
-                and node.get_friendly_name() not in seen
-            ):
-                seen.add(node.get_friendly_name())
-                ports += node.outputs()
-    return min(found, default=None)
-
-
-def _table(node: Any, place: int) -> int | None:
-    if node.get_type_name() != "Gather" or place != 1:
-        return None
-    axis_node = node.input_value(2).get_node()
-    shape = node.input_value(0).partial_shape
-    if axis_node.get_type_name() != "Constant" or shape.is_dynamic:
-        return None
-    axis = int(axis_node.data.reshape(-1)[0])
-    sizes = list(shape.to_shape())
-    return int(sizes[axis]) if -len(sizes) <= axis < len(sizes) else None
 
 
 def _precision(ops: Any) -> str:

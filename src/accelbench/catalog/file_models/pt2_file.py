@@ -23,7 +23,7 @@ from accelbench.catalog.file_models.exported_nodes import (
     output_names,
     refuse_nodes,
 )
-from accelbench.catalog.file_models.input_ranges import drawn_of_type
+from accelbench.catalog.file_models.exported_ranges import ExportedRanges
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
 
@@ -31,15 +31,6 @@ from accelbench.core.visible import in_quotes
 _NUMPY = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
     8: "float64", 12: "bool", 13: "bfloat16", 28: "uint16", 34: "uint32", 35: "uint64",
-}  # fmt: skip
-#: Operators that look a row up: the argument with its number, and the table.
-_LOOKUPS = {"embedding": ("indices", "weight"), "index_select": ("index", "self"),
-            "index": ("indices", "self")}  # fmt: skip
-#: Operators whose result holds nothing but values of their first input.
-_PASSES_ON = {
-    "to", "_to_copy", "view", "reshape", "unsqueeze", "squeeze", "flatten", "slice", "select",
-    "transpose", "permute", "expand", "clone", "contiguous", "alias", "detach", "repeat", "split",
-    "chunk", "unbind", "unflatten", "narrow", "tile", "t", "long", "int", "type_as",
 }  # fmt: skip
 #: A size of which the program says no more than that it is one. Exporting takes 0 and 1 for other
 #: cases than all else and so begins at 2; the program takes one item all the same.
@@ -81,8 +72,8 @@ def _described(archive: ExportedArchive) -> dict[str, Any]:
     output_names(module, len(made))
     precision, types = _precision(archive), named_types(graph)
     sizes = _Sizes(archive.program["range_constraints"])
-    tables = _Tables(graph)
-    inputs = [_input(name, values[name], sizes, tables) for name in fed]
+    ranges = ExportedRanges(archive)
+    inputs = [_input(name, values[name], sizes, ranges) for name in fed]
     return {
         "inputs": inputs,
         "outputs": [_tensor(name, values[name], sizes) for name in made],
@@ -162,7 +153,9 @@ def _precision(archive: ExportedArchive) -> str:
     return next(iter(counted), "fp32")
 
 
-def _input(name: str, meta: Mapping[str, Any], sizes: _Sizes, tables: _Tables) -> dict[str, Any]:
+def _input(
+    name: str, meta: Mapping[str, Any], sizes: _Sizes, ranges: ExportedRanges
+) -> dict[str, Any]:
     fields = _tensor(name, meta, sizes)
     dtype = fields["dtype"]
     if not dtype:
@@ -175,9 +168,7 @@ def _input(name: str, meta: Mapping[str, Any], sizes: _Sizes, tables: _Tables) -
             f"Its input {in_quotes(name)} has a size that follows from other sizes.",
             "Export it with each free size of its own: torch.export.Dim.DYNAMIC.",
         )
-    rows = tables.rows(name) if dtype.startswith(("int", "uint")) else None
-    drawn = drawn_of_type(name, "float32" if dtype == "bfloat16" else dtype, rows)
-    return fields | drawn
+    return fields | ranges.of(name, dtype)
 
 
 def _tensor(name: str, meta: Mapping[str, Any], sizes: _Sizes) -> dict[str, Any]:
@@ -229,51 +220,3 @@ def _symbol(text: str) -> str | None:
         if tree.func.id == "Symbol" and isinstance(first, ast.Constant):
             return str(first.value)
     return None
-
-
-class _Tables:
-    """Tables that the nodes of a graph look rows up in."""
-
-    def __init__(self, graph: Mapping[str, Any]) -> None:
-        self._values = graph["tensor_values"]
-        self._readers: dict[str, list[Mapping[str, Any]]] = {}
-        for node in graph["nodes"]:
-            for name in dict.fromkeys(names_in(entry["arg"] for entry in node["inputs"])):
-                self._readers.setdefault(name, []).append(node)
-
-    def rows(self, name: str) -> int | None:
-        """Rows of the smallest table that is read at an input's numbers."""
-        found: list[int] = []
-        names, seen = [name], {name}
-        while names:
-            read = names.pop()
-            for node in self._readers.get(read, ()):
-                aten = (aten_name(str(node["target"])) or ("", ""))[0]
-                rows = self._looked_up(node, aten, read)
-                if rows:
-                    found.append(rows)
-                elif aten in _PASSES_ON and read in names_in([node["inputs"][0]["arg"]]):
-                    more = [made for made in names_in(node["outputs"]) if made not in seen]
-                    seen.update(more)
-                    names += more
-        return min(found, default=None)
-
-    def _looked_up(self, node: Mapping[str, Any], aten: str, read: str) -> int | None:
-        if aten not in _LOOKUPS:
-            return None
-        number, table = _LOOKUPS[aten]
-        args = {entry["name"]: entry["arg"] for entry in node["inputs"]}
-        names = list(names_in([args[table]]))
-        if read not in names_in([args[number]]) or not names or names[0] == read:
-            return None
-        sizes = self._values[names[0]]["sizes"]
-        axis = int(args["dim"]["as_int"]) if aten == "index_select" else 0
-        if aten == "index":
-            places = args["indices"].get("as_optional_tensors") or args["indices"]["as_tensors"]
-            axis = next(
-                place for place, entry in enumerate(places)
-                if read in names_in([entry if "as_tensor" in entry or "as_none" in entry
-                                     else {"as_tensor": entry}])
-            )  # fmt: skip
-        size = sizes[axis] if -len(sizes) <= axis < len(sizes) else {}
-        return int(size["as_int"]) if "as_int" in size else None

@@ -16,8 +16,8 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from accelbench.catalog.file_models.input_ranges import drawn_of_type
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.tflite_ranges import TfliteRanges
 from accelbench.core.visible import in_quotes
 
 #: How a model begins, after four bytes.
@@ -26,8 +26,6 @@ _STORED = {
     "FLOAT32": "fp32", "FLOAT64": "fp64", "FLOAT16": "fp16", "BFLOAT16": "bf16", "INT8": "int8",
     "UINT8": "int8", "INT4": "int8",
 }  # fmt: skip
-#: Operators that look a row up: input with its number, and that of the table.
-_LOOKUPS = {"GATHER": (1, 0), "EMBEDDING_LOOKUP": (0, 1)}
 _PRODUCTS = {
     "FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "CONV_3D", "BATCH_MATMUL",
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
@@ -68,8 +66,9 @@ def look(path: Path) -> dict[str, Any]:
     ]
     names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
     codes = [names.get(code.builtinCode, "") for code in model.operatorCodes]
+    ranges = TfliteRanges(model, codes)
     return {
-        "inputs": [_input(entry, graph, codes) for entry in inputs],
+        "inputs": [_input(entry, ranges) for entry in inputs],
         "outputs": [_tensor(entry) for entry in outputs],
         "weights": sum(math.prod(map(int, _shape(tensor))) for tensor in weights),
         "precision": _precision(graph, codes, weights),
@@ -96,28 +95,14 @@ def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _input(entry: dict[str, Any], graph: Any, codes: list[str]) -> dict[str, Any]:
+def _input(entry: dict[str, Any], ranges: TfliteRanges) -> dict[str, Any]:
     fields = _tensor(entry)
     if fields["dtype"] in ("str", "bytes"):
         raise FileRefusedError(
             f"Its input {in_quotes(fields['name'])} takes text, which is not drawn.",
             "Measure the part behind it: convert the model without that step.",
         )
-    rows = _rows(int(entry["index"]), graph, codes)
-    whole = fields["dtype"].startswith(("int", "uint"))
-    return fields | drawn_of_type(fields["name"], fields["dtype"], rows if whole else None)
-
-
-def _rows(index: int, graph: Any, codes: list[str]) -> int | None:
-    """Rows of the smallest table that is read at an input's numbers."""
-    found = []
-    for operator in graph.operators:
-        place, table = _LOOKUPS.get(codes[operator.opcodeIndex], (None, 0))
-        if place is not None and operator.inputs[place] == index:
-            shape = _shape(graph.tensors[operator.inputs[table]])
-            axis = getattr(operator.builtinOptions, "axis", 0)
-            found.append(int(shape[axis]))
-    return min(found, default=None)
+    return fields | ranges.of(int(entry["index"]), fields["name"], fields["dtype"])
 
 
 def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
