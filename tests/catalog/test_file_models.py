@@ -26,6 +26,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Family
+from accelbench.runtimes.onnxruntime.providers import serving
 
 Nodes = Sequence[onnx.NodeProto]
 
@@ -447,11 +448,18 @@ def test_graphs_that_nothing_would_run_are_refused(tmp_path: Path) -> None:
 
 def test_files_of_other_kinds_say_what_to_do_instead(tmp_path: Path) -> None:
     for suffix, advice in ((".safetensors", "config.json"), (".engine", "the ONNX file"),
+                           (".plan", "--option onnxruntime.provider=tensorrt"),
+                           (".mlpackage", "--hardware mps --framework onnxruntime"),
                            (".keras", "Export the model to ONNX")):  # fmt: skip
         path = tmp_path / f"m{suffix}"
         path.write_bytes(b"x")
         with pytest.raises(UsageError, match="is not measured") as refused:
             model_of_file(str(path))
         assert advice in refused.value.advice
+    # What the advice names is there: the provider of TensorRT, and Core ML's, which mps has alone.
+    tensorrt, core_ml = serving("cuda", "tensorrt"), serving("mps")
+    assert tensorrt is not None
+    assert core_ml is not None
+    assert core_ml.name == "coreml"
     assert is_file_word("absent.onnx")
     assert not is_file_word("bert-tiny")

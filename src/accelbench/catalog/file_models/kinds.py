@@ -40,11 +40,19 @@ _OTHERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         (".engine", ".plan", ".trt"),
         (
-            "it is compiled for one device and one version of TensorRT",
-            "Name the ONNX file it is of",
+            "it is code that TensorRT compiled, as a rule for one kind of card and one version",
+            "Name the ONNX file it is of: TensorRT compiles that here by --hardware cuda"
+            + " --option onnxruntime.provider=tensorrt",
         ),
     ),
-    **dict.fromkeys((".mlmodel", ".mlpackage"), ("models of Core ML are not read", _EXPORT)),
+    **dict.fromkeys(
+        (".mlmodel", ".mlpackage", ".mlmodelc"),
+        (
+            "Apple's own framework alone runs it, and no engine here hands it over",
+            f"{_EXPORT.rstrip('.')}: on a Mac, Core ML runs it by --hardware mps"
+            + " --framework onnxruntime",
+        ),
+    ),
 }
 #: What protobuf can hold; XML and ncnn's text have none of the weights in them.
 _LARGEST = {

@@ -40,8 +40,10 @@ _OTHERS = {
     ".keras": "models of Keras are not read",
     ".engine": "it holds compiled code, and no graph",
     ".plan": "it holds compiled code, and no graph",
+    ".trt": "it holds compiled code, and no graph",
     ".mlmodel": "models of Core ML are not read",
     ".mlpackage": "models of Core ML are not read",
+    ".mlmodelc": "models of Core ML are not read",
 }
 EXPORT_IT = "Give an ONNX graph (.onnx), OpenVINO's .xml or a .pt2 of torch.export."
 #: Packages that a format is read with, and the extra that brings them.
