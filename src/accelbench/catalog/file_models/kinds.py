@@ -20,6 +20,14 @@ FORMATS = {
     ".pte": FileFormat.EXECUTORCH,
 }
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
+_BY_TENSORRT = (
+    "Name the ONNX file it is of, which TensorRT compiles here by --hardware cuda"
+    " --option onnxruntime.provider=tensorrt"
+)
+_BY_CORE_ML = (
+    "Export the model to ONNX (torch.onnx.export), and name that file: on a Mac, Core ML runs it"
+    " by --hardware mps --framework onnxruntime"
+)
 #: Files of models that are not measured: why, and what to do instead.
 _OTHERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -41,16 +49,14 @@ _OTHERS: dict[str, tuple[str, str]] = {
         (".engine", ".plan", ".trt"),
         (
             "it is code that TensorRT compiled, as a rule for one kind of card and one version",
-            "Name the ONNX file it is of: TensorRT compiles that here by --hardware cuda"
-            + " --option onnxruntime.provider=tensorrt",
+            _BY_TENSORRT,
         ),
     ),
     **dict.fromkeys(
         (".mlmodel", ".mlpackage", ".mlmodelc"),
         (
             "Apple's own framework alone runs it, and no engine here hands it over",
-            f"{_EXPORT.rstrip('.')}: on a Mac, Core ML runs it by --hardware mps"
-            + " --framework onnxruntime",
+            _BY_CORE_ML,
         ),
     ),
 }
