@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from accelbench.catalog.build import build, parameter_count
@@ -70,6 +72,23 @@ def test_another_number_of_labels_is_loaded_and_counted(tmp_path: Path) -> None:
     ResNetForImageClassification(config).save_pretrained(tmp_path)
     loaded = build(spec, seed=0, weights=str(tmp_path))
     assert parameter_count(loaded) == spec.parameters - 990 * 129
+
+
+def test_a_folder_whose_classes_have_names_is_loaded(tmp_path: Path) -> None:
+    """Its own config was held against itself, and refused: JSON's keys are text."""
+    folder = tmp_path / "fine-tuned"
+    names = ["bad", "so", "good"]
+    config = transformers.BertConfig(
+        vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=16, id2label=dict(enumerate(names)),
+        label2id={name: number for number, name in enumerate(names)},
+    )  # fmt: skip
+    saved = transformers.BertForSequenceClassification(config)
+    saved.save_pretrained(folder)
+    said = json.loads((folder / "config.json").read_text())
+    builder = "transformers:BertForSequenceClassification"
+    loaded = build(replace(find("bert-tiny"), builder=builder, config=said), 0, str(folder))
+    assert weights_digest(loaded) == weights_digest(saved)
 
 
 def test_another_model_within_the_model_is_refused_by_name(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
             "Name the model that the folder holds.",
         )
     config = config_class.from_dict(raw)
-    for key, theirs, ours in _differences(config, spec.config):
+    for key, theirs, ours in _differences(config, spec.config, raw):
         raise CaseError(
             "weights_mismatch",
             f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
@@ -159,14 +159,23 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
     return config
 
 
-def _differences(theirs: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """What a config says otherwise than ours: its own entries, then those of its parts."""
+def _differences(
+    theirs: Any, ours: Mapping[str, Any], raw: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """What a config says otherwise than ours: its own entries, then those of its parts.
+
+    An entry that stands in its file as in ours is the same, whatever the class makes of it:
+    `id2label` has text for keys there, and numbers once it is read.
+    """
     for key, wanted in ours.items():
         value = getattr(theirs, key, None)
-        if key not in _FREE and not _is_part(value, wanted) and value != wanted:
+        same = value == wanted or (key in raw and raw[key] == wanted)
+        if key not in _FREE and not _is_part(value, wanted) and not same:
             yield key, value, wanted
     for key, part, wanted in _parts(theirs, ours):
-        yield from ((f"{key}.{inner}", a, b) for inner, a, b in _differences(part, wanted))
+        inside = raw.get(key)
+        said = inside if isinstance(inside, Mapping) else {}
+        yield from ((f"{key}.{inner}", a, b) for inner, a, b in _differences(part, wanted, said))
 
 
 def _take_habits(config: Any, ours: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ class JobSettings:
     data: str | None = None  # a folder of real inputs; None: synthetic ones
     accuracy: str = "auto"  # what accuracy is measured as on labelled data; auto; off
     accuracy_samples: int | None = None  # of that data at most so many; None: all
-    preprocessing: str | None = None  # of labelled pictures: a recipe's name, or its path
+    preprocessing: str | None = None  # of labelled samples: a recipe's name, or its path
     trust_remote_code: bool = False
     threads: int | None = None  # of the engine; None: its own default
     energy: bool = False  # measure it too, in a pass of its own

@@ -122,7 +122,7 @@ def test_a_recipe_is_read_or_asked_for_and_never_guessed(tmp_path: Path) -> None
         labelled(root, larger, preprocessing=None, weights=str(tmp_path))
     (tmp_path / "preprocessor_config.json").write_text('{"size": {"longest_edge": 9}}')
     with pytest.raises(CaseError, match="it has no size of one side or of two"):
-        recipe_of(None, [str(tmp_path)])
+        recipe_of(None, [tmp_path])
 
 
 def test_published_configs_are_what_their_processors_do() -> None:

@@ -37,8 +37,8 @@ class LabelledData(Protocol):
     """Samples with labels, as a case's model takes them."""
 
     @property
-    def count(self) -> int:
-        """Of samples that are taken."""
+    def count(self) -> int | None:
+        """Of samples that are taken; None where that is known once all have been read."""
         ...
 
     @property
@@ -156,8 +156,8 @@ class LabelledArrays:
         self._stored = {name: stored[name] for name in (*self._takes, LABELS)}
         whole = stored[LABELS].shape[0]
         self._places = chosen(whole, most, seed)
-        self.count = len(self._places)
-        if self.count < whole:
+        self.count: int | None = len(self._places)
+        if len(self._places) < whole:
             self.notes.append(f"{self.count} of {whole} samples were drawn for accuracy.")
         self.facts: Mapping[str, Any] = {
             "kind": "arrays",

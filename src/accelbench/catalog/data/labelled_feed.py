@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.data.arrays import SUFFIX
-from accelbench.catalog.data.folder import classes_of, look
+from accelbench.catalog.data.folder import Folder, classes_of, look
 from accelbench.catalog.data.labelled import LabelledArrays, LabelledData, batch_of
 from accelbench.catalog.data.labelled_pictures import LabelledPictures
+from accelbench.catalog.data.labelled_sounds import LabelledSounds
+from accelbench.catalog.data.labelled_text import LabelledTexts, TextWindows
+from accelbench.catalog.data.text_documents import TABLES, TextFiles, TextTable, is_text_table
+from accelbench.core.accuracy_columns import AccuracyMetric
 from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
 from accelbench.core.job_settings import JobSettings
+from accelbench.core.vocabulary import Mode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +31,15 @@ OFF = "off"
 def is_labelled(settings: JobSettings, case: Case) -> bool:
     """Whether what is timed are labelled samples: else it is inputs alone, or drawn."""
     data = settings.data
-    if data is None or settings.accuracy == OFF:
+    if data is None:
+        return False
+    if is_text_table(Path(data)):
+        return case.model.is_own or Path(data).suffix.lower() in TABLES
+    if settings.accuracy == OFF:
         return False
     if data.lower().endswith(SUFFIX):
         return True
-    return case.model.is_own and bool(classes_of(look(data).images))
+    return case.model.is_own and _has_labels(look(data), settings.accuracy)
 
 
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
@@ -37,15 +48,35 @@ def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
     Raises:
         CaseError: they have labels, and are none of this model's.
     """
+    return None if settings.accuracy == OFF else _samples(settings, case)
+
+
+def _samples(settings: JobSettings, case: Case) -> LabelledData | None:
     data = settings.data
-    if data is None or settings.accuracy == OFF:
+    if data is None:
         return None
     if data.lower().endswith(SUFFIX):
         return LabelledArrays(data, case, settings.seed, settings.accuracy_samples)
+    predicts = settings.accuracy == AccuracyMetric.PERPLEXITY
+    if is_text_table(Path(data)):
+        table = TextTable(Path(data))
+        return (TextWindows if predicts else LabelledTexts)(table, case, settings)
     folder = look(data)
-    if not classes_of(folder.images):
-        return None
-    return LabelledPictures(folder, case, settings)
+    if classes_of(folder.images):
+        return LabelledPictures(folder, case, settings)
+    if classes_of(folder.sounds):
+        return LabelledSounds(folder, case, settings)
+    if predicts and folder.texts:
+        return TextWindows(TextFiles(folder), case, settings)
+    if classes_of(folder.texts):
+        return LabelledTexts(TextFiles(folder), case, settings)
+    return None
+
+
+def _has_labels(folder: Folder, accuracy: str) -> bool:
+    kinds = (folder.images, folder.sounds, folder.texts)
+    predicts = accuracy == AccuracyMetric.PERPLEXITY and bool(folder.texts)
+    return predicts or any(classes_of(entries) for entries in kinds)
 
 
 class LabelledFeed:
@@ -60,7 +91,14 @@ class LabelledFeed:
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
         """A case's inputs. Raises CaseError where the data is none of its model's."""
         start = self._now_ns()
-        data = labelled_data(self._settings, case)
+        table = is_text_table(Path(self._settings.data or ""))
+        if table and (case.generates or case.mode is Mode.TRAINING):
+            raise CaseError(
+                "data_mismatch",
+                "A table of labelled texts is fed to a forward pass of inference alone.",
+                "Use --new-tokens 0 and no training, or a folder of text.",
+            )
+        data = _samples(self._settings, case)
         assert data is not None  # else there were no such feed
         rows = [row for row, _ in islice(data.rows(), case.shapes.batch)]
         fed = batch_of(case, rows, self._settings.seed)
@@ -75,7 +113,8 @@ class LabelledFeed:
         notes = []
         if len(rows) < case.shapes.batch:
             notes = [f"The batch is larger than the {len(rows)} samples: the last one fills it."]
-        self._details = {**data.facts, "samples": data.count, "notes": notes}
+        counted = {} if data.count is None else {"samples": data.count}
+        self._details = {**data.facts, **counted, "notes": notes}
         return fed
 
     def columns(self) -> Mapping[str, Any]:

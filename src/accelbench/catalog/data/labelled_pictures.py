@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.data import images
+from accelbench.catalog.data.beside import folders_beside, numbered
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
 from accelbench.catalog.data.labelled import chosen, settled
 from accelbench.catalog.data.picture_recipe import ADVICE, CONFIG, PictureRecipe, recipe_of
@@ -16,15 +16,12 @@ from accelbench.catalog.inputs import input_shapes, tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.job_settings import JobSettings
-from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
 
-#: One class a line, in the order of the model's: where that of the folders' names is another.
-CLASSES = "classes.txt"
 #: Names of skipped files that a result carries; all are counted.
 _NAMED = 5
 
@@ -44,10 +41,12 @@ class LabelledPictures:
         self._recipe = _recipe(case, settings, self._view)
         entries = folder.images
         names = classes_of(entries)
-        self._numbers, self.classes, ordered_by = _numbered(folder.path, names, case)
+        self._numbers, self.classes, ordered_by = numbered(
+            folder.path, names, case.model, folders_beside(case.model, settings)
+        )
         places = chosen(len(entries), settings.accuracy_samples, settings.seed)
         self._entries: Sequence[Entry] = [entries[place] for place in places]
-        self.count = len(places)
+        self.count: int | None = len(places)
         self._skipped: dict[str, str] = {}
         self._drawn = len(places) < len(entries)
         self._all = len(entries)
@@ -140,10 +139,7 @@ def _picture_input(case: Case) -> tuple[str, tuple[int, int, int, bool]]:
 
 def _recipe(case: Case, settings: JobSettings, view: tuple[int, int, int, bool]) -> PictureRecipe:
     model = case.model
-    beside = [settings.weights] if settings.weights not in ("random", "hub") else []
-    if model.file is not None:
-        beside = [str(Path(model.file.path).parent)]
-    found = recipe_of(settings.preprocessing, [*([model.folder] if model.folder else []), *beside])
+    found = recipe_of(settings.preprocessing, folders_beside(model, settings))
     published = None if model.is_own else images.preprocessing(model)
     if found is None and published is not None:
         found = PictureRecipe(
@@ -175,30 +171,3 @@ def _recipe(case: Case, settings: JobSettings, view: tuple[int, int, int, bool])
             ADVICE,
         )
     return found
-
-
-def _numbered(
-    root: Path, names: Sequence[str], case: Case
-) -> tuple[Mapping[str, int], int | None, str]:
-    """A number for each class folder; how many classes a model must have; what says the order.
-
-    Raises:
-        CaseError: classes.txt lacks one.
-    """
-    path = root / CLASSES
-    if path.is_file():
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        order = [line.strip() for line in lines if line.strip()]
-        unknown = [name for name in names if name not in order]
-        if unknown:
-            raise CaseError(
-                "data_mismatch",
-                f"{path.name} has no line for the class {in_quotes(unknown[0])}.",
-                "Write a line a class, in the order of the model's classes.",
-            )
-        return {name: order.index(name) for name in names}, len(order), path.name
-    known = case.model.config.get("label2id")
-    if isinstance(known, Mapping) and all(isinstance(known.get(name), int) for name in names):
-        return {name: int(known[name]) for name in names}, None, "label2id of its config.json"
-    by_name = f"the order of their folders' names ({CLASSES} says another)"
-    return {name: number for number, name in enumerate(names)}, len(names), by_name

@@ -95,7 +95,7 @@ NAMED = {
 ADVICE = f"Say it with --preprocessing: {', '.join(NAMED)}, or the path of a {CONFIG}."
 
 
-def recipe_of(asked: str | None, folders: Sequence[str]) -> PictureRecipe | None:
+def recipe_of(asked: str | None, folders: Sequence[Path]) -> PictureRecipe | None:
     """The recipe that was asked for, or that lies beside a model; None where nothing says it.
 
     Args:
@@ -108,7 +108,7 @@ def recipe_of(asked: str | None, folders: Sequence[str]) -> PictureRecipe | None
     if asked is not None:
         return NAMED.get(asked) or _read(Path(asked))
     for folder in folders:
-        path = Path(folder).expanduser() / CONFIG
+        path = folder / CONFIG
         if path.is_file():
             return _read(path)
     return None

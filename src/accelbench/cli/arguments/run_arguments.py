@@ -9,7 +9,10 @@ from pathlib import Path
 from accelbench.catalog.data.arrays import SUFFIX, stored_arrays
 from accelbench.catalog.data.folder import look
 from accelbench.catalog.data.labelled import look_labelled
+from accelbench.catalog.data.own_tokenizer import TOKENIZER
 from accelbench.catalog.data.picture_recipe import CONFIG, NAMED
+from accelbench.catalog.data.sound_recipe import WAVES, is_sound_word
+from accelbench.catalog.data.text_documents import TABLES, TextTable
 from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
 from accelbench.catalog.selection import choose
 from accelbench.core.accuracy_columns import AccuracyMetric
@@ -142,6 +145,8 @@ def data_folder(path: Path | None) -> str | None:
         return None
     if path.suffix.lower() == SUFFIX:
         look_labelled(path.expanduser())
+    elif path.suffix.lower() in TABLES:
+        TextTable(path).labels()
     else:
         look(path)
     return str(path.expanduser().absolute())
@@ -158,15 +163,16 @@ def accuracy_metric(word: str) -> str:
     return metric
 
 
-def picture_recipe(word: str | None) -> str | None:
+def preparation(word: str | None) -> str | None:
     """A recipe's name, or the full path of one that is there."""
-    if word is None or word.lower() in NAMED:
+    if word is None or word.lower() in NAMED or is_sound_word(word.lower()):
         return word if word is None else word.lower()
     path = Path(word).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"There is no way to prepare pictures called {in_quotes(word)}.",
-            f"Known: {', '.join(NAMED)}, or the path of a {CONFIG}.",
+            f"There is no way to prepare samples called {in_quotes(word)}.",
+            f"Known: {', '.join(NAMED)}; {' and '.join(f'{name}:RATE' for name in WAVES)} of sound;"
+            f" or the path of a {CONFIG} or a {TOKENIZER}.",
         )
     return str(path.absolute())
 

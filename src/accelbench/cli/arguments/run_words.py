@@ -91,7 +91,7 @@ def settings_of(typed: Typed) -> RunSettings:
     own["weights"] = run_arguments.weights(typed["weights"])
     own["data"] = run_arguments.data_folder(typed["data"])
     own["accuracy"] = run_arguments.accuracy_metric(typed["accuracy"])
-    own["preprocessing"] = run_arguments.picture_recipe(typed["preprocessing"])
+    own["preprocessing"] = run_arguments.preparation(typed["preprocessing"])
     if typed["input_file"] is not None:
         own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())

@@ -106,15 +106,16 @@ def run(
     data: Path | None = typer.Option(
         None,
         "--data",
-        help="Real inputs: a folder of images in class folders, sound or text; or arrays with"
-        " labels in an .npz file.",
+        help="Real inputs: a folder of images, sound or text, in class folders where they have"
+        " labels; a table of text and label (.csv, .tsv, .jsonl); or arrays with labels (.npz).",
     ),
     preprocessing: str | None = typer.Option(
         None,
         "--preprocessing",
         metavar="RECIPE",
-        help="How your own model takes pictures: imagenet, half, unit, bytes, or the path of a"
-        " preprocessor_config.json; else that beside it.",
+        help="How your own model takes its data: imagenet, half, unit, bytes of pictures,"
+        " wave:RATE, normalised:RATE of sound, or the path of a preprocessor_config.json or a"
+        " tokenizer.json; else that beside it.",
     ),
     accuracy: str = typer.Option(
         "auto",

@@ -25,7 +25,7 @@ from accelbench.run.worker.token_scores import scores_for
 from accelbench.runtimes.shared.inputs import feeding
 
 #: Nobody asked for accuracy: its columns say why they are empty.
-NO_LABELS = "the data has no labels"
+NO_LABELS = "the data has no labels; plain text has its own with --accuracy perplexity"
 
 
 def task_accuracy(session: Session, case: Case, settings: JobSettings) -> dict[str, Any]:
