@@ -303,8 +303,13 @@ def test_it_is_looked_at_in_a_process_that_ends(
     Path("noisy.py").write_text("def f():\n    print('{}')\n    return 1\n")
     assert choose(["noisy.py:f"])[0].id == "noisy.py:f"
     Path("leaves.py").write_text("raise SystemExit(0)")
-    with pytest.raises(UsageError, match="running it to look at it failed"):
+    with pytest.raises(UsageError, match=r"its code fails: SystemExit: 0 \(leaves\.py, line 1\)"):
         choose(["leaves.py:f"])
+    Path("gone.py").write_text("import os\nprint('so far')\nos._exit(3)")
+    with pytest.raises(UsageError) as gone:
+        choose(["gone.py:f"])
+    assert "its process ended (exit code 3); it said: so far." in gone.value.message
+    assert "os._exit in it ends whoever measures it" in gone.value.advice
 
 
 TRAINED = """

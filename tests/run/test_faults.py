@@ -21,7 +21,7 @@ ENDINGS = {
     "abort": ("failed", "crash", "SIGABRT"),
     "segv": ("failed", "crash", "SIGSEGV"),
     "kill": ("failed", "killed", "SIGKILL"),
-    "exit": ("failed", "crash", "exit code 3"),
+    "exit": ("failed", "crash", "exit code 3: code that it ran ended it, as os._exit does"),
 }
 PHASES = {"open": "loading", "prepare": "prepare", "step": "first inference"}
 

@@ -47,7 +47,9 @@ def answers_of(module: str, arguments: Sequence[str], patience: float, doing: st
         ) from error
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if not lines:
-        raise NoAnswerError(f"{doing} failed: {done.last_line or 'no message'}")
+        words = f"; it said: {done.last_line.rstrip('.')}" if done.last_line else ""
+        end = processes.describe_end(done.returncode)
+        raise NoAnswerError(f"{doing} failed: its process ended ({end}){words}.")
     try:
         answers = [loads(line.removeprefix(_MARK)) for line in lines]
     except JsonError as error:  # of what it looked at, which can print anything

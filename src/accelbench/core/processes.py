@@ -57,6 +57,18 @@ class ProcessEnd:
         return output.splitlines()[-1] if output else ""
 
 
+def describe_end(status: int | None) -> str:
+    """An exit status in words."""
+    if status is None:
+        return "its template ended too, so how is not known"
+    if status >= 0:
+        return f"exit code {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
 def start(
     program: Sequence[str],
     out: IO[bytes] | int,

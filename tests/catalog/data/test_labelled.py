@@ -202,6 +202,18 @@ def without_an_end(path: Path) -> Path:
     return members(path, x_npy=begun, labels_npy=in_file(LABELS))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("read", [stored_arrays, look_labelled])
+@pytest.mark.parametrize("second", ["labels.npy", "labels"])
+def test_two_arrays_of_one_name_are_refused_by_it(tmp_path: Path, read: Any, second: str) -> None:
+    """NumPy reads the last of them, and whoever goes through the archive the first."""
+    path = stored(tmp_path, x=X, labels=LABELS)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(second, in_file(LABELS + 1))
+    with pytest.raises(UsageError, match="has 'labels' twice"):
+        read(path)
+
+
 @pytest.mark.parametrize("make", [damaged, encrypted, without_an_end, of_text])
 @pytest.mark.parametrize("read", [stored_arrays, look_labelled])
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, read: Any, make: Any) -> None:

@@ -62,7 +62,7 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
         answer = _described(loaded, question["given"], live=question.get("live", False))
     except (FileRefusedError, AccelbenchError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FileRefusedError(
             f"Its code fails: {loading.failure(error, _sources(path, code.folder))}",
             "Run it in Python alone, and mend it.",

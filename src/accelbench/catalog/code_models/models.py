@@ -103,7 +103,8 @@ def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) 
     try:
         answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it")
     except NoAnswerError as error:
-        raise FileRefusedError(str(error), "Run it in Python alone, and mend it.") from error
+        advice = "Run it in Python alone, and mend it: os._exit in it ends whoever measures it."
+        raise FileRefusedError(str(error), advice) from error
     answer = answers[-1]
     if not isinstance(answer, dict) or not ("error" in answer or answer.keys() >= _ANSWERED):
         raise FileRefusedError("Its code printed what looks like our answer.", "Leave that out.")

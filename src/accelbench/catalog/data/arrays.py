@@ -51,6 +51,8 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
     found: dict[str, StoredArray] = {}
     try:
         with zipfile.ZipFile(path) as archive:
+            if again := named_twice(archive):
+                raise _refused(path, f"has {in_quotes(again)} twice")
             total = sum(entry.file_size for entry in archive.infolist())
             if total > LARGEST_BYTES:
                 raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
@@ -71,6 +73,17 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
     if not found:
         raise _refused(path, "holds no array")
     return found
+
+
+def named_twice(archive: zipfile.ZipFile) -> str:
+    """A name that an archive has twice, of which readers take one or the other; "" of none."""
+    seen = set[str]()
+    for member in archive.namelist():
+        name = member.removesuffix(".npy")
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
 
 
 def _described(array: Any) -> StoredArray:

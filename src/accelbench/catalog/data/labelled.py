@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from accelbench.catalog.data.arrays import NO_ARRAY
+from accelbench.catalog.data.arrays import NO_ARRAY, named_twice
 from accelbench.catalog.inputs import draw, input_shapes, tensors
 from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case
@@ -84,6 +84,8 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
         raise _refused(path, "is no file")  # a pipe or a device, which may have no end
     try:
         with zipfile.ZipFile(path) as archive:
+            if again := named_twice(archive):
+                raise _refused(path, f"has {in_quotes(again)} twice")
             found = {}
             for entry in archive.infolist():
                 if entry.filename.endswith(_ENDING):

@@ -19,7 +19,7 @@ from accelbench.run.process.observer import Progress
 from accelbench.run.process.open_request import open_request
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_context import WorkerContext
-from accelbench.run.process.worker_pool import Worker, describe_end
+from accelbench.run.process.worker_pool import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -132,11 +132,13 @@ class WorkerClient:
                 f"the kernel killed the worker for memory while {phase}",
             )
         words = worker.last_words()
+        how = processes.describe_end(status)
+        if status is not None and status >= 0:  # nothing killed it, and ours does not end so
+            how += ": code that it ran ended it, as os._exit does"
         return Outcome(
             Status.FAILED,
             "killed" if status in (-9, None) else "crash",
-            f"the worker ended while {phase} ({describe_end(status)})"
-            + (f"; it said: {words}" if words else ""),
+            f"the worker ended while {phase} ({how})" + (f"; it said: {words}" if words else ""),
             "A fresh worker went on with the next case. Run again with --debug for its log.",
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -171,7 +170,9 @@ class Template:
             hold.kill()
             status = self.reap(hold.pid)
             hold.close()
-            raise ClosedError(f"a worker ended at birth ({describe_end(status)})") from error
+            raise ClosedError(
+                f"a worker ended at birth ({processes.describe_end(status)})"
+            ) from error
         return Worker(channel, hold, log, parent=self)
 
     def reap(self, pid: int) -> int | None:
@@ -337,18 +338,6 @@ def _did_not_start(process: processes.Process, log: Path) -> SurroundingsError:
     _log.info("what the worker printed: %s", "\n".join(text))
     last = text[-1] if text else "it printed nothing"
     return SurroundingsError(
-        f"A worker process could not start ({describe_end(status)}): {last}.",
+        f"A worker process could not start ({processes.describe_end(status)}): {last}.",
         "Run again with --debug, or check the installation with accelbench hardware.",
     )
-
-
-def describe_end(status: int | None) -> str:
-    """An exit status in words."""
-    if status is None:
-        return "its template ended too, so how is not known"
-    if status >= 0:
-        return f"exit code {status}"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
