@@ -73,7 +73,7 @@ def test_a_comparison_begins_with_a_sentence(
 ) -> None:
     page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
     told = re.fullmatch(
-        r"ONNX Runtime is (1\.\d+)–(2\.\d+)× as fast as PyTorch; memory 0\.5×\.", said(page)
+        r"ONNX Runtime is (1\.\d+)–(2\.\d+)× as fast as PyTorch; memory 0\.500×\.", said(page)
     )
     assert told
     # Rounded outwards: what the table has lies within.
