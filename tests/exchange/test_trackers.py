@@ -15,6 +15,7 @@ from test_reports import FAILED as WITHOUT_FIGURES
 from test_reports import row
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
+from accelbench.core.facts import part_id
 from accelbench.exchange.trackers.tensorboard_tracker import CURVES, SESSIONS
 from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked
 from accelbench.exchange.trackers.trackers import (
@@ -23,6 +24,7 @@ from accelbench.exchange.trackers.trackers import (
     export_tracked,
     tracker_named,
 )
+from accelbench.run.fleet.fleet_nodes import node_name
 from hostile_names import ACTING, NAMES
 
 FAILED = {**WITHOUT_FIGURES, "latency_ci_low_ms": None, "latency_ci_high_ms": None}
@@ -94,6 +96,13 @@ def test_what_was_not_measured_on_that_device_says_so_in_its_name(
     assert told.get("emulated") == "true" or told["provenance"] == changes["provenance"]
 
 
+def test_the_run_of_a_fleets_node_does_not_name_its_machine() -> None:
+    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
+    result = tracked(row(run_id=part_id(fleet, node)), {})
+    assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
+    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
+
+
 def test_neither_a_person_nor_a_host_goes_along() -> None:
     run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
     path = "/home/ada/nets/secret.onnx"
@@ -112,6 +121,16 @@ def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
     shown += [*known.parameters, *known.tags.values()]
     assert all(text.isprintable() for text in shown)
     assert name not in ACTING or name not in shown
+
+
+def test_outputs_that_were_wrong_in_one_launch_are_no_good_in_its_neighbour() -> None:
+    given: list[TrackedResult] = []
+    kept = type(TRACKERS["mlflow"])("Kept", lambda _, every: len(given.extend(every) or given), str)
+    wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
+    alike = {"run_id": "r1", "case_id": "c"}
+    rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
+    export_tracked(kept, "", rows, {})
+    assert [result.tags["verification"] for result in given] == ["failed", "failed"]
 
 
 def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ samples under "samples" ({phase: [ns, …]}).
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ DEVICE_CALIBRATED = "device_calibrated"
 RESULT = "result"
 #: In the id of a run that is one node's part of a fleet's run, between the fleet's and the node's.
 PART = "."
+_OF_A_NODE = re.compile(r"^(\d{8}-\d{6}-[0-9a-f]{10}\.).*-([0-9a-z]{6})$", re.DOTALL)
 PROFILE = "profile"
 #: A result that a database would not take, under its id, and why.
 RESULT_REFUSED = "result_refused"
@@ -61,3 +63,8 @@ def part_id(fleet: str, node: str) -> str:
 def fleet_of(run_id: str) -> str:
     """The fleet's run that a run is a part of, or the run itself where it is of none."""
     return run_id.partition(PART)[0]
+
+
+def nameless(run_id: str) -> str:
+    """The id of a run for others: a node's has the name of its machine in it."""
+    return _OF_A_NODE.sub(r"\1\2", run_id)

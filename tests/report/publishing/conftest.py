@@ -11,18 +11,25 @@ from accelbench.runtimes.browser.assets import folder_of
 from accelbench.store.database import Database
 
 
-def _published(database: Database, folder: Path) -> Path:
+@pytest.fixture(scope="session")
+def reader() -> None:
+    """What reads Parquet in the browser is here, or can be fetched."""
     if not folder_of(PARQUET_READER).is_dir() and shutil.which("npm") is None:
         pytest.skip("the reader of Parquet is fetched with npm, which is not here")
+
+
+def _published(database: Database, folder: Path) -> Path:
     publish(database, folder, title="A lab's results", most=2)
     return folder
 
 
 @pytest.fixture(scope="session")
-def bundle(stored: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundle(reader: None, stored: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _published(stored, tmp_path_factory.mktemp("published") / "bundle")
 
 
 @pytest.fixture(scope="session")
-def bad_bundle(stored_badly: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bad_bundle(
+    reader: None, stored_badly: Database, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     return _published(stored_badly, tmp_path_factory.mktemp("published") / "bad")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,11 +13,13 @@ import pytest
 from dashboard_world import MACHINE, result, store
 
 from accelbench.core.errors import UsageError
+from accelbench.core.facts import part_id
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.publishing.addresses import Address, address_of, relative
-from accelbench.report.publishing.bundle import MARKER, check_folder
+from accelbench.report.publishing.bundle import MARKER, check_folder, publish
 from accelbench.report.publishing.private_facts import PrivateFacts, copied
 from accelbench.report.publishing.rewriting import links_of, rewritten
+from accelbench.run.fleet.fleet_nodes import node_name
 from accelbench.store.database import Database
 
 SECRET = "/home/jane/secret-project/net.onnx"
@@ -114,6 +117,66 @@ def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
     assert database.path.read_bytes() == before
 
 
+HOST = "secret-lab.corp.example"
+
+
+def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path: Path) -> None:
+    database = Database(tmp_path / "fleet.duckdb")
+    database.ensure()
+    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", HOST)
+    machine = {**MACHINE, "machine": HOST}
+    store(
+        database,
+        part_id(fleet, node),
+        result(warnings=[f"{node} was cut off", "ssh root@SECRET-LAB refused", f"{HOST}:6379"]),
+        machine=machine,
+        fleet=fleet,
+    )
+    copy = copied(database, tmp_path, "Lab", as_recorded=False)
+    tables = ("fact", "fact_result", "fact_samples", "journal_state")
+    told = json.dumps([copy.query(f"FROM {table}")[1] for table in tables], default=str).lower()
+    assert "secret" not in told
+    assert "root@" not in told
+    joined = "FROM benchmark_results JOIN benchmark_runs USING (run_id) JOIN fact_samples USING"
+    _, ((run,),) = copy.query(f"SELECT DISTINCT benchmark_runs.run_id {joined} (result_id)")
+    assert run == f"{fleet}.machine-1-f00dba"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("git clone https://bob:hunter2@git.corp/x", "git clone https://…@git.corp/x"),
+        ("401 for https://hub/x?token=abc&rev=1", "401 for https://hub/x?token=…&rev=1"),
+        ("HF_TOKEN=hf_abcdefghijklmnop", "HF_TOKEN=…"),
+        ("used hf_abcdefghijklmnop", "used …"),
+        ("ask jane.doe@lab.example.org", "ask …"),
+        ("no route to 10.1.2.3", "no route to …"),
+        ("refused by 203.0.113.9:6379", "refused by …:6379"),
+        ("eth0 52:54:00:12:34:56", "eth0 …"),
+        ("on GPU-5f3a1c22-9d1e-4b7a-8c6d-001122334455", "on …"),
+        (
+            "cudnn 9.1.0.70, torch 2.13.0+cpu, 12:34:56",
+            "cudnn 9.1.0.70, torch 2.13.0+cpu, 12:34:56",
+        ),
+        ("10.1.0.12", "10.1.0.12"),
+        ("new_tokens=64, task-oriented, risk-free-estimate", None),
+    ],
+)
+def test_what_is_secret_wherever_it_stands_goes(text: str, told: str | None) -> None:
+    assert PrivateFacts().text(text) == (text if told is None else told)
+
+
+def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path: Path) -> None:
+    secrets = {"User": "jane", "serial-number": "S3CR", "uuid": "GPU-12345678", "ip": "203.0.113.9"}
+    database = Database(tmp_path / "keys.duckdb")
+    database.ensure()
+    store(database, "r", result(conditions=secrets), machine={**MACHINE, **secrets})
+    copy = copied(database, tmp_path, "Lab", as_recorded=False)
+    for table in ("fact", "fact_result"):
+        told = json.dumps(copy.query(f"FROM {table}")[1], default=str)
+        assert [value for value in secrets.values() if value in told] == [], table
+
+
 def test_texts_keep_what_is_no_path() -> None:
     facts = PrivateFacts({"lab": "machine 1"})
     for text in (
@@ -139,6 +202,34 @@ def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: 
     (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
     with pytest.raises(UsageError, match="no bundle wrote"):
         check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "empty"])
+def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "index.html").write_text("")
+    (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
+    check_folder(tmp_path)
+    other = tmp_path / "other"
+    if kind in ("link", "dangling"):
+        other.symlink_to(tmp_path.parent if kind == "link" else tmp_path / "gone")
+    elif kind == "pipe":
+        os.mkfifo(other)
+    else:
+        other.mkdir()
+    with pytest.raises(UsageError, match="no bundle wrote"):
+        check_folder(tmp_path)
+
+
+def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) -> None:
+    """A server has the folder: with the link replaced it would go on to show the old one."""
+    served, link = tmp_path / "served", tmp_path / "public"
+    served.mkdir()
+    link.symlink_to(served)
+    database = Database(tmp_path / "empty.duckdb")
+    database.ensure()
+    publish(database, link, title="Lab")
+    assert link.is_symlink()
+    assert (served / MARKER).is_file()
 
 
 def test_addresses_become_files_that_hold_anywhere() -> None:

@@ -42,7 +42,7 @@ def publish(
     from accelbench.report.publishing import bundle
     from accelbench.report.publishing.private_facts import hosts_in
 
-    bundle.check_folder(folder.expanduser().absolute())
+    bundle.check_folder(folder.expanduser().resolve())
     given = prices_at(prices)
     database = filled(db or db_path)
     complain(_told(hosts_in(database), as_recorded))

@@ -16,6 +16,7 @@ from typing import Any
 
 from accelbench.core.absent import UNKNOWN_MODEL
 from accelbench.core.columns import COLUMNS
+from accelbench.core.facts import nameless
 from accelbench.core.provenance import source_of
 from accelbench.core.visible import visible, without_homes
 from accelbench.core.vocabulary import Provenance, Status
@@ -108,6 +109,8 @@ def tracked(row: Row, run: Row) -> TrackedResult:
         row: the result, with its samples if those are wanted.
         run: what its run says of itself.
     """
+    if row.get("run_id"):
+        row = {**row, "run_id": nameless(str(row["run_id"]))}
     configuration = title(row)
     arm = f", {row['arm']}" if row.get("arm") else ""
     number = row.get("launch")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
@@ -88,6 +89,10 @@ def export_tracked(
         rows: the results.
         runs: what their runs say of themselves, by id.
     """
-    results = [tracked(row, runs.get(str(row["run_id"])) or {}) for row in rows if was_run(row)]
+    results = [
+        tracked(row, runs.get(str(row["run_id"])) or {})
+        for row in of_whole_runs(rows)  # wrong in one launch is wrong in all
+        if was_run(row)
+    ]
     new = tracker.write(place, results)
     return TrackedExport(new, len(results) - new, len(rows) - len(results))

@@ -81,7 +81,7 @@ def check_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file.", "Name a folder, which is made.")
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if _holds(path)}
     if not there and not any(folder.iterdir()):
         return
     advice = "Name a folder that is empty or not there, or that has an earlier bundle alone."
@@ -98,6 +98,11 @@ def check_folder(folder: Path) -> None:
             " all.",
             advice,
         )
+
+
+def _holds(path: Path) -> bool:
+    """Whether it is more than a folder of others: a file, a link to anything, an empty folder."""
+    return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
 
 
 def publish(
@@ -127,7 +132,8 @@ def publish(
     from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
     from accelbench.report.publishing.published_pages import PublishedPages
 
-    folder = folder.expanduser().absolute()
+    # What a link leads to is replaced: a server that has the folder would else keep the old one.
+    folder = folder.expanduser().resolve()
     check_folder(folder)
     reader = fetch(PARQUET_READER)
     scratch = Scratch()
