@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from accelbench.analysis.launch_intervals import interval_within
@@ -64,9 +65,13 @@ class Configuration:
     together: str = ""  # of several devices or processes how many: "2 processes"
 
     def __str__(self) -> str:
-        options = json.loads(self.options) if self.options != _NO_OPTIONS else {}
-        many = [self.together] if self.together else []
-        return " ".join([self.runtime, *many, *(f"{k}={v}" for k, v in options.items())])
+        return " ".join([self.runtime, *filter(None, (self.together, _told(self.options)))])
+
+
+@lru_cache(maxsize=1024)  # a matrix names its ways ten thousand times, of a handful of options
+def _told(options: str) -> str:
+    """Options as they stand beside an engine's name."""
+    return " ".join(f"{name}={value}" for name, value in json.loads(options).items())
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from accelbench.analysis.standing import NEWER, Software, Standing, software, st
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     Statistic,
+    Times,
     statistic_of,
     step_of,
     tail_of,
@@ -148,9 +149,14 @@ class Point:
         return typical([value for value, _ in tails]), tails[0][1]
 
     @cached_property
+    def times(self) -> tuple[Statistic, Times] | None:
+        """The figure that ratios are of, and what an item took by it in each launch."""
+        return times_by(self.rows)
+
+    @cached_property
     def item_ms(self) -> float:
         """Milliseconds an item, by the figure that ratios are of."""
-        known = times_by(self.rows)
+        known = self.times
         return typical(known[1]) if known is not None else float("inf")
 
     @cached_property

@@ -15,7 +15,7 @@ from accelbench.analysis.standing import last_moment
 from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.exactness import not_exact
-from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
+from accelbench.core.figures import MEANS, Statistic, item_ms, items
 from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
@@ -87,7 +87,7 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     """
     points_by_work: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for point in points:
-        if point.timed and point.usable and times_by(point.rows) and comparable(point.row):
+        if point.timed and point.usable and point.times and comparable(point.row):
             work = (str(point.row.get("model")), str(point.row.get("mode")))
             points_by_work.setdefault(work, {}).setdefault(_scenario(point), []).append(point)
     if not points_by_work:
@@ -163,7 +163,7 @@ def _work(point: Point) -> Key:
 
 
 def _time(point: Point) -> tuple[float, str]:
-    known = times_by(point.rows)
+    known = point.times
     return (typical(known[1]) if known else float("inf"), _by(point))
 
 
@@ -248,7 +248,7 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
 
 def _figure(point: Point) -> str:
     """What an item takes, and which figure that is."""
-    known = times_by(point.rows)
+    known = point.times
     assert known is not None
     statistic, times = known
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
@@ -266,7 +266,7 @@ def _sure(speedup: Ratio) -> str:
 
 
 def _times(point: Point) -> list[float]:
-    known = times_by(point.rows)
+    known = point.times
     return [] if known is None else list(known[1])
 
 

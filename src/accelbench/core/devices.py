@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from accelbench.core.cards import cards
@@ -21,6 +22,7 @@ EITHER = "devices or processes"
 Named = TypeVar("Named", bound=Row)
 
 
+@lru_cache(maxsize=1024)  # thousands of results are of a handful of devices
 def devices_in(name: str) -> tuple[int, str]:
     """How many devices a name is of, and of which: eight of "8x NVIDIA H200"."""
     counted = _COUNTED.fullmatch(name)
@@ -44,8 +46,10 @@ def devices_beside(row: Row, name: str) -> str:
         The words, "" of a single device.
     """
     count = devices_of(row)
+    if count == 1:
+        return ""
     mention = re.search(rf"(?<!\w){count}\s*x\s", name, re.IGNORECASE)
-    return "" if count == 1 or mention else f"{count} {sharing(row)}"
+    return "" if mention else f"{count} {sharing(row)}"
 
 
 def sharing(row: Row) -> str:

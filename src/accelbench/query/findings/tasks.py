@@ -24,7 +24,6 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.accuracy_columns import AccuracyMetric
 from accelbench.core.devices import devices_of
 from accelbench.core.exactness import error_of, not_exact
-from accelbench.core.figures import times_by
 from accelbench.core.nouns import digits
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.rows import number
@@ -92,7 +91,7 @@ def best_of_tasks(
     """
     tasks: dict[tuple[str, str], list[Point]] = {}
     for point in points:
-        if point.timed and point.usable and comparable(point.row) and times_by(point.rows):
+        if point.timed and point.usable and comparable(point.row) and point.times:
             tasks.setdefault((_task(point), str(point.row.get("mode"))), []).append(point)
     made = []
     for (task, mode), candidates in tasks.items():
@@ -153,6 +152,8 @@ def _most(
     first: Callable[[Key], object] = lambda _: 0,
 ) -> list[Point]:
     """The points of one key: what comes first, and of that the one that most have."""
+    if len(points) == 1:
+        return [*points]
     counts = Counter(map(key, points))
     chosen = min(counts, key=lambda name: (first(name), -counts[name], str(name)))
     return [point for point in points if key(point) == chosen]

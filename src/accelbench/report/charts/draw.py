@@ -18,6 +18,7 @@ from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.font_metrics import fitted
 from accelbench.report.charts.glyphs import drawable
+from accelbench.report.charts.still import still
 from accelbench.report.charts.theme import PAPER
 from accelbench.report.pages.rendering import Drawn, rendered
 
@@ -42,7 +43,7 @@ def svg(spec: Spec) -> str:
 def png(spec: Spec) -> bytes:
     """As PNG, in the font that it was laid out with; what no font has is its code point."""
     engine = _engine()
-    drawn = _drawn(spec, lambda text: drawable(visible(text), engine))
+    drawn = _drawn(still(spec), lambda text: drawable(visible(text), engine))
     image: bytes = engine.svg_to_png(drawn, scale=_SCALE)
     return image
 

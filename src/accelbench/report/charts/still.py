@@ -6,22 +6,42 @@ of marks that is a fourth of the time of a report, which has both as a table bel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from accelbench.core.rows import Row
 from accelbench.report.charts.axes import Spec
 
 _TOLD = "tooltip"
+#: As expressions call a record.
+_OF_A_RECORD = "datum"
 
 
 def still(spec: Spec) -> Spec:
     """The same picture: without what is told of marks, and without figures that only this told."""
     bare = _untold(spec)
     assert isinstance(bare, dict)
-    words = "\n".join(_words(bare))
-    drawn = _of_fields(bare, words)
+    drawn = _of_fields(bare, _Named(frozenset(_words(bare))))
     assert isinstance(drawn, dict)
     return {**drawn, "config": {**drawn.get("config", {}), "aria": False}}
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What a specification names: a field is a text of its own, or is within an expression."""
+
+    words: frozenset[str]
+
+    @cached_property
+    def expressions(self) -> str:
+        """All of them, where nobody looks for more than a name."""
+        return "\n".join(word for word in self.words if _OF_A_RECORD in word)
+
+    def names(self, field: str) -> bool:
+        """Whether a field may be drawn by."""
+        return field in self.words or field in self.expressions
 
 
 def _untold(value: object) -> object:
@@ -47,31 +67,26 @@ def _words(value: object) -> Iterator[str]:
             yield from _words(member)
 
 
-def _of_fields(value: object, words: str) -> object:
+def _of_fields(value: object, named: _Named) -> object:
     if isinstance(value, Mapping):
         made: dict[str, Any] = {}
         for name, member in value.items():
             if _is_data(name, member):
-                made[name] = {**member, "values": _named(member["values"], words)}
+                made[name] = {**member, "values": _drawn(member["values"], named)}
             else:
-                made[name] = _of_fields(member, words)
+                made[name] = _of_fields(member, named)
         return made
-    return (
-        [_of_fields(member, words) for member in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+    if isinstance(value, list | tuple):
+        return [_of_fields(member, named) for member in value]
+    return value
 
 
-def _named(records: list[Any], words: str) -> list[Any]:
-    """Records with the fields whose names stand anywhere in these words, and no other."""
-    names = {name for record in records if isinstance(record, Mapping) for name in record}
-    kept = {name for name in names if name in words}
+def _drawn(records: Sequence[Row], named: _Named) -> list[Row]:
+    """Records with the fields that are named, and no other."""
+    fields = {field for record in records for field in record}
+    kept = {field for field in fields if named.names(field)}
     return [
-        {name: value for name, value in record.items() if name in kept}
-        if isinstance(record, Mapping)
-        else record
-        for record in records
+        {field: value for field, value in record.items() if field in kept} for record in records
     ]
 
 
