@@ -21,7 +21,7 @@ from accelbench.core.figures import (
     Times,
     statistic_of,
     step_of,
-    tail_of,
+    tail_of_all,
     times_by,
 )
 from accelbench.core.launch_failures import of_whole_runs
@@ -143,10 +143,8 @@ class Point:
     @cached_property
     def percentile(self) -> tuple[float, Statistic] | None:
         """A percentile, where it is all that is known of how long something took."""
-        tails = [tail for row in self.rows if (tail := tail_of(row)) is not None]
-        if len(tails) < len(self.rows) or self.latency or self.throughput:
-            return None
-        return typical([value for value, _ in tails]), tails[0][1]
+        known = tail_of_all(self.rows)
+        return None if known is None else (typical(known[1]), known[0])
 
     @cached_property
     def times(self) -> tuple[Statistic, Times] | None:

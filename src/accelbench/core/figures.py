@@ -69,6 +69,13 @@ TAIL_SQL, TAIL_OF_SQL = (
 )
 
 
+#: Each percentile of a row of which nothing else is known, in SQL; NULL where it is only rough.
+TAILS_SQL = {
+    tail: f"CASE WHEN {_NOTHING_ELSE} AND {fine} THEN {_COLUMN[tail]} END"
+    for tail, fine in _FINE.items()
+}
+
+
 #: A step of a row: the mean, of which ratios are, else the median; and which of them, in SQL.
 STEP_SQL = "coalesce(nullif(latency_mean_ms, 0), nullif(latency_p50_ms, 0))"
 STEP_OF_SQL = "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0 THEN 'p50' END"
@@ -90,6 +97,20 @@ def tail_of(row: Row) -> tuple[float, Statistic] | None:
         duration = number(row, _COLUMN[tail])
         if duration and not row.get(rough_column(_COLUMN[tail])):
             return float(duration), tail
+    return None
+
+
+def tail_of_all(rows: Sequence[Row]) -> tuple[Statistic, list[float]] | None:
+    """The lowest percentile that all launches have, and of each of them; None where one has more.
+
+    The p90 of one beside the p99 of another, whose p90 is only rough, has no middle.
+    """
+    if not rows or any(statistic_of(row) not in TAILS for row in rows):
+        return None
+    for tail in sorted(TAILS):
+        steps = [step for row in rows if (step := step_of(row, tail)) is not None]
+        if len(steps) == len(rows):
+            return tail, steps
     return None
 
 

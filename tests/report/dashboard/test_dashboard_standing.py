@@ -182,3 +182,50 @@ def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_pa
     assert sorted(one["latency"] for one in found) == pytest.approx(
         sorted(one.latency.value for one in charts if one.latency is not None)
     )
+
+
+TAIL_ALONE = dict.fromkeys(
+    ("latency_p50_ms", "latency_mean_ms", "throughput", "latency_ci_low_ms", "latency_ci_high_ms")
+)
+
+
+def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> None:
+    """The p90 of one launch and the p99 of another, whose p90 is rough, stood there as a p90."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    both = {"latency_p90_ms": 4.0, "latency_p99_ms": 9.0}
+    store(
+        database,
+        "r",
+        result(**TAIL_ALONE, **both),
+        result(**TAIL_ALONE, **both, launch=1, latency_p90_rough=True),
+    )
+    (cell,) = cells.every(taken(database, "now"), PageQuery())
+    (point,) = points(details.rows_of(database, _all(database)))
+    assert (cell["tail"], cell["tail_of"]) == point.percentile == (9.0, "p99")
+
+
+def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    failed = result(status="failed", reason="crash", series_key=result()["series_key"])
+    tokens = result(launch=1, throughput_unit="tokens/s")
+    store(database, "r", failed, tokens, {**tokens, "launch": 2})
+    (cell,) = cells.every(taken(database, "now"), PageQuery())
+    assert cell["throughput_unit"] == "tokens/s"
+
+
+def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(
+    tmp_path: Path,
+) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    theirs = {"provenance": "imported", "series_key": None}
+    versions = [{"engine": f"torch {version}"} for version in ("2.4", "2.9")]
+    store(database, "import-1", *(result(**theirs, conditions=each) for each in versions))
+    site = visitor(database)
+    lines = site.get("/cells.csv").text
+    assert "torch 2.4" in lines
+    assert "torch 2.9" in lines
+    key = lines.splitlines()[1].partition(",")[0]
+    assert site.get(f"/cell/{key}.json").json()["cell"]["samples"] == 3

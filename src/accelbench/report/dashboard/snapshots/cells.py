@@ -111,7 +111,7 @@ def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
     where, values = query.where()
     return _cells(
         snapshot,
-        f"SELECT * EXCLUDE (series, versions, {', '.join(BEHIND)}) FROM cell"  # noqa: S608
+        f"SELECT * EXCLUDE (series, {', '.join(BEHIND)}) FROM cell"  # noqa: S608
         f" WHERE {where} ORDER BY {query.order}",
         values,
     )

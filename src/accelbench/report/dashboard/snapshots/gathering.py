@@ -13,7 +13,7 @@ from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import version_sql, worth_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
+from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.launch_failures import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
@@ -43,12 +43,14 @@ _SAID = tuple(
         )
     )
 )
-#: What only those of its launches say that came so far.
-_SAID_BY_SOME = ("throughput_unit", "verification", "reason")
-#: What is wrong in one launch is wrong in all, whatever else became of others.
-_WRONG = {
-    "verification": "CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value({}) END",
-    "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value({}) END",
+#: What only those of its launches say that came so far. What is wrong in one is wrong in all,
+#: whatever else became of others. A unit is that of the rates that are shown: a launch that failed
+#: may name another, which counted nothing.
+_SAID_BY_SOME = {
+    "throughput_unit": "coalesce(any_value(throughput_unit) FILTER ({timed} AND throughput > 0),"
+    " any_value(throughput_unit))",
+    "verification": "CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value(verification) END",
+    "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END",
 }
 #: Of no use where half of the launches or more are, as `usable_launches` has it; else the worst of
 #: those that count: one that converged does not speak for four that did not.
@@ -151,10 +153,10 @@ WITH cell AS (
             ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
         greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
         count(*) FILTER (status = 'ok') AS answered,
-        sum(sample_count) AS samples,
+        sum(sample_count)::BIGINT AS samples,
         {latency_of} AS latency_of, {of_latency}, {times} AS times,
         {typical_rate} AS throughput,
-        {typical_tail} AS tail, any_value(tail_of) FILTER ({timed}) AS tail_of,
+        {typical_tail} AS tail, {tail_of} AS tail_of,
         {typical_memory} AS memory,
         {typical_cost} AS own_cost,
         {explored},
@@ -162,7 +164,7 @@ WITH cell AS (
         max(started_at) AS moment,
         list(result_id) AS results
     FROM (
-        SELECT *, {rate} AS rate, {tail} AS tail, {tail_of} AS tail_of, {spoilt} AS spoilt
+        SELECT *, {rate} AS rate, {tails}, {spoilt} AS spoilt
         FROM ({rows})
     ) JOIN newest ON {same}
     GROUP BY series_key, {identity}, run_id
@@ -316,9 +318,9 @@ def _cells(
     return _CELLS.format(
         rows=_rows(_NEEDED, columns, _of_runs(runs)),
         **latency,
-        tail=TAIL_SQL,
-        tail_of=TAIL_OF_SQL,
-        typical_tail=typical_sql("tail", _TIMED),
+        tails=", ".join(f"{sql} AS tail_{tail}" for tail, sql in TAILS_SQL.items()),
+        typical_tail=_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED)),
+        tail_of=_of_tails(lambda tail: f"'{tail}'"),
         rate=_FIGURES["throughput"],
         timed=_TIMED,
         typical_rate=typical_sql("rate", _TIMED),
@@ -332,8 +334,8 @@ def _cells(
             [
                 _QUALITY,
                 *(
-                    f'{_WRONG.get(name, "any_value({})").format(name)} AS "{name}"'
-                    for name in _SAID_BY_SOME
+                    f'{said.format(timed=_TIMED)} AS "{name}"'
+                    for name, said in _SAID_BY_SOME.items()
                 ),
             ]
         ),
@@ -344,6 +346,13 @@ def _cells(
         ),
         same=_same((*_IDENTITY, "run_id", "brought")),
     )
+
+
+def _of_tails(figure: Callable[[str], str]) -> str:
+    """By the lowest percentile that all launches have, in SQL: of two kinds there is no middle."""
+    all_have = "count(tail_{0}) FILTER ({1}) = nullif(count(*) FILTER ({1}), 0)"
+    cases = (f"WHEN {all_have.format(tail, _TIMED)} THEN {figure(tail)}" for tail in TAILS_SQL)
+    return f"CASE {' '.join(cases)} END"
 
 
 def _or_null(name: str, columns: set[str]) -> str:
