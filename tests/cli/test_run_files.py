@@ -13,6 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from shells import Command
 
+from accelbench.core.reference_words import reference_words
+
 Shape = Sequence[int | str]
 
 
@@ -289,3 +291,30 @@ def test_operators_that_no_engine_has_are_named_in_a_dry_run(run: Command) -> No
     told = " ".join(out.split())
     assert "the onnxruntime runtime has no operator org.openvinotoolkit:Swish" in told
     assert "the openvino runtime has no operator" not in told
+
+
+def test_what_is_held_against_a_converted_graph_is_verified_and_says_so(run: Command) -> None:
+    """An `Add` of opset 6 along an axis, which ONNX Runtime does not have and OpenVINO does."""
+    sizes = ["batch", 3, 3]
+    added = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"], broadcast=1, axis=1)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes),
+         helper.make_tensor_value_info("w", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)],
+        [numpy_helper.from_array(np.array([0.5, -1.0, 2.0], np.float32), "w")],
+    )  # fmt: skip
+    onnx.save(helper.make_model(added, opset_imports=[helper.make_opsetid("", 6)], ir_version=3),
+              "old.onnx")  # fmt: skip
+    few = ("--batch-sizes", "2", *FEW)
+    _, out, _ = run("old.onnx", "--hardware", "cpu,openvino", *few, "--json")
+    rows = {row["runtime"]: row for row in json.loads(out)["results"]}
+    assert rows["openvino"]["verification"] == "ok", rows["openvino"]
+    details = rows["openvino"]["evidence"]["details"]
+    assert details["held_against"] == "the graph, converted to opset 7 by onnx"
+    assert "converted to opset 7" in reference_words([rows["openvino"]])
+    assert rows["onnxruntime"]["reason"] == "operator"
+    assert "--option onnxruntime.opset=converted" in rows["onnxruntime"]["advice"]
+    asked = ("--framework", "onnxruntime", "--option", "onnxruntime.opset=converted")
+    (row,) = ran(run, "old.onnx", *asked, *few)
+    assert (row["status"], row["verification"]) == ("ok", "ok")

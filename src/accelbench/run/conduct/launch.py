@@ -17,6 +17,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.outcome import Outcome
+from accelbench.core.reference_words import naming
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
 from accelbench.run.conduct.accuracy_pass import scored
@@ -311,6 +312,8 @@ class GroupLaunch:
                     self._drop_worker()  # the reference needs the room, and what is wrong goes
                     verdict = verifications.reconsider(self._context, planned, verdict)
                 measurement = {"evidence": evidence, **outcome.measurement}
+                if other := verifications.held_against(planned.case):
+                    measurement["evidence"] = naming(other, measurement["evidence"])
                 outcome = replace(outcome, measurement=measurement)
             except WorkerTroubleError as trouble:
                 if self._settings.verify == "only" or not _says_nothing(trouble.outcome):

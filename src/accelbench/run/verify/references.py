@@ -21,7 +21,13 @@ from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_context import WorkerContext
-from accelbench.run.verify.reference import NoReferenceError, ask, reference_of
+from accelbench.run.verify.reference import (
+    NoReferenceError,
+    ask,
+    held_against,
+    otherwise,
+    reference_of,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +64,7 @@ class CellReference:
     folder: Path | None = None
     why: str = ""
     weights_digest: str = ""  # of what the reference was made of
+    other: str = ""  # what it is where it is not the model as it is
 
 
 class References:
@@ -98,6 +105,13 @@ class References:
         try:
             (answer,) = ask(context, reference, _STEPS + bool(precision), [request])
         except NoReferenceError as error:
+            other = otherwise(reference, error)
+            if other is not None:
+                self._asked[_question(case)] = other
+                self._gather(context, case, items)
+                if (found := self.of(case)) is not None and found.folder is not None:
+                    return
+                self._asked[_question(case)] = reference
             if kept is None:
                 self._kept[reference.case_id] = CellReference(
                     reference.shapes.batch, why=str(error)
@@ -106,7 +120,7 @@ class References:
         else:
             weights = str(answer.get("weights_digest") or "")
             self._kept[reference.case_id] = CellReference(
-                reference.shapes.batch, folder, weights_digest=weights
+                reference.shapes.batch, folder, "", weights, held_against(reference)
             )
             self._rounded[key] = answer["rounded"]
             self._rounded_errors[key] = _numbers(answer)

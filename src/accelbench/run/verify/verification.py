@@ -90,7 +90,16 @@ class Verifications:
 
     def judge(self, planned: Planned, answer: Mapping[str, Any]) -> Verdict:
         """Remember what a worker's outputs are worth."""
-        return self._keep(planned, judged(answer))
+        verdict, other = judged(answer), self.held_against(planned.case)
+        if verdict.word == FAILED and other:
+            why = f"{other}, gives other outputs ({verdict.why}); which are right is not known"
+            verdict = Verdict(NOT_DONE, why)
+        return self._keep(planned, verdict)
+
+    def held_against(self, case: Case) -> str:
+        """What a case is held against where it is not the model as it is; "" where it is."""
+        yardstick = self.yardsticks.of(case)
+        return "" if yardstick is None else yardstick.other
 
     def give_up(self, planned: Planned, why: str) -> Verdict:
         """Remember that a worker could not say."""

@@ -10,7 +10,6 @@ Imports onnx: import this module only where a reference is open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,14 @@ _NARROW = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _MARK = "accelbench_rounded_"
 
 
-def rounded(path: Path, precision: str) -> onnx.ModelProto:
-    """The graph of a file with its numbers rounded as a precision rounds them; its loops as is."""
-    model = _whole(path)
+def rounded(source: str | bytes, precision: str) -> onnx.ModelProto:
+    """A graph with its numbers rounded as a precision rounds them; its loops as is.
+
+    Args:
+        source: the path of its file, or the graph itself.
+        precision: which.
+    """
+    model = _whole(source)
     graph = model.graph
     floats = _floats(model)
     nodes = _stepped(graph, floats) if precision == "int8" else _cast(graph, floats, precision)
@@ -39,15 +43,15 @@ def rounded(path: Path, precision: str) -> onnx.ModelProto:
     return model
 
 
-def in_fp64(path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What the graph of a file gives in fp64.
+def in_fp64(source: str | bytes, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a graph gives in fp64.
 
     Raises:
         UnsupportedError: ONNX's evaluator does not know one of its operators.
     """
     from onnx.reference import ReferenceEvaluator
 
-    model = _whole(path)
+    model = _whole(source)
     _widen(model.graph)
     fed = {
         name: np.asarray(value, np.float64) if value.dtype == np.float32 else value
@@ -62,9 +66,9 @@ def in_fp64(path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip((entry.name for entry in model.graph.output), outputs, strict=True))
 
 
-def _whole(path: Path) -> onnx.ModelProto:
+def _whole(source: str | bytes) -> onnx.ModelProto:
     """A graph with its weights in it and functions of its own in place."""
-    model = onnx.load(str(path))
+    model = onnx.load(source) if isinstance(source, str) else onnx.load_from_string(source)
     if len(model.functions):
         from onnx import inliner
 

@@ -23,6 +23,8 @@ from accelbench.runtimes.shared.variables import CARDS_IN_ORDER
 
 #: How much of a graph is rewritten before it runs; the last is ONNX Runtime's own default.
 LEVELS = ("disabled", "basic", "extended", "all")
+#: In which version of its operators a graph is opened.
+OPSETS = AS_STORED, CONVERTED = ("as_stored", "converted")
 _OWN = (
     RuntimeOption(
         "provider",
@@ -32,6 +34,12 @@ _OWN = (
     ),
     RuntimeOption(
         "optimization", "how much of a graph is rewritten", choices=LEVELS, default=LEVELS[-1]
+    ),
+    RuntimeOption(
+        "opset",
+        "whether a graph of operators before opset 7 is converted to those",
+        choices=OPSETS,
+        default=OPSETS[0],
     ),
 )
 _OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})

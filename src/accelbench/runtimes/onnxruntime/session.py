@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ _LEVELS = {
     "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
+#: What is asked for to have a graph of older operators opened, and the first version of newer ones.
+_CONVERTED, _OPSET = "converted", 7
 _TRACE = "trace.json"
 #: An operator that the provider has not, or that nobody has, with the version that is asked for.
 _NO_OPERATOR = re.compile(
@@ -86,7 +89,7 @@ class OnnxruntimeSession(ArraySession):
     def _new(self, options: Any) -> Any:
         try:
             return onnxruntime.InferenceSession(
-                str(self.model_path),
+                self._source,
                 options,
                 providers=chain(
                     self._provider,
@@ -102,6 +105,13 @@ class OnnxruntimeSession(ArraySession):
 
     def _open(self) -> None:
         before = psutil.Process().num_threads()
+        self._source: str | bytes = str(self.model_path)
+        self._conversion: dict[str, str] = {}
+        if self._job.case.options.get("opset") == _CONVERTED:
+            from accelbench.runtimes.onnxruntime.converted_graph import converted
+
+            self._source = converted(self.model_path).SerializeToString()
+            self._conversion = {"opset": f"converted to {_OPSET} by onnx {version('onnx')}"}
         self._session = self._new(self._options())
         self._threads = self._job.settings.threads or self._chosen_threads(before)
         self._names = [output.file_name for output in self.manifest.outputs]
@@ -159,6 +169,7 @@ class OnnxruntimeSession(ArraySession):
             "providers": self._session.get_providers(),
             "inputs": f"bound in {self._memory} memory" if self._memory else "fed from the host",
             "threads": self._threads,
+            **self._conversion,
             "graph_optimization_level": str(options.graph_optimization_level).rpartition(".")[2],
             "execution_mode": str(options.execution_mode).rpartition(".")[2],
             **self.details(),
@@ -232,7 +243,7 @@ class OnnxruntimeSession(ArraySession):
         """The same pass with its numbers rounded as a precision rounds them."""
         from accelbench.runtimes.onnxruntime.rounded_graph import rounded
 
-        model = rounded(self.model_path, precision)
+        model = rounded(self._source, precision)
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), self._options(), providers=[CPU]
         )
@@ -243,7 +254,7 @@ class OnnxruntimeSession(ArraySession):
         """In fp64, by ONNX's own evaluator."""
         from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64
 
-        found = in_fp64(self.model_path, inputs)
+        found = in_fp64(self._source, inputs)
         return {output.name: found[output.file_name] for output in self.manifest.outputs}
 
     def close(self) -> None:
@@ -261,11 +272,15 @@ def understood(error: Exception, reason: str) -> CaseError:
     if (absent := _NO_OPERATOR.search(text)) is not None:
         known = not absent["opset"].startswith("-")
         of = f" of opset {absent['opset']}" if known else ""
+        advice = "Leave it out of the graph, or use an engine that has it."
+        if known:
+            advice = "Convert the file to a newer opset, as onnx.version_converter does."
+        if known and int(absent["opset"]) < _OPSET:
+            advice = (
+                f"--option onnxruntime.opset={_CONVERTED} has it converted to opset {_OPSET}"
+                " before it is opened."
+            )
         return UnsupportedError(
-            "operator",
-            f"ONNX Runtime has no operator {absent['name']}{of}",
-            "Convert the file to a newer opset, as onnx.version_converter does."
-            if known
-            else "Leave it out of the graph, or use an engine that has it.",
+            "operator", f"ONNX Runtime has no operator {absent['name']}{of}", advice
         )
     return CaseError(reason, f"ONNX Runtime: {text}", "Run again with --debug for its log.")
