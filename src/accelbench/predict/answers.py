@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypedDict
@@ -10,6 +11,7 @@ from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
+from accelbench.core.vocabulary import Provenance
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
@@ -35,6 +37,8 @@ from accelbench.predict.traces import Traces
 
 #: The basis of what rests on a device's peaks alone, where they were measured.
 MEASURED_PEAKS = "measured peaks alone"
+#: The basis of a case that was imported.
+OF_OTHERS = "this case, measured by others"
 MIDDLE_PEAKS = "peaks of a middle device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
 _MIDDLE_FACTOR = 30.0
@@ -68,6 +72,9 @@ class PredictedFigures(RequestParts):
     memory_high_mb: float
     measured_latency_ms: float | None
     measured_memory_mb: float | None
+    measured_provenance: str | None  # measured here, or imported
+    measured_source: str | None  # who measured it, where it was imported
+    rests_on: list[str]  # provenances of what it was learned from
     latency_is_least: bool  # what was learned says less than the device can do
     memory_is_least: bool  # what was learned says less than its weights take
 
@@ -93,6 +100,7 @@ class PredictionAnswer:
         knees: of questions with several batches.
         notes: what is to be said.
         learned_from: how many measured cases the figures rest on.
+        learned_imported: how many of them others measured.
         files: of models that are files, what those are.
         operators: what the passes of each model take, by operator class.
     """
@@ -101,14 +109,24 @@ class PredictionAnswer:
     knees: list[Knee] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     learned_from: int = 0
+    learned_imported: int = 0
     files: list[dict[str, object]] = field(default_factory=list)
     operators: list[PassCounts] = field(default_factory=list)
+
+    @property
+    def learned_said(self) -> str:
+        """What the figures were learned from, in words."""
+        of_others = self.learned_imported
+        some = "all" if of_others == self.learned_from else f"{of_others:,}"
+        imported = f", {some} of them measured by others" if of_others else ""
+        return f"learned from {self.learned_from:,} measured cases{imported}"
 
     def to_dict(self) -> dict[str, object]:
         """As JSON holds it."""
         return {
             "provenance": "predicted",
             "learned_from": self.learned_from,
+            "learned_imported": self.learned_imported,
             "predictions": self.figures,
             "knees": self.knees,
             "notes": self.notes,
@@ -172,14 +190,40 @@ def answer(
         figures[row]["latency_is_least"] = True
     for row in memory.limited.tolist():
         figures[row]["memory_is_least"] = True
+    learned = _learned_from(predictors[LATENCY], known)
+    kinds = sorted(learned, reverse=True)
+    for figure, basis in zip(figures, latency.basis, strict=True):
+        _say_what_it_rests_on(figure, basis, kinds)
     for entry, figure in zip(traced, figures, strict=True):
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, entry.case.configuration, calibrated)
     notes = [str(error) for error in failures.values()]
     notes += [*_notes_of(known_cases, traces, calibrated), *requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
-        figures, _knees(figures), notes, learned_from=len(predictors[LATENCY].whole)
-    )
+        figures, _knees(figures), notes,
+        learned_from=sum(learned.values()), learned_imported=learned[Provenance.IMPORTED],
+    )  # fmt: skip
+
+
+def _learned_from(
+    predictor: CasePredictor, known: Mapping[PredictedCase, MeasuredCase]
+) -> Counter[str]:
+    """How many cases a predictor learned from, by who measured them.
+
+    One that was kept may have learned from a case that a store has no longer: that was measured.
+    """
+    entries = (known.get(case) for case in predictor.whole)
+    return Counter(entry.provenance if entry else Provenance.MEASURED for entry in entries)
+
+
+def _say_what_it_rests_on(figure: PredictedFigures, basis: Basis, learned: list[str]) -> None:
+    """Whose measurements a figure is learned from; peaks alone are nobody's."""
+    own = figure["measured_provenance"] if basis is Basis.MEASURED else None
+    if own is not None:
+        figure["rests_on"] = [own]
+        figure["basis"] = OF_OTHERS if own == Provenance.IMPORTED else figure["basis"]
+    elif basis is not Basis.PEAKS:
+        figure["rests_on"] = learned
 
 
 def devices_told(figures: Sequence[PredictedFigures]) -> str:
@@ -274,6 +318,9 @@ def _figures(
         "memory_high_mb": memory_high,
         "measured_latency_ms": known.latency_ms if known else None,
         "measured_memory_mb": known.memory_mb if known else None,
+        "measured_provenance": known.provenance if known else None,
+        "measured_source": (known.source or None) if known else None,
+        "rests_on": [],
         "latency_is_least": False,
         "memory_is_least": False,
         **parts,

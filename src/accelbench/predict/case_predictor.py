@@ -229,17 +229,15 @@ class CasePredictor:
             return ConfigurationSums(PositiveSum(np.log(self.usual)))
         configurations = [case.configuration for case in self.known.cases]
         numbers = _numbers(configurations)
-        offsets = np.eye(int(numbers.max()) + 1)[numbers]
-        whole = fit_sum(self.known.terms, self.log_values, self.usual, offsets)
+        whole = fit_sum(self.known.terms, self.log_values, self.usual, numbers)
         rooflines = ConfigurationSums(whole)
         if self.target == LATENCY:
             return rooflines
         for number, configuration in enumerate(dict.fromkeys(configurations)):
             rows = np.flatnonzero(numbers == number)
             rooflines.of[configuration] = fit_sum(
-                self.known.terms[rows], self.log_values[rows], np.exp(whole.theta),
-                np.zeros((len(rows), 0)),
-            )  # fmt: skip
+                self.known.terms[rows], self.log_values[rows], np.exp(whole.theta)
+            )
         return rooflines
 
     def _base(self, features: CaseFeatures) -> Floats:

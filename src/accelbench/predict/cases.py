@@ -9,6 +9,7 @@ from typing import Any
 
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import Shapes
+from accelbench.core.vocabulary import Provenance
 
 #: Parts of a request that have a time of their own, by the pass that they are traced as: reading
 #: the prompt up to the first token, and each token after it.
@@ -74,11 +75,18 @@ class PredictedCase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
-    """A case with what it was measured to take: the middle of the launches of its newest run."""
+    """A case with what it was measured to take: the middle of the launches of its newest run.
+
+    Attributes:
+        provenance: measured here, or imported.
+        source: who measured it, where it was imported and says so.
+    """
 
     case: PredictedCase
     latency_ms: float | None
     memory_mb: float | None
+    provenance: str = Provenance.MEASURED
+    source: str = ""
 
 
 def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:

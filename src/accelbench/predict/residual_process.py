@@ -8,14 +8,16 @@ chosen by the marginal likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from accelbench.predict.anchors import squared_distances
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.triangular import inverse_of
 
 #: By so much a difference in each field parts two configurations: e to the minus of the sum is what
 #: their residuals have in common.
@@ -122,24 +124,33 @@ class ResidualProcess:
 
     def conditioned(self) -> ResidualProcess:
         """With the factor of its covariance, ready to predict."""
-        covariance = _covariance(_parts(self.inputs, self.inputs), self.variances)
-        covariance += self.variances[-1] * np.eye(len(self.inputs))
+        covariance = _across(self.inputs, self.inputs, self.variances)
+        covariance[np.diag_indices(len(self.inputs))] += self.variances[-1]
         lower: Floats = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-        solved: Floats = np.linalg.solve(lower.T, np.linalg.solve(lower, self.residual))
-        return replace(self, lower=lower, solved=solved)
+        process = replace(self, lower=lower)
+        return replace(process, solved=process.upper @ (process.upper.T @ self.residual))
+
+    @cached_property
+    def upper(self) -> Floats:
+        """The transposed inverse of the factor: a product takes a tenth of solving each time."""
+        return inverse_of(self.lower).T
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """Of the covariance of the known cases, which every leaving out asks for."""
+        return np.asarray(self.upper @ self.upper.T)
 
     def __call__(self, inputs: CaseInputs) -> tuple[Floats, Floats]:
         """Mean and variance of the residuals of other cases, noise included."""
         if not len(self.inputs):
             return np.zeros(len(inputs)), np.full(len(inputs), self.variances.sum())
         mean, variance = np.zeros(len(inputs)), np.zeros(len(inputs))
-        upper = np.linalg.inv(self.lower).T  # once: a product takes a tenth of solving each time
         for start in range(0, len(inputs), _CHUNK):
             rows = np.arange(start, min(start + _CHUNK, len(inputs)))
             some = inputs.only(rows)
             covariance = _across(some, self.inputs, self.variances)
             mean[rows] = covariance @ self.solved
-            explained = covariance @ upper
+            explained = covariance @ self.upper
             explained *= explained
             variance[rows] = self._prior(some) - explained.sum(axis=1)
         return mean, np.maximum(variance, 1e-6) + self.variances[-1]
@@ -149,13 +160,12 @@ class ResidualProcess:
 
         Cases of a negative group stay; of them nothing is said.
         """
-        inverse = np.linalg.inv(self.lower @ self.lower.T)
         mean, variance = np.zeros(len(self.inputs)), np.zeros(len(self.inputs))
-        for group in np.unique(groups[groups >= 0]):
-            rows = np.flatnonzero(groups == group)
-            block = np.linalg.inv(inverse[np.ix_(rows, rows)])
-            mean[rows] = self.residual[rows] - block @ self.solved[rows]
-            variance[rows] = np.diag(block)
+        for rows in _of_one_size(groups):
+            blocks = np.linalg.inv(self._inverse[rows[:, :, None], rows[:, None, :]])
+            off = (blocks @ self.solved[rows][:, :, None])[:, :, 0]
+            mean[rows] = self.residual[rows] - off
+            variance[rows] = np.diagonal(blocks, axis1=1, axis2=2)
         return mean, np.maximum(variance, 1e-6)
 
     def unlike_models(self, groups: Ints) -> Floats:
@@ -217,32 +227,55 @@ def fit_process(
     rows = np.arange(len(inputs))
     if len(rows) > _MOST_TRIED:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _MOST_TRIED, replace=False))
-    parts = _parts(inputs.only(rows), inputs.only(rows))
-    best = _likelihood(parts, variances, residual[rows])
+    parts = [*_parts(inputs.only(rows), inputs.only(rows)), np.eye(len(rows))]
+    covariance = _covariance(parts, variances)
+    best = _likelihood(covariance, variances, residual[rows])
     for _ in range(_ROUNDS):
         before = best
         for place in range(len(_PARTS)):
             for factor in _FACTORS:
                 tried = variances.copy()
                 tried[place] = np.clip(tried[place] * factor, _LEAST, _MOST)
-                value = _likelihood(parts, tried, residual[rows])
+                # One part is another: the sum of all takes six times as long.
+                changed = covariance + (tried[place] - variances[place]) * parts[place]
+                value = _likelihood(changed, tried, residual[rows])
                 if value > best:
-                    best, variances = value, tried
+                    best, variances, covariance = value, tried, changed
         if best - before < 0.5:
             break
     return ResidualProcess(inputs, residual, variances).conditioned()
 
 
-def _likelihood(parts: Sequence[Floats], variances: Floats, residual: Floats) -> float:
-    covariance = _covariance(parts, variances) + variances[-1] * np.eye(len(residual))
+def _likelihood(covariance: Floats, variances: Floats, residual: Floats) -> float:
+    """How well variances explain residuals, noise being a part of their covariance."""
+    # The factor of both together has the residuals, solved, for its last row. Below it stands what
+    # is no less than they come to: the covariance is nowhere below its noise.
+    size = len(residual)
+    both = np.empty((size + 1, size + 1))
+    both[:size, :size] = covariance
+    both[size, :size] = both[:size, size] = residual
+    both[size, size] = 1.0 + 2.0 * float(residual @ residual) / variances[-1]
     try:
-        lower = np.linalg.cholesky(covariance)
+        lower = np.linalg.cholesky(both)
     except np.linalg.LinAlgError:
         return -np.inf
-    solved = np.linalg.solve(lower, residual)
+    solved = lower[size, :size]
     # A prior of each variance: e-fold away from where it begins costs half a unit.
     prior = 0.25 * np.sum((np.log(variances / np.array(_BEGIN)) / 1.5) ** 2)
-    return float(-0.5 * solved @ solved - np.sum(np.log(np.diag(lower))) - prior)
+    return float(-0.5 * solved @ solved - np.sum(np.log(np.diag(lower)[:size])) - prior)
+
+
+def _of_one_size(groups: Ints) -> Iterator[Ints]:
+    """The rows of each group, those of equal size together: a line a group.
+
+    A thousand small inverses take no longer together than thirty one by one.
+    """
+    order = np.argsort(groups, kind="stable")
+    order = order[groups[order] >= 0]
+    _, counts = np.unique(groups[order], return_counts=True)
+    begins = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)[:-1]])
+    for size in np.unique(counts):
+        yield order[begins[counts == size][:, None] + np.arange(size)]
 
 
 def _covariance(parts: Sequence[Floats], variances: Floats) -> Floats:

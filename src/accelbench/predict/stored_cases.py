@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from accelbench.catalog.find import known_as
@@ -25,6 +26,7 @@ from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedC
 from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:
+    from accelbench.core.model import ModelSpec
     from accelbench.store.database import Database
 
 _WAY = (
@@ -36,6 +38,7 @@ _STEP = f"coalesce(nullif(latency_p50_ms, 0), {STEP_SQL})"
 _SQL = f"""
 WITH counted AS (
     SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
+        conditions->'source'->>'name' AS source,
         {_STEP} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
         coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
     FROM benchmark_results
@@ -47,7 +50,7 @@ WITH counted AS (
     SELECT {", ".join(_KEY)}, arg_max(run, moment) AS run FROM counted GROUP BY ALL
 )
 SELECT {", ".join(f"counted.{name}" for name in _KEY)}, max(moment) AS moment,
-    median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb,
+    max(source) AS source, median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb,
     median(ttft_ms) AS ttft_ms, median(tpot_ms) AS tpot_ms
 FROM counted JOIN newest ON {
     " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _KEY)
@@ -86,24 +89,37 @@ def stored_cases(database: Database) -> StoredCases:
     imported, and then the newest counts.
     """
     names, rows = database.query(_SQL)
+    # A store has a thousand names and thirty thousand rows of them.
+    catalogued, place_of_model = cache(known_as), names.index("model")
     newest: _Ordered = {}
     parts: _Ordered = {}
     others: dict[str, int] = {}
     prints: dict[tuple[str, str], set[str]] = {}
     for values in rows:
-        row: Row = dict(zip(names, values, strict=True))
-        case = _case(row)
+        model = str(values[place_of_model])
+        spec = catalogued(model)
+        # Most rows of public tables are of other models: no more of those is looked at.
+        row: Row = {} if spec is None else dict(zip(names, values, strict=True))
+        case = None if spec is None else _case(row, spec)
         if case is None:
-            others[text(row, "model")] = others.get(text(row, "model"), 0) + 1
+            others[model] = others.get(model, 0) + 1
             continue
         place = case.configuration
         device = prints.setdefault((place.hardware, place.device), set())
         device.add(text(row, "fingerprint"))
         order = (text(row, "provenance") == Provenance.MEASURED, str(row["moment"]))
-        measured = MeasuredCase(case, _positive(row, "latency_ms"), _positive(row, "memory_mb"))
+        measured = MeasuredCase(
+            case,
+            _positive(row, "latency_ms"),
+            _positive(row, "memory_mb"),
+            text(row, "provenance") or Provenance.MEASURED,
+            text(row, "source"),
+        )
         _take(newest, order, measured)
         for part in _parts(case, row):
-            _take(parts, order, part)
+            _take(
+                parts, order, replace(part, provenance=measured.provenance, source=measured.source)
+            )
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
     return StoredCases(_measured(newest), others, several, _measured(parts))
 
@@ -137,11 +153,8 @@ def _positive(row: Row, name: str) -> float | None:
     return value if value is not None and 0.0 < value < math.inf else None
 
 
-def _case(row: Row) -> PredictedCase | None:
-    """The case of a row; None of a model that has no graph here, or not at these sizes."""
-    spec = known_as(text(row, "model"))
-    if spec is None:
-        return None
+def _case(row: Row, spec: ModelSpec) -> PredictedCase | None:
+    """The case of a row of a model; None at sizes that it cannot have."""
     sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
     try:
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 FOLDER = "prediction_models"
+#: Beside those that learned from operators alone lie others, that had the analytic cost of some
+#: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
+_UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
 VERSION = 7
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
@@ -104,9 +107,15 @@ def predictors_of(
         return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, {}, None)
     stored, calibrated = stored_cases(database), stored_limits(database)
     kept = _kept(database)
-    if not train and (same := _same(kept, stored, calibrated, stale=stale)):
-        return same
     learned_from = _hash(stored.learnable, calibrated)
+    if not train and (same := _same(kept, stored, calibrated, learned_from, stale=stale)):
+        return same
+    if not train and not traces.takes:
+        untraced = _kept(database, _UNTRACED)
+        if same := _same(untraced, stored, calibrated, learned_from, stale=stale):
+            for entry in filter(None, untraced.values()):
+                traces.left_out |= {*entry.left_out}
+            return same
     if stored.cases:
         hear(f"Learning from {len(stored.cases)} measured cases …")
     begin = {
@@ -125,23 +134,25 @@ def kept_predictors(database: Database, stored: StoredCases) -> Predictors | Non
         database: whose.
         stored: what it has to learn from.
     """
-    return _same(_kept(database), stored, stored_limits(database))
+    calibrated = stored_limits(database)
+    return _same(_kept(database), stored, calibrated, _hash(stored.learnable, calibrated))
 
 
-def _kept(database: Database) -> dict[str, KeptPredictor | None]:
+def _kept(database: Database, kind: str = "") -> dict[str, KeptPredictor | None]:
     folder = database.path.parent / FOLDER
-    return {target: _read(_path(folder, database, target), target) for target in TARGETS}
+    return {target: _read(_path(folder, database, target, kind), target) for target in TARGETS}
 
 
 def _same(
     kept: Mapping[str, KeptPredictor | None],
     stored: StoredCases,
     calibrated: Calibrated,
+    learned_from: str,
     *,
     stale: bool = False,
 ) -> Predictors | None:
     """Those that are kept, where all learned from these measurements, or where any will do."""
-    learned_from, limits = _hash(stored.learnable, calibrated), _hash((), calibrated)
+    limits = _hash((), calibrated)
     same = {target: entry.predictor for target, entry in kept.items()
             if entry and (entry.learned_from == learned_from
                           or (stale and entry.limits == limits))}  # fmt: skip
@@ -180,13 +191,15 @@ def _fitted(
         target: predictor_of(measured, traced, target, calibrated).fit(begin=begin.get(target))
         for target in TARGETS
     }
-    # What was learned from coarse operators is not kept for those who can have them traced.
-    if place is not None and measured and not traces.left_out:
+    # What was learned from coarse operators is kept apart from what those have who trace them.
+    kind = _UNTRACED if traces.left_out else ""
+    if place is not None and measured:
         folder, database = place
         try:
             for target, predictor in of.items():
-                path = _path(folder, database, target)
-                _write(path, predictor, learned_from, _hash((), calibrated), notes)
+                path = _path(folder, database, target, kind)
+                limits = _hash((), calibrated)
+                _write(path, predictor, learned_from, limits, notes, sorted(traces.left_out))
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
@@ -194,8 +207,9 @@ def _fitted(
 
 def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
     """Of all that a predictor rests on: terms of time are at the devices' measured limits."""
+    places = {place: asdict(place) for place in {m.case.configuration for m in measured}}
     rows = [
-        [m.case.model, m.case.part, asdict(m.case.configuration), m.case.shapes.batch,
+        [m.case.model, m.case.part, places[m.case.configuration], m.case.shapes.batch,
          sizes_of(m.case.shapes), m.latency_ms, m.memory_mb]
         for m in measured
     ]  # fmt: skip
@@ -205,12 +219,17 @@ def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
     return digest(content)
 
 
-def _path(folder: Path, database: Database, target: str) -> Path:
-    return folder / f"{database.path.name}-{target}.json"
+def _path(folder: Path, database: Database, target: str, kind: str = "") -> Path:
+    return folder / f"{database.path.name}-{target}{kind}.json"
 
 
 def _write(
-    path: Path, predictor: CasePredictor, learned_from: str, limits: str, notes: Sequence[str]
+    path: Path,
+    predictor: CasePredictor,
+    learned_from: str,
+    limits: str,
+    notes: Sequence[str],
+    left_out: Sequence[str],
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     process = predictor.process
@@ -220,6 +239,7 @@ def _write(
         "learned_from": learned_from,
         "limits": limits,
         "notes": list(notes),
+        "left_out": list(left_out),
         "terms": TIME_TERMS if predictor.target == TARGETS[0] else MEMORY_TERMS,
         "factors": _factors(predictor.rooflines.whole),
         "configurations": [
@@ -269,11 +289,16 @@ def _unseen(content: Any) -> tuple[Floats, Floats] | None:
 
 @dataclass(frozen=True)
 class KeptPredictor:
-    """A predictor as it was kept, with hashes of what it learned from and of devices' limits."""
+    """A predictor as it was kept, with hashes of what it learned from and of devices' limits.
+
+    Attributes:
+        left_out: models whose analytic cost stood in for their operators.
+    """
 
     learned_from: str
     limits: str
     notes: tuple[str, ...]
+    left_out: tuple[str, ...]
     predictor: CasePredictor
 
 
@@ -287,9 +312,11 @@ def _read(path: Path, target: str) -> KeptPredictor | None:
         if known != digest(content):
             return None
         notes = tuple(content["notes"])
+        left_out = tuple(content.get("left_out", ()))
         return KeptPredictor(
-            content["learned_from"], content["limits"], notes, _predictor(target, content)
-        )
+            content["learned_from"], content["limits"], notes, left_out,
+            _predictor(target, content),
+        )  # fmt: skip
     except (
         OSError, JsonError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
         np.linalg.LinAlgError,

@@ -68,6 +68,11 @@ class Traces:
         self.coarse: set[str] = set()
         self.left_out: set[str] = set()
 
+    @property
+    def takes(self) -> bool:
+        """Whether operators that are not kept are traced."""
+        return self._trace
+
     def of(self, model: str, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
         """The passes of a case, by name.
 

@@ -41,6 +41,7 @@ class Knowledge:
         matrix_file: likewise.
         config: the configuration as it is to begin with.
         machine: as `HardwareSelector` has it.
+        hear: likewise.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Knowledge:
         matrix_file: StrPath | None,
         config: Config,
         machine: str | None = None,
+        hear: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.database: Database | None = opened(database_path)
         self.store: EvidenceStore | EmptyStore = (
@@ -60,6 +62,7 @@ class Knowledge:
             self._device_name,
             lambda: self.store.machine_devices(),
             MemoryByDevice(lambda platform: self._detected.get(platform, ()), self.database),
+            hear,
         )
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.

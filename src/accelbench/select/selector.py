@@ -50,6 +50,7 @@ class HardwareSelector:
         machine: a host name, an id or a source, whose results alone are figures here; without it
             those of every machine, and each answer says which ones.
         debug: say on standard error each thing that is looked at.
+        hear: told what takes seconds, before it does.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class HardwareSelector:
         *,
         machine: str | None = None,
         debug: bool = False,
+        hear: Callable[[str], None] = lambda _: None,
     ) -> None:
         if debug:
             _log.setLevel(logging.DEBUG)
         self.config = configured(config_path)
-        self._knows = Knowledge(database_path, matrix_file, self.config, machine)
+        self._knows = Knowledge(database_path, matrix_file, self.config, machine, hear)
         self.prices = prices
         _log.debug("evidence: %s", self.database.name if self.database else "none")
 

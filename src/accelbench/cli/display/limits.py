@@ -10,12 +10,13 @@ from rich.table import Table
 
 from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
-from accelbench.cli.display.recommend_cells import MIXED, time_head, way, where
+from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
 from accelbench.cli.display.words import figure
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.constraints.limits import spelled
+from accelbench.select.evidence.origins import is_imported, of_others
 from accelbench.select.evidence.other_measurements import FEW, sentences_of
 from accelbench.select.evidence.unusable import sentences_of as set_aside
 from accelbench.select.evidence.ways import differing
@@ -41,6 +42,8 @@ def show_under(answer: Mapping[str, Any], explain: bool, console: Console | None
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
         console.print(_table(rows, front, sign, ways))
         console.print(text(_star(answer)))
+        if whose := of_others(rows):
+            console.print(text(whose))
     console.print(text(answer["explanation"]))
     for line in _further(answer) if explain else ():
         console.print(text(f"  {line}"))
@@ -141,6 +144,7 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
             "right",
             [_figure(option, "cost_per_million") for option in rows],
         ),
+        ("by", "", _by(rows)),
         ("", "", ["*" if option in front else "" for option in rows]),
     )
     heads = [head for head, _, _ in named]
@@ -168,6 +172,13 @@ def _memory(option: Option) -> str:
     if value is None:
         return ""
     return f"{'' if option['memory_basis'] == 'measured' else '≈'}{figure(value)}"
+
+
+def _by(rows: Sequence[Option]) -> list[str]:
+    """Who measured each, or that it is an estimate; nothing where all was measured here."""
+    if not any(map(is_imported, rows)):
+        return ["" for _ in rows]
+    return [in_a_word(option) for option in rows]
 
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:

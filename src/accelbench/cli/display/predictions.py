@@ -68,7 +68,7 @@ def show_answer(answer: PredictionAnswer) -> None:
         print_line(_file(about))
     if devices := devices_told(answer.figures):
         print_line(f"On {visible(devices)}.")
-    print_line(f"Predicted, not measured; learned from {answer.learned_from:,} measured cases.")
+    print_line(f"Predicted, not measured; {answer.learned_said}.")
     show_notes(answer.notes)
 
 

@@ -35,6 +35,7 @@ from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
+from accelbench.select.evidence.origins import is_imported, of_others
 from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
 from accelbench.select.evidence.unusable import sentences_of as set_aside
 from accelbench.select.evidence.ways import BY_FASTEST, of_machines
@@ -48,6 +49,9 @@ _ORDER = (
     " models count first: measured before estimated, and among them the most a second. What only a"
     " rule speaks for comes last."
 )
+#: What a candidate with a figure stands on; and where some of them are of others.
+_FIGURED = "measured, estimated or predicted"
+_FIGURED_IMPORTED = "measured, imported, estimated or predicted"
 _ELSEWHERE = "To measure, on a machine with"
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
@@ -62,7 +66,7 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
     if able:
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
         console.print(_candidates(able, sign))
-        for sentence in _order_of(able):
+        for sentence in filter(None, (*_order_of(able), of_others(able.values()))):
             console.print(text(sentence))
         if (predicted := predicted_table(able)) is not None:
             console.print(predicted)
@@ -102,6 +106,8 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(answer) for answer in answers):
         console.print(text("* has a figure alone: nothing shows that it is the best."))
+    if whose := of_others(map(_best, answers)):
+        console.print(text(whose))
     if machines := _machines_of(answers):
         console.print(text(of_machines(machines, BY_FASTEST)))
     missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
@@ -162,6 +168,8 @@ def show_ranking(
     ]
     heads = ("", "model", "on", time, "within", rate_head(units), "counts", "by")
     console.print(table(heads, rows, right=(0, 3, 4, 5), below={4: 3}))
+    if whose := of_others(shown):
+        console.print(text(whose))
     if len(shown) < len(ranked):
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
@@ -224,7 +232,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
 def _kind(candidate: Answer) -> str:
     """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
-        return "measured, estimated or predicted"
+        return _FIGURED
     runs = (
         "measured, though not as asked" if candidate.get("measured_otherwise") else "by rule alone"
     )
@@ -235,7 +243,9 @@ def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
     """What the order is by, where it is not by the score alone."""
     kinds = list(dict.fromkeys(map(_kind, scores.values())))
     if len(kinds) > 1:
-        yield f"In order: {'; '.join(kinds)}. Among each by score."
+        imported = any(map(is_imported, scores.values()))
+        named = [_FIGURED_IMPORTED if imported and kind == _FIGURED else kind for kind in kinds]
+        yield f"In order: {'; '.join(named)}. Among each by score."
 
 
 def _best(answer: Answer) -> Answer:

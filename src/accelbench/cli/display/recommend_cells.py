@@ -14,6 +14,7 @@ from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import interval_text
+from accelbench.select.evidence.origins import is_imported
 from accelbench.select.evidence.ways import threads_said
 
 Answer = Mapping[str, Any]
@@ -157,7 +158,7 @@ def cost(candidate: Answer) -> str:
 
 def basis(candidate: Answer) -> str:
     """The rung of a figure, or how a rule rates the platform; and whether that is not here."""
-    known = str(candidate.get("basis") or "")
+    known = _rung(candidate)
     rating = (
         f": {candidate['performance_rating']}" if known == "rule" and "score" in candidate else ""
     )
@@ -165,9 +166,15 @@ def basis(candidate: Answer) -> str:
 
 
 def in_a_word(candidate: Answer) -> str:
-    """Measured, estimated, predicted or ruled, where there is no room for more."""
+    """Measured, imported, estimated, predicted or ruled, where there is no room for more."""
+    known = _rung(candidate)
+    return known if known in ("measured", "imported", "predicted", "rule", "") else "estimated"
+
+
+def _rung(candidate: Answer) -> str:
+    """A basis as people read it: what others measured is imported."""
     known = str(candidate.get("basis") or "")
-    return known if known in ("measured", "predicted", "rule", "") else "estimated"
+    return "imported" if known == "measured" and is_imported(candidate) else known
 
 
 def is_measured(candidate: Answer) -> bool:

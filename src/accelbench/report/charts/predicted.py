@@ -34,7 +34,7 @@ def prediction_picture(answer: PredictionAnswer, notes: Sequence[str] = ()) -> P
     from accelbench.predict.answers import devices_told
 
     devices = devices_told(answer.figures)
-    learned = f"Learned from {answer.learned_from:,} measured cases."
+    learned = f"{answer.learned_said.capitalize()}."
     about = [*([safe(f"On {devices}.", _LONGEST)] if devices else []), learned, *notes]
     if len(by_work(answer.figures)) > _MOST_WITH_PANELS:
         drawn, label = predicted_matrix(answer.figures, about), PREDICTED_MATRIX

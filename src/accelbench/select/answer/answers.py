@@ -14,6 +14,7 @@ from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
 from accelbench.select.constraints.options import settings_of
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
 from accelbench.select.rank.scoring import ScoredCandidate
@@ -28,6 +29,9 @@ class CandidateAnswer(TypedDict, total=False):
     score: float
     rank: int
     basis: str
+    provenance: str | None
+    rests_on: list[str]
+    sources: list[str]
     compatible: bool
     reason: str
     performance_rating: str
@@ -146,10 +150,14 @@ def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarge
 def _score_told(
     candidate: ScoredCandidate, rank: int, predicted: PredictedFigures | None
 ) -> CandidateAnswer:
+    origin = candidate.figure.origin if candidate.figure else FigureOrigin()
     fields: CandidateAnswer = {
         "score": candidate.score,
         "rank": rank,
         "basis": candidate.figure.basis if candidate.figure else "rule",
+        "provenance": candidate.figure.provenance if candidate.figure else None,
+        "rests_on": list(origin.rests_on),
+        "sources": list(origin.sources),
         "compatible": True,
         "performance_rating": candidate.rating,
         "rating_source": candidate.entry.source if candidate.entry.rating else "the rules",
@@ -208,6 +216,7 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
         "memory_high_mb": figures["memory_high_mb"],
         "memory_is_least": figures["memory_is_least"],
         "provenance": figures["provenance"],
+        "rests_on": figures["rests_on"],
         "basis": figures["basis"],
         "device": figures["device"],
         "runtime": figures["runtime"],
@@ -226,6 +235,8 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "batch_size": cell.batch,
         "latency": cell.latency,
         "figure": str(cell.statistic),
+        "provenance": row.get("provenance"),
+        "source": row.get("source"),
         "verification_error": error_of(row),
         "reason": why_inexact(row),
     }

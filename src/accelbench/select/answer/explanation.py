@@ -11,10 +11,11 @@ from accelbench.core.exactness import why_inexact
 from accelbench.core.figures import name_of
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rows import number, text
-from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
 from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.origins import BY_OTHERS
 from accelbench.select.evidence.other_measurements import sentences, without_figure
 from accelbench.select.evidence.units import rounded
 from accelbench.select.evidence.unusable import sentences_of as set_aside
@@ -24,6 +25,7 @@ from accelbench.select.query.task import TASKS
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
+    from accelbench.select.estimate.figures import Figure
     from accelbench.select.rank.choosing import Choice
     from accelbench.select.rank.pricing import Costs
     from accelbench.select.rank.scoring import ScoredCandidate
@@ -203,16 +205,24 @@ def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
     if figure.measured:
         count = len(figure.cell.latencies)
         failed = launches_failed([row])
-        by = f" by others ({row.get('source') or 'imported'})" if figure.cell.imported else ""
+        by = f" by others ({figure.origin.named})" if figure.origin.by_others else ""
         text = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
         text += f", though {failed}" if failed else ""
     else:
         text = (
-            f"Estimated ({figure.basis}): {figures}, from {rounded(figure.low)} to"
-            f" {rounded(figure.high)} ms ({where}; {figure.note})"
+            f"Estimated ({figure.basis}{_of_others(figure)}): {figures}, from"
+            f" {rounded(figure.low)} to {rounded(figure.high)} ms ({where}; {figure.note})"
         )
     cost = "" if candidate.cost is None else f", {sign}{money(candidate.cost)} per million"
     return f"{text}{cost}, score {candidate.score:.3g}."
+
+
+def _of_others(figure: Figure) -> str:
+    """That an estimate is from what was imported; nothing where it was measured here."""
+    if Provenance.IMPORTED not in figure.origin.rests_on:
+        return ""
+    partly = "" if figure.origin.by_others else "partly "
+    return f", {partly}from figures {BY_OTHERS} ({figure.origin.named})"
 
 
 def _together(chosen: Choice) -> Iterator[str]:

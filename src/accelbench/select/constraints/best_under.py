@@ -12,6 +12,7 @@ from typing import NotRequired, TypedDict
 
 from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, text
+from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.batch_search import searches, to_search
 from accelbench.select.constraints.case_words import Installed, Words, case, installed
 from accelbench.select.constraints.limits import (
@@ -39,9 +40,11 @@ from accelbench.select.constraints.pareto import (
     rate_in,
     unit_in,
 )
+from accelbench.select.estimate.figures import MEASURED
 from accelbench.select.estimate.memory_estimate import counted_memory
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.model_evidence import ModelEvidence
+from accelbench.select.evidence.origins import BY_OTHERS
 from accelbench.select.evidence.other_measurements import (
     FEW,
     OtherMeasurement,
@@ -289,11 +292,16 @@ def _best(search: LimitSearch, what: str) -> str:
     )
     if not best.measured:
         step += f" (at worst {rounded(best.latency.high)})"
-    memory = f", {rounded(best.memory.middle)} MB ({best.memory_basis})" if best.memory else ""
+    whose, of_memory = best.basis, best.memory_basis
+    if Provenance.IMPORTED in best.origin.rests_on:
+        whose = f"{BY_OTHERS} ({best.origin.named})"
+        whose = whose if best.measured else f"{best.basis} from what was {whose}"
+        of_memory = BY_OTHERS if of_memory == MEASURED else of_memory
+    memory = f", {rounded(best.memory.middle)} MB ({of_memory})" if best.memory else ""
     settings = ", ".join(f"{name}={value}" for name, value in sorted(best.settings.items()))
     where = " · ".join(part for part in (*way_said(best.row), settings) if part)
     return (
-        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {best.basis},"
+        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {whose},"
         f" {rate}{step}{memory} ({where})."
     )
 

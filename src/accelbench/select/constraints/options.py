@@ -19,6 +19,7 @@ from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow, ModelKnowledge, sizes_of
 from accelbench.select.evidence.model_evidence import ModelEvidence
+from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
 from accelbench.select.rank.choosing import Prices
@@ -39,6 +40,7 @@ class Option:
         unit: what its rate counts, in the plural.
         settings: what was set on purpose, such as {"compile": True}.
         row: of the figure that it is, or is estimated from.
+        origin: who measured it, or what it is estimated from.
     """
 
     hardware: str
@@ -55,6 +57,7 @@ class Option:
     error: float | None = None
     row: EvidenceRow = field(default_factory=EvidenceRow, hash=False, repr=False)
     why: tuple[LimitReason, ...] = ()
+    origin: FigureOrigin = field(default_factory=FigureOrigin)
 
     @property
     def measured(self) -> bool:
@@ -130,6 +133,8 @@ class Option:
             "engine_version": self.row.get("engine_version"),
             "batch_size": self.batch_size,
             "basis": self.basis,
+            "provenance": self.row.get("provenance") if self.measured else None,
+            **self.origin.to_dict(),
             "latency_ms": self.latency.middle,
             "latency_high": self.latency.high,
             "figure": str(self.statistic),
@@ -224,6 +229,7 @@ def _option(
         cost=None if prediction.rate is None else _cost(row, rate, prices),
         error=_error([prediction.cell] if prediction.measured else way),
         row=row,
+        origin=prediction.origin,
     )
 
 

@@ -59,6 +59,7 @@ class CandidatePredictions:
         device_here: the name of a platform's device on this machine; None where it has none.
         machine_devices: those of the machine that alone counts.
         memory: bytes of a platform's device by its name; None where nobody knows.
+        hear: told before something is learned.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class CandidatePredictions:
         device_here: Callable[[str], str | None],
         machine_devices: MachineDevices = lambda: None,
         memory: Callable[[str, str], int | None] = lambda *_: None,
+        hear: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._hear = hear
         self._database = database
         self._device_here = device_here
         self._machine_devices = machine_devices
@@ -180,7 +183,7 @@ class CandidatePredictions:
         now = None if self._database is None else self._database.path.stat().st_mtime_ns
         if self._known is None or self._known[0] != now:
             traces = Traces(trace=False)
-            self._known = (now, predictors_of(self._database, traces), traces)
+            self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
         return self._known[1:]
 
 

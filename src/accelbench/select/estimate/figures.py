@@ -19,16 +19,17 @@ from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.core.rows import Row, number
+from accelbench.core.vocabulary import Provenance
 from accelbench.select.estimate.batch_steps import BEYOND, at_batch, is_near
-from accelbench.select.estimate.spans import Bounds
+from accelbench.select.estimate.spans import Bounds, no_nearer, stretched
 from accelbench.select.evidence.cells import (
     FEWEST_FITTED,
-    SINGLE,
     EvidenceCell,
     ModelKnowledge,
     best,
 )
 from accelbench.select.evidence.failures import Failure, in_the_way, is_barred
+from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.evidence.units import items_a_step, unit_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 3
 #: An efficiency is that of models with about as much work: the nearest so many.
 _MOST_FITTED = 100
 _TOKENS = "tokens"
-#: How far bounds are stretched by how much a family's batch, or size, matters.
-STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,7 @@ class Figure:
         scaled: of an estimate from other models, what each of their figures alone comes to.
         batch: items of the step.
         predicted: the prediction that it is, where it is one.
+        origin: who measured it, or what it is estimated from.
     """
 
     basis: str
@@ -89,10 +89,18 @@ class Figure:
     scaled: Mapping[Key, float] = field(default_factory=dict, repr=False)
     batch: int = 1
     predicted: PredictedFigures | None = field(default=None, repr=False)
+    origin: FigureOrigin = field(default_factory=FigureOrigin, repr=False)
 
     @property
     def measured(self) -> bool:
         return self.basis == MEASURED
+
+    @property
+    def provenance(self) -> str | None:
+        """Measured here, imported or predicted; None of an estimate from what was measured."""
+        if self.predicted is not None:
+            return Provenance.PREDICTED
+        return self.cell.row.get("provenance") if self.measured else None
 
     @property
     def statistic(self) -> Statistic:
@@ -178,7 +186,10 @@ def _alike(predicted: Figure, own: Figure) -> bool:
 
 def _measured(cell: EvidenceCell) -> Figure:
     low, high = cell.bounds
-    return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch)
+    origin = FigureOrigin.of([cell])
+    return Figure(
+        MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch, origin=origin
+    )
 
 
 def from_batches(question: FigureQuestion, own: Sequence[EvidenceCell]) -> Figure | None:
@@ -193,7 +204,7 @@ def from_batches(question: FigureQuestion, own: Sequence[EvidenceCell]) -> Figur
 
 def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) -> Figure:
     """Between batches and below them the bounds are what cannot be otherwise; above, a guess."""
-    batch, basis = question.batch, EXTRAPOLATED
+    batch, basis, second = question.batch, EXTRAPOLATED, None
     below = max((b for b in by_batch if b < batch), default=None)
     above = min((b for b in by_batch if b > batch), default=None)
     if below is not None and above is not None:
@@ -204,12 +215,12 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
         low = max(first.latency, last.latency * batch / above)
         high = min(last.latency, first.latency * batch / below)
         low, high, cell = min(low, high, middle), max(low, high, middle), first
-        basis, note = BETWEEN, f"between batch {below} and {above}"
+        basis, note, second = BETWEEN, f"between batch {below} and {above}", last
     elif below is not None:
         cell = by_batch[below]
         middle = cell.latency * batch / below
         reach = math.exp(BEYOND * math.log2(batch / below))
-        low, high = _stretched(middle, middle / reach, middle * reach, question.batch_importance)
+        low, high = stretched(middle, middle / reach, middle * reach, question.batch_importance)
         low = max(low, cell.latency)
         note = f"from batch {below}, the largest that was measured: whether more fits is not known"
     else:
@@ -218,8 +229,9 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
         middle = cell.latency * math.sqrt(batch / above)
         low, high = cell.latency * batch / above, cell.latency
         note = f"from batch {above}, the smallest that was measured"
-    low, high = _no_nearer(middle, low, high)
-    return _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
+    low, high = no_nearer(middle, low, high)
+    made = _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
+    return made if second is None else replace(made, origin=FigureOrigin.of([cell, second]))
 
 
 def from_others(
@@ -345,11 +357,11 @@ def _from_others(
     ways = Counter(cell.way for cell in cells)
     way = min(ways, key=lambda way: (-ways[way], way))
     cell = next(cell for cell in cells if cell.way == way)
-    low, high = _stretched(middle, low, high, question.size_importance)
+    low, high = stretched(middle, low, high, question.size_importance)
     # What another batch leaves open is no guess: no importance moves it.
     low /= max(span.middle / span.low for span in spans.values())
     high *= max(span.high / span.middle for span in spans.values())
-    low, high = _no_nearer(middle, low, high)
+    low, high = no_nearer(middle, low, high)
     alike = [other for other in cells if unit_of(other.row) == unit_of(cell.row)]
     # Steps that make more tokens, or hear more seconds, do more of them.
     of_size = [cell for cell in alike if has_sizes(cell, question.shapes)]
@@ -360,18 +372,8 @@ def _from_others(
     if far:
         between = f"{far[0]} to {far[-1]}" if len(far) > 1 else str(far[0])
         note += f", measured at batch {between}"
-    return replace(_estimate(question, basis, middle, low, high, cell, note, items), scaled=scaled)
-
-
-def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
-    """Bounds as far as a family's batch, or size, matters."""
-    by = STRETCH[importance]
-    return middle * (low / middle) ** by, middle * (high / middle) ** by
-
-
-def _no_nearer(middle: float, low: float, high: float) -> tuple[float, float]:
-    """Bounds no nearer than those of a single measured figure."""
-    return min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
+    estimate = _estimate(question, basis, middle, low, high, cell, note, items)
+    return replace(estimate, scaled=scaled, origin=FigureOrigin.of(cells))
 
 
 def _estimate(
@@ -386,7 +388,8 @@ def _estimate(
 ) -> Figure:
     """A step at the batch asked, which does so many items for each of the batch."""
     rate = 1e3 * items * question.batch / middle
-    return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch)
+    origin = FigureOrigin.of([cell])
+    return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch, origin=origin)
 
 
 def _time(prediction: Figure) -> tuple[float, int]:

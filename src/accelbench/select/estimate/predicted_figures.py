@@ -8,6 +8,7 @@ from accelbench.core.figures import Statistic
 from accelbench.core.vocabulary import Provenance
 from accelbench.select.estimate.figures import PREDICTED, Figure
 from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow
+from accelbench.select.evidence.origins import FigureOrigin
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
@@ -39,4 +40,5 @@ def predicted_figure(predicted: PredictedFigures) -> Figure:
         f"from {predicted['basis']}",
         batch=predicted["batch_size"],
         predicted=predicted,
+        origin=FigureOrigin(tuple(predicted["rests_on"])),
     )

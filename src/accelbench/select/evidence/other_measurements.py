@@ -19,6 +19,7 @@ from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.origins import is_imported
 from accelbench.select.evidence.select_context import differs
 from accelbench.select.evidence.units import rounded, unit_of
 
@@ -65,6 +66,8 @@ class OtherMeasurement:
             "throughput": rate,
             "throughput_per_device": None if rate is None else rate / (cell.devices or 1),
             "throughput_unit": None if rate is None else unit_of(row),
+            "provenance": row.get("provenance"),
+            "source": row.get("source"),
             "measured_at": row.get("moment"),
             "text": str(self),
         }
@@ -109,7 +112,8 @@ def sentences(measurements: Sequence[OtherMeasurement], most: int | None = None)
 def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[str]:
     """The same of an answer."""
     for entry in entries[:most]:
-        yield f"Measured, though not as asked: {entry['text']}."
+        whose = f" by others ({entry.get('source') or 'imported'})" if is_imported(entry) else ""
+        yield f"Measured{whose}, though not as asked: {entry['text']}."
     if most is not None and len(entries) > most:
         yield f"{len(entries) - most} more such: --explain."
 

@@ -14,6 +14,7 @@ from accelbench.core.rows import Json, number
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.origins import is_imported
 from accelbench.select.evidence.units import rounded
 
 _WHY = f"its times are not usable, {WHY_UNUSABLE}"
@@ -36,7 +37,9 @@ def sentences_of(
 ) -> Iterator[str]:
     """The same in lines, with what each says of a limit of memory."""
     for case in cases[:most]:
-        yield f"Measured, and set aside: {case['text']}: {case['reason']}{_room(case, memory_mb)}."
+        whose = f" by others ({case.get('source') or 'imported'})" if is_imported(case) else ""
+        room = _room(case, memory_mb)
+        yield f"Measured{whose}, and set aside: {case['text']}: {case['reason']}{room}."
     if most is not None and len(cases) > most:
         yield f"{len(cases) - most} more set aside: --explain."
 
@@ -55,6 +58,8 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "batch_size": batch,
         "launches": cell.launches,
         "memory_mb": row.get("memory_peak_mb"),
+        "provenance": row.get("provenance"),
+        "source": row.get("source"),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id"),
         "reason": _WHY,
