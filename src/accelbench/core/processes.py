@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,8 @@ BY_KERNEL = sys.platform == "linux"
 #: How long a killed process may take to be gone before it is left to the kernel.
 #: One that hangs inside a driver cannot be killed, and must not hang us as well.
 _GRACE_SECONDS = 1.0
+#: How often somebody hears what a process says, and how much of it.
+_HEARD_SECONDS, _TAIL_BYTES = 0.25, 4096
 #: -P: a file of the user's in the current directory must not stand in for a module.
 _PYTHON = (sys.executable, "-P")
 
@@ -194,21 +197,63 @@ def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
         raise
 
 
-def run_python(module: str, arguments: Sequence[str], timeout: float) -> ProcessEnd:
+def run_python(
+    module: str,
+    arguments: Sequence[str],
+    timeout: float,
+    *,
+    hear: Callable[[str], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> ProcessEnd:
     """Run a Python module to its end. Raises TimeoutExpired as `run` does.
 
     What it has started and left running is killed: it may hold the output open for as long as it
     likes, as a service does that code of an owner's starts when it is imported.
+
+    Args:
+        module: By its dotted name, as for `python -m`.
+        arguments: What it finds in sys.argv.
+        timeout: Seconds that it may take.
+        hear: Told now and then the last line of what it has written to its standard error; what
+            that raises ends the process.
+        environment: This process's own where not given.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        process = start([*_PYTHON, "-m", module, *arguments], out, errors)
+        program = [*_PYTHON, "-m", module, *arguments]
+        process = start(program, out, errors, environment=environment)
         try:
-            process.wait(timeout)
+            if hear is None:
+                process.wait(timeout)
+            else:
+                _wait_hearing(process, timeout, lambda: hear(_last_line(errors)))
         finally:
             with contextlib.suppress(PermissionError):  # of a group that has just ended
                 kill_family(process)
         output, words = (_written(file) for file in (out, errors))
     return ProcessEnd(process.returncode, output, words)
+
+
+def _wait_hearing(process: Process, timeout: float, hear: Callable[[], None]) -> None:
+    ends = time.monotonic() + timeout
+    while True:
+        hear()
+        left = ends - time.monotonic()
+        try:
+            process.wait(min(_HEARD_SECONDS, max(left, 0.0)))
+            return
+        except subprocess.TimeoutExpired:
+            if left <= _HEARD_SECONDS:
+                raise
+
+
+def _last_line(file: IO[bytes]) -> str:
+    """Of what was written so far, without moving the place where more is written."""
+    if not hasattr(os, "pread"):
+        return ""
+    size = os.fstat(file.fileno()).st_size
+    tail = os.pread(file.fileno(), _TAIL_BYTES, max(size - _TAIL_BYTES, 0))
+    lines = tail.decode(errors="replace").splitlines()
+    return lines[-1] if lines else ""
 
 
 def _written(file: IO[bytes]) -> str:

@@ -8,21 +8,33 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from barriers import barriers
 from chrome import Chrome
 from dashboard_world import served
 from starlette.testclient import TestClient
 
+from accelbench.cli.commands import predict, recommend
 from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
+from accelbench.exchange.prices import prices_at
+from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.questions import pages as question_pages
-from accelbench.report.dashboard.questions.forms import PREDICT, RECOMMEND
-from accelbench.report.dashboard.questions.jobs import BusyError, QuestionJobs
+from accelbench.report.dashboard.questions.forms import PREDICT, RECOMMEND, QuestionForm
+from accelbench.report.dashboard.questions.jobs import (
+    BusyError,
+    QuestionJob,
+    QuestionJobs,
+    StoppedError,
+)
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.store.database import Database
 
 
@@ -38,8 +50,9 @@ def asked(site: TestClient, address: str) -> Any:
         answer = site.get(address)
         if answer.status_code != 202:
             return answer
-        assert answer.headers["refresh"] == "1"
-        assert "Being worked on" in answer.text
+        assert '<noscript><meta http-equiv="refresh"' in answer.text
+        assert 'data-part data-live="1"' in answer.text
+        assert f'<button type="submit" name="{question_pages.STOP}"' in answer.text
 
 
 def rows(page: str) -> list[dict[str, str]]:
@@ -47,10 +60,8 @@ def rows(page: str) -> list[dict[str, str]]:
     table = page.partition("Figures of the answer")[2].partition("</table>")[0]
     heads = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", table)
     lines = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
-    return [
-        dict(zip(heads, re.findall(r"<t[hd][^>]*><bdi>(.*?)</bdi>", line), strict=True))
-        for line in lines
-    ]
+    cells = r"<t[hd][^>]*><(?:bdi|span class=\"none\")>(.*?)</(?:bdi|span)>"
+    return [dict(zip(heads, re.findall(cells, line), strict=True)) for line in lines]
 
 
 def test_recommend_answers_with_the_figures_of_the_command(
@@ -64,6 +75,11 @@ def test_recommend_answers_with_the_figures_of_the_command(
     assert (known["cuda"]["Latency, ms"], known["cuda"]["Statistic"]) == ("1.00", "mean")
     assert known["cpu"]["Throughput"] == f"{scores['cpu']['predictions']['throughput']:.0f}"
     assert known["rocm"]["Rests on"] == "rule: medium; figures predicted"
+    # Others measured it, and the page says who; what no row has is no empty field.
+    assert known["cuda"]["Rests on"] == "measured by others: s"
+    assert known["cpu"]["Rests on"] == "measured"
+    assert all(value for row in known.values() for value in row.values())
+    assert known["rocm"]["Statistic"] != ""
     said = page.partition('<pre class="terminal"')[2].partition("</pre>")[0].splitlines()
     assert said[0].endswith(">bert-tiny at batch 1: take cuda")
     assert any(line.split()[:1] == ["cuda"] for line in said)
@@ -108,9 +124,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The words of each command that would have been started."""
     words: list[list[str]] = []
 
-    def run(_: str, given: list[str], __: float) -> ProcessEnd:
+    def run(_: str, given: list[str], __: float, **___: Any) -> ProcessEnd:
         words.append(given)
-        return ProcessEnd(0, "{}", "")
+        (document,) = (word for word in given if word.startswith("--document="))
+        Path(document.partition("=")[2]).write_text("{}")
+        return ProcessEnd(0, "Said.", "")
 
     monkeypatch.setattr(question_pages.processes, "run_python", run)
     return words
@@ -142,7 +160,7 @@ def test_words_of_a_visitor_are_values_and_no_options(
         assert words[-2:] == ["--", "bert-tiny"]
         assert "--hardware=--verify" in words
         assert not [word for word in words if word.startswith(("--verify", "--output"))]
-    assert [("--json" in words) for words in started] == [True, False]
+    assert len(started) == 1  # one process says both the document and the words
 
 
 def test_a_page_without_a_question_is_its_form(site: TestClient, started: list[list[str]]) -> None:
@@ -153,10 +171,55 @@ def test_a_page_without_a_question_is_its_form(site: TestClient, started: list[l
             assert f'<label for="{field.name}">' in page
 
 
+#: Options of the commands that no form has, and why.
+_NOT_ASKED = {
+    "verify": "it measures", "budget": "of --verify", "create-map": "a map is no answer of a page",
+    "config": "a file", "matrix-file": "a file", "prices": "the dashboard's own", "db": "likewise",
+    "explain": "shows more of the same", "output": "a file", "json": "the page links it",
+    "document": "how the page asks", "matrix": "every model at once", "retrain": "learns the same",
+    "suggest-anchors": "no answer of figures", "plot": "a file", "evaluate": "a page of its own",
+    "train": "of --evaluate", "test": "of --evaluate", "graph-features": "of --evaluate",
+    "anchors": "of --evaluate", "target": "of --evaluate", "help": "words",
+    "model": "the first field", "model-name": "the first field", "db-path": "as --db",
+    "database-path": "as --db",
+}  # fmt: skip
+
+
+_COMMANDS = {"recommend": recommend.app, "predict": predict.app}
+
+
+@pytest.mark.parametrize("form", [RECOMMEND, PREDICT])
+def test_every_option_that_decides_an_answer_is_a_field(form: QuestionForm) -> None:
+    command = typer.main.get_command(_COMMANDS[form.command])
+    fields = {field.option for field in form.every}
+    for option in command.params:
+        names = {name.lstrip("-") for name in (*option.opts, *option.secondary_opts)}
+        if option.param_type_name != "option":
+            continue
+        assert fields & names or names & _NOT_ASKED.keys(), names
+        assert not (fields & names and names & _NOT_ASKED.keys() - {"model"}), names
+
+
+def test_a_price_is_the_dashboards_own(
+    stored: Database, started: list[list[str]], tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"per_hour": {"cpu": 1.0}}')
+    with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
+        keeper.begin()
+        app = application(stored, None, keeper)
+        site = TestClient(app, base_url="http://127.0.0.1:8501", follow_redirects=False)
+        page = asked(site, "/recommend?model=bert-tiny&max-cost=2")
+    (words,) = started
+    assert f"--prices={prices}" in words
+    assert "--max-cost=2" in words
+    assert f"--max-cost 2 --prices {prices}" in page.text
+
+
 def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:
     jobs, begun, go = QuestionJobs[int](), threading.Semaphore(0), threading.Event()
 
-    def slow() -> int:
+    def slow(_: QuestionJob[int]) -> int:
         begun.release()
         go.wait(30)
         return 7
@@ -175,8 +238,8 @@ def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:
 def test_what_was_lost_is_asked_again_and_a_slip_is_not() -> None:
     jobs = QuestionJobs[int]()
 
-    def fails(error: Exception) -> Callable[[], int]:
-        def work() -> int:
+    def fails(error: Exception) -> Callable[[QuestionJob[int]], int]:
+        def work(_: QuestionJob[int]) -> int:
             raise error
 
         return work
@@ -184,10 +247,62 @@ def test_what_was_lost_is_asked_again_and_a_slip_is_not() -> None:
     with pytest.raises(UsageError):
         jobs.of("slip", fails(UsageError("No."))).result(30)
     with pytest.raises(UsageError):
-        jobs.of("slip", lambda: 1).result(30)
+        jobs.of("slip", lambda _: 1).result(30)
     with pytest.raises(OSError, match="full"):
         jobs.of("lost", fails(OSError("full"))).result(30)
-    assert jobs.of("lost", lambda: 1).result(30) == 1
+    assert jobs.of("lost", lambda _: 1).result(30) == 1
+
+
+def test_work_says_what_it_does_and_ends_where_it_is_stopped() -> None:
+    jobs, heard, go = QuestionJobs[int](), threading.Event(), threading.Event()
+
+    def slow(job: QuestionJob[int]) -> int:
+        job.hear("Learning …")
+        heard.set()
+        go.wait(30)
+        job.hear("Answering …")
+        return 7
+
+    working, waiting = jobs.of("a", slow), jobs.of("b", slow)
+    assert heard.wait(30)
+    assert (working.stage, working.waits, waiting.waits) == ("Learning …", False, True)
+    for key, job in (("b", waiting), ("a", working)):
+        assert jobs.stopped(key) is job
+    with pytest.raises(StoppedError):
+        waiting.result(30)  # what waits for its turn needs no turn to end
+    go.set()
+    with pytest.raises(StoppedError):
+        working.result(30)
+    assert jobs.stopped("a") is None
+    assert jobs.of("a", lambda _: 1).result(30) == 1  # it is asked anew
+
+
+def test_a_page_that_waits_says_what_is_done_and_stop_ends_it(
+    site: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, moment = threading.Event(), 0.05
+
+    def run(_: str, __: list[str], ___: float, *, hear: Callable[[str], None], **____: Any) -> Any:
+        try:
+            while True:
+                hear("Learning from 3 measured cases …")
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(question_pages, "_MOMENT_SECONDS", moment)
+    monkeypatch.setattr(question_pages.processes, "run_python", run)
+    address = "/predict?model=bert-tiny&batch-sizes=3"
+    page = site.get(address)
+    while "Learning from" not in page.text:
+        page = site.get(address)
+    assert page.status_code == 202
+    assert re.search(r"<span class=\"figure\">\d+ s</span> of at most 120 s", page.text)
+    assert 'id="batch-sizes" name="batch-sizes" value="3"' in page.text  # the form stays
+    stopped = site.get(f"{address}&{question_pages.STOP}=yes")
+    assert (stopped.status_code, ended.wait(30)) == (200, True)
+    assert "Stopped after" in stopped.text
+    assert 'name="batch-sizes" value="3"' in stopped.text
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with
 from accelbench.cli.display.json_output import json_text, print_json
 from accelbench.cli.display.progress_line import ProgressLine
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.text_output import deliver
+from accelbench.cli.display.text_output import BESIDE, deliver
 from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import words
@@ -124,6 +124,7 @@ def predict(
         help="Write the JSON document to this file; one that exists is refused.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     model_name: list[str] = typer.Option([], "--model", hidden=True),
 ) -> None:
     """Predict latency, throughput and memory of what nobody has measured.
@@ -136,7 +137,7 @@ def predict(
     """
     refuse_taken(output)
     refuse_undrawable_file(plot, "predict --plot")
-    shown = _Shown(output, plot, as_json)
+    shown = _Shown(output, plot, as_json, beside)
     if evaluate or train or test is not None:
         _refuse_beside_evaluation(
             {
@@ -215,9 +216,12 @@ class _Shown:
     output: Path | None
     plot: Path | None
     as_json: bool
+    beside: Path | None = None
 
     def document(self, content: object) -> bool:
         """Whether it went out as JSON, to a file or to standard output."""
+        if self.beside is not None:
+            deliver(json_text(content), self.beside)
         if self.output is not None:
             deliver(json_text(content), self.output)
         elif self.as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import typer
 from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.json_output import json_text
-from accelbench.cli.display.text_output import deliver
+from accelbench.cli.display.progress_line import ProgressLine
+from accelbench.cli.display.text_output import BESIDE, deliver
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import numbers, seconds, words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -140,6 +142,7 @@ def recommend(
         help="Write the JSON document to this file; one that exists is refused.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     # -- the documents' spellings
     model_name: list[str] = typer.Option([], "--model", "--model-name", hidden=True),
     db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
@@ -175,6 +178,7 @@ def recommend(
     priced = prices_at(prices)
     if max_cost is not None and priced is None:
         raise UsageError("--max-cost needs a price.", "Name a file of prices with --prices.")
+    progress = ProgressLine(sys.stderr)
     recommender = Recommender(
         db or db_path,
         config,
@@ -184,6 +188,7 @@ def recommend(
         priced,
         machine=machine,
         verify=verify,
+        hear=progress.say,
     )
     if create_map:
         _refuse_beside_map(
@@ -207,7 +212,10 @@ def recommend(
     if budget is not None and (limits is None or not verify):
         raise UsageError("--budget is of a search by --verify under a limit.", "Leave it out.")
     search = seconds(budget, "--budget")
-    answer = _found(recommender, named, task, limits, verify, search)
+    with progress:
+        answer = _found(recommender, named, task, limits, verify, search)
+    if beside is not None:
+        deliver(json_text(answer.document), beside)
     if as_json or output is not None:
         _deliver(answer.document, output)
     else:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from accelbench.cli.display.terminal import print_line
 
+#: Of `recommend` and `predict`, hidden: where the JSON document goes beside what people read. The
+#: dashboard shows both, and asked twice for them.
+BESIDE = "--document"
+
 
 def deliver(text: str, output: Path | None) -> None:
     """Print it, or write it and say where it is."""

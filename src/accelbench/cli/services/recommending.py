@@ -63,7 +63,9 @@ class Recommender:
         *,
         machine: str | None = None,
         verify: bool = False,
+        hear: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._hear = hear
         self._verify, self._machine = verify, machine
         self._db, self._batches, self._prices = db, tuple(batches), prices
         self._about = (config, matrix_file)
@@ -84,7 +86,9 @@ class Recommender:
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
         if named is not None and (store_at(named).there or not self._verify):
             filled(named)
-        return HardwareSelector(self._db, *self._about, self._prices, machine=self._machine)
+        return HardwareSelector(
+            self._db, *self._about, self._prices, machine=self._machine, hear=self._hear
+        )
 
     def _look_again(self) -> None:
         """The database may not have been there when it was first looked for."""

@@ -58,8 +58,12 @@ def _rows(document: Document) -> Iterator[AnswerRow]:
 def _row(about: Document, figures: Document) -> AnswerRow:
     latency = figures.get("latency", figures.get("latency_ms"))
     memory = figures.get("memory_peak_mb", figures.get("memory_mb"))
-    kind = str(figures.get("provenance") or about.get("basis") or "")
+    kind = str(figures.get("provenance") or about.get("provenance") or about.get("basis") or "")
     basis = str(about.get("basis") or "")
+    if basis == "measured" and kind == "imported":
+        basis = _of_others(about)
+    elif "imported" in (about.get("rests_on") or ()) and basis != "predicted":
+        basis = f"{basis}, from figures {_of_others(about)}"
     rated = f"{basis}: {about['performance_rating']}" if basis == "rule" else basis
     return AnswerRow(
         _said(
@@ -78,6 +82,12 @@ def _row(about: Document, figures: Document) -> AnswerRow:
         ),
         kind,
     )
+
+
+def _of_others(about: Document) -> str:
+    """Who measured it, in the words of the other pages."""
+    names = ", ".join(about.get("sources") or ())
+    return f"measured by others: {names}" if names else "measured by others"
 
 
 def _predicted(figures: Document) -> AnswerRow:

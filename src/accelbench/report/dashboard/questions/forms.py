@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -28,6 +28,7 @@ class FormField:
         help: what is meant where it is empty.
         choices: of a list; any text where there are none.
         number: whether it takes a number.
+        priced: whether it needs prices, which the dashboard may not have been given.
         suggested: which list of names is offered: models, hardware, runtimes or precisions.
     """
 
@@ -36,6 +37,7 @@ class FormField:
     help: str = ""
     choices: Sequence[str] = ()
     number: bool = False
+    priced: bool = False
     suggested: str = ""
 
     @property
@@ -49,6 +51,7 @@ _MODEL = FormField(
 )
 _HARDWARE = FormField("hardware", "Hardware", "any", suggested="hardware")
 _MODES = ("inference", "training")
+_USUAL = "the model's own"
 
 
 def _limit(option: str, label: str) -> FormField:
@@ -64,22 +67,22 @@ class QuestionForm:
         title: of its page.
         about: what it answers, in a sentence.
         fields: what is asked.
-        limits: what has to be kept, apart from the rest.
+        groups: more fields, apart from the rest, each group by its heading.
     """
 
     command: str
     title: str
     about: str
     fields: Sequence[FormField]
-    limits: Sequence[FormField] = ()
+    groups: Mapping[str, Sequence[FormField]] = field(default_factory=dict)
 
     @property
     def every(self) -> Sequence[FormField]:
-        return (*self.fields, *self.limits)
+        return (*self.fields, *(one for group in self.groups.values() for one in group))
 
     def values(self, parameters: Mapping[str, str]) -> dict[str, str]:
         """What an address says of its fields; what is empty is left out."""
-        known = {field.name: parameters.get(field.name, "").strip() for field in self.every}
+        known = {one.name: parameters.get(one.name, "").strip() for one in self.every}
         return {name: value[:_LONGEST] for name, value in known.items() if value}
 
     def words(self, values: Mapping[str, str]) -> list[str]:
@@ -89,27 +92,34 @@ class QuestionForm:
             UsageError: A choice is none.
         """
         options = []
-        for field in self.every:
-            value = values.get(field.name)
-            if value is None or not field.option:
+        for one in self.every:
+            value = values.get(one.name)
+            if value is None or not one.option:
                 continue
-            if field.choices and value not in field.choices:
+            if one.choices and value not in one.choices:
                 raise UsageError(
-                    f"There is no {field.label.lower()} {in_quotes(safe(value))}.",
-                    f"It is one of {', '.join(field.choices)}.",
+                    f"There is no {one.label.lower()} {in_quotes(safe(value))}.",
+                    f"It is one of {', '.join(one.choices)}.",
                 )
-            options.append(f"--{field.option}={value}")
+            options.append(f"--{one.option}={value}")
         models = models_of(values)
         return [self.command, *options, *(["--", *models] if models else [])]
 
-    def line(self, values: Mapping[str, str], database: str) -> str:
-        """The same as somebody types it."""
+    def line(self, values: Mapping[str, str], database: str, prices: str = "") -> str:
+        """The same as somebody types it.
+
+        Args:
+            values: of the fields.
+            database: what the dashboard shows.
+            prices: the file of prices that it was started with.
+        """
         options = [
             word
-            for field in self.every
-            if field.option and field.name in values
-            for word in (f"--{field.option}", values[field.name])
+            for one in self.every
+            if one.option and one.name in values
+            for word in (f"--{one.option}", values[one.name])
         ]
+        options += ["--prices", prices] if prices and self is RECOMMEND else []
         return shlex.join(
             ["accelbench", self.command, *models_of(values), *options, "--db", database]
         )
@@ -138,15 +148,33 @@ RECOMMEND = QuestionForm(
         _HARDWARE,
         FormField("precision", "Precision", "any", suggested="precisions"),
         FormField("deployment", "Deployment", "browser, mobile, edge …; anywhere"),
+        FormField("machine", "Machine or source", "any; a host name, an id or a source"),
     ),
-    (
-        _limit("max-latency-ms", "Latency of a step, ms, at most"),
-        _limit("min-throughput", "Items a second, at least"),
-        _limit("memory-mb", "Memory, MB, at most"),
-        _limit("max-error", "Error of the outputs, at most"),
-        _limit("max-power", "Power, W, at most"),
-        _limit("max-energy", "Energy of an item, J, at most"),
-    ),
+    {
+        "Limits that have to be kept": (
+            _limit("max-latency-ms", "Latency of a step, ms, at most"),
+            _limit("min-throughput", "Items a second, at least"),
+            _limit("memory-mb", "Memory, MB, at most"),
+            _limit("max-error", "Error of the outputs, at most"),
+            FormField(
+                "max-cost", "Cost of a million items, at most", "no limit", number=True, priced=True
+            ),
+            _limit("max-power", "Power, W, at most"),
+            _limit("max-energy", "Energy of an item, J, at most"),
+        ),
+        "Sizes, and several devices": (
+            FormField("sequence-length", "Tokens in one item", "as measured", number=True),
+            FormField("image-size", "Side of an image, pixels", "as measured", number=True),
+            FormField("gpu-count", "Devices together", "1", number=True),
+            FormField("max-memory-gb", "Memory of each, GB", "no limit", number=True),
+            FormField(
+                "model-family",
+                "Family of an unknown model",
+                "known by itself",
+                ("embedding", "text_generation", "vision", "audio", "multimodal"),
+            ),
+        ),
+    },
 )  # fmt: skip
 PREDICT = QuestionForm(
     "predict",
@@ -162,4 +190,14 @@ PREDICT = QuestionForm(
         FormField("precision", "Precision", "those that were measured", suggested="precisions"),
         FormField("mode", "Mode", "inference", _MODES),
     ),
+    {
+        "Sizes of one item": (
+            FormField("sequence-lengths", "Tokens", _USUAL),
+            FormField("image-sizes", "Side of an image, pixels", _USUAL),
+            FormField("prompt-tokens", "Tokens read before it writes", _USUAL),
+            FormField("new-tokens", "Tokens that it writes", f"{_USUAL}; 0: one forward pass"),
+            FormField("audio-seconds", "Seconds of sound", _USUAL),
+            FormField("denoising-steps", "Passes of a denoiser", _USUAL),
+        )
+    },
 )

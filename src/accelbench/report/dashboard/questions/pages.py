@@ -1,15 +1,18 @@
 """`recommend` and `predict` as forms: the command itself answers, in a process of its own.
 
 So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
-What takes longer than a moment does not hold the page: it says so and comes again by itself.
+What takes longer than a moment does not hold the page: it says what is being done and for how long,
+comes again by itself, and has a button that ends it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,12 +29,22 @@ from accelbench.report.dashboard.questions.forms import (
     QuestionForm,
     models_of,
 )
-from accelbench.report.dashboard.questions.jobs import BusyError, QuestionJobs
+from accelbench.report.dashboard.questions.jobs import (
+    BusyError,
+    QuestionJob,
+    QuestionJobs,
+    StoppedError,
+)
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: How long a command may take, a page waits for it, and whoever wants the document alone.
 _LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
+#: Of an address, that what it asks is not to be worked on any longer.
+STOP = "stop"
+#: One thread of numpy's: it fits predictors as fast by one, and with two busy cores and two
+#: threads, which wait for each other, five times as slowly. The command measures nothing here.
+_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 #: Names that a field offers.
 _MOST_OFFERED = 400
 _ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
@@ -94,6 +107,8 @@ class QuestionPages:
         job = self._job(snapshot, form, form.values(dict(request.query_params)))
         try:
             answer = job.result(_WAIT_SECONDS)
+        except StoppedError as error:
+            raise BusyError(error.message, error.advice) from None
         except TimeoutError:
             raise BusyError("Other questions are being worked on.", "Ask again.") from None
         return Response(answer.document, 200, None, "application/json")
@@ -101,12 +116,13 @@ class QuestionPages:
     def _page(self, request: Request, form: QuestionForm) -> Response:
         snapshot = self.site.snapshot()
         values = form.values(dict(request.query_params))
-        answer, trouble, working = None, "", False
-        if values:
+        answer, trouble, working, stopped = None, "", None, None
+        if values and STOP in request.query_params:
+            stopped = self._jobs.stopped(self._key(snapshot, form, values))
+        elif values:
             try:
-                answer = self._job(snapshot, form, values).result(_MOMENT_SECONDS)
-            except TimeoutError:
-                working = True
+                job = self._job(snapshot, form, values)
+                answer, working = self._soon(job)
             except AccelbenchError as error:
                 trouble = str(error)
         return self.site.page(
@@ -114,33 +130,65 @@ class QuestionPages:
             "question.html",
             None,
             400 if trouble else 202 if working else 200,
-            {"refresh": "1"} if working else None,
             snapshot=snapshot,
             form=form,
             values=values,
             answer=answer,
             trouble_said=trouble,
             working=working,
-            line=form.line(values, self.site.database.name),
+            stopped=stopped,
+            stop=STOP,
+            most_seconds=int(_LIMIT_SECONDS),
+            priced=bool(self._prices),
+            line=form.line(values, self.site.database.name, self._prices),
             figures=FIGURES,
             banded=FIGURES - {"Batch", "Score"},
             offered=self._offered(snapshot),
             address=str(request.url.query),
         )
 
+    @property
+    def _prices(self) -> str:
+        """The file of prices that the dashboard was started with; "" where there is none."""
+        known = self.site.keeper.prices
+        return "" if known is None else str(known.path)
+
+    def _soon(
+        self, job: QuestionJob[CommandAnswer]
+    ) -> tuple[CommandAnswer | None, QuestionJob[CommandAnswer] | None]:
+        """The answer where it is there in a moment, else what is being worked on."""
+        try:
+            return job.result(_MOMENT_SECONDS), None
+        except TimeoutError:
+            return None, job
+
+    def _key(
+        self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        return (snapshot.at, *form.words(values))
+
     def _job(
         self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
-    ) -> Future[CommandAnswer]:
+    ) -> QuestionJob[CommandAnswer]:
         self._refuse_unknown(snapshot, form, values)
         words = form.words(values)
-        return self._jobs.of((snapshot.at, *words), lambda: self._asked(words))
+        return self._jobs.of(
+            self._key(snapshot, form, values), lambda job: self._asked(words, job.hear)
+        )
 
-    def _asked(self, words: Sequence[str]) -> CommandAnswer:
+    def _asked(self, words: Sequence[str], hear: Callable[[str], None]) -> CommandAnswer:
+        """What a command answers, as JSON and as people read it: it is asked once for both."""
         command, *rest = words
         named = [command, f"--db={self.site.database.name}"]
-        document = _ended([*named, "--json", *rest])
-        shown = _ended([*named, *rest])
-        return CommandAnswer(document.stdout, visible_lines(shown.stdout), document.returncode)
+        if self._prices and command == RECOMMEND.command:
+            named.append(f"--prices={self._prices}")
+        with tempfile.TemporaryDirectory() as folder:
+            document = Path(folder) / "answer.json"
+            end = _ended([*named, f"--document={document}", *rest], hear)
+            if not document.is_file():
+                raise UsageError("The command came to no answer.")
+            text = document.read_text(encoding="utf-8")
+        return CommandAnswer(text, visible_lines(end.stdout), end.returncode)
 
     def _refuse_unknown(
         self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
@@ -177,15 +225,22 @@ class QuestionPages:
         }
 
 
-def _ended(words: Sequence[str]) -> processes.ProcessEnd:
+def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.ProcessEnd:
     """A command that answered.
+
+    Args:
+        words: of its command line.
+        hear: told what it does meanwhile.
 
     Raises:
         UsageError: It refused the question.
+        StoppedError: `hear` has ended it.
         AccelbenchError: It could not answer, or took too long.
     """
     try:
-        end = processes.run_python("accelbench", words, _LIMIT_SECONDS)
+        end = processes.run_python(
+            "accelbench", words, _LIMIT_SECONDS, hear=hear, environment={**os.environ, **_ALONE}
+        )
     except processes.TimeoutExpired:
         raise AccelbenchError(
             f"No answer in {_LIMIT_SECONDS:.0f} seconds.",

@@ -33,8 +33,10 @@ async function show(address, keep) {
   asking = new AbortController();
   try {
     const answer = await fetch(address, { signal: asking.signal, credentials: "same-origin" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    put(await answer.text());
+    const text = await answer.text();
+    // What was refused says why in its own place, and leaves what is typed.
+    if (!answer.ok && !(answer.status === 400 && text.includes("data-part"))) throw new Error(answer.statusText);
+    put(text);
     if (keep === "push") history.pushState(null, "", address);
     if (keep === "replace") history.replaceState(null, "", address);
     shown = location.pathname + location.search;
