@@ -11,7 +11,6 @@ import pytest
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
-from accelbench.artifacts.ncnn_sizes import item_shapes
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.file_models import models
 from accelbench.catalog.file_models.given_inputs import given_inputs
@@ -19,6 +18,7 @@ from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.file_models.ncnn_layers import mismatch, shape_taken
+from accelbench.catalog.file_models.ncnn_sizes import item_shapes
 from accelbench.catalog.file_models.ncnn_text import layers_of
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target

@@ -51,7 +51,7 @@ def _outputs_at(
     recipe: Recipe, path: Path, outputs: Sequence[FileOutput]
 ) -> tuple[FileOutput, ...]:
     """Outputs with the sizes that they have for a case's inputs; an unfit input is refused."""
-    from accelbench.artifacts.ncnn_sizes import item_shapes
+    from accelbench.catalog.file_models.ncnn_sizes import item_shapes
 
     model = recipe.case.model
     sizes = input_shapes(model, recipe.case.shapes)

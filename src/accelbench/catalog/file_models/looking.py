@@ -25,6 +25,13 @@ _GRAPHS = {
     FileFormat.ONNX: "onnx",
     FileFormat.OPENVINO: "openvino",
     FileFormat.PT2: "torch.export",
+    FileFormat.TFLITE: "tflite",
+    FileFormat.NCNN: "ncnn",
+}
+#: Why those of others are not.
+_UNREAD = {
+    FileFormat.EXECUTORCH: "a program holds what each backend made of its operators, in the"
+    " backend's own form",
 }
 _COUNTING_SECONDS = 30
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
@@ -84,7 +91,7 @@ def main(arguments: Sequence[str]) -> None:
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
     """What a pass of it takes, or why that is not known: it is measured all the same."""
     if kind not in _GRAPHS:
-        return {"uncounted": f"no operators are read from a {kind.graph}"}
+        return {"uncounted": _UNREAD.get(kind, f"no operators are read from a {kind.graph}")}
     from accelbench.catalog.graph_files.costs import counted
     from accelbench.catalog.graph_files.signatures import UntracedError
 

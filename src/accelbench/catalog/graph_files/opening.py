@@ -9,6 +9,7 @@ from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
 from accelbench.catalog.graph_files.steps import GraphStep
 
 ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
+TFLITE, NCNN = "tflite", "ncnn"
 
 
 class FileGraph(Protocol):
@@ -37,6 +38,14 @@ def opened(path: Path, kind: str) -> FileGraph:
         from accelbench.catalog.graph_files.openvino_graph import OpenvinoGraph
 
         return OpenvinoGraph(path)
+    if kind == TFLITE:
+        from accelbench.catalog.graph_files.tflite_graph import TfliteGraph
+
+        return TfliteGraph(path)
+    if kind == NCNN:
+        from accelbench.catalog.graph_files.ncnn_graph import NcnnGraph
+
+        return NcnnGraph(path)
     from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
 
     return TorchExportGraph(path)
