@@ -45,6 +45,18 @@ def test_it_is_not_compared_with_what_fresh_processes_measured() -> None:
     here.compare(here)
 
 
+def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that() -> None:
+    """It was told as a fault of the runtime, to be reported there."""
+
+    def counts(x: list[float]) -> float:
+        x[0] += 1
+        return x[0]
+
+    (row,) = measured(counts, ([1.0],), name="counts").rows
+    assert (row["status"], row["reason"]) == ("failed", "inputs_changed")
+    assert "each call of counts changes what it is called with" in row["message"]
+
+
 def test_a_module_is_as_it_was_afterwards() -> None:
     torch = pytest.importorskip("torch")
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
-from accelbench.catalog.build import built
+from accelbench.catalog.build import build, built
 from accelbench.catalog.code_models.models import described, model_of_code
 from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.inputs import input_shapes, make_inputs
 from accelbench.catalog.losses import of_module
+from accelbench.catalog.narrow import in_precision
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError, UsageError
@@ -371,6 +373,8 @@ late = lambda: (Late(), X)
 meta = lambda: (nn.Linear(4, 2, device="meta"), X)
 halves = lambda: (Halves(), X)
 cached = lambda: (Cached(), X)
+empty = lambda: (nn.Linear(4, 2), (torch.zeros(0, 4),))
+double = lambda: (nn.Linear(4, 2).double(), (torch.zeros(1, 4, dtype=torch.float64),))
 cuts = lambda: (Cuts(), (torch.tensor([[1.0, -1.0], [2.0, -2.0]]),))
 """
 
@@ -381,6 +385,7 @@ cuts = lambda: (Cuts(), (torch.tensor([[1.0, -1.0], [2.0, -2.0]]),))
         ("lazy", "its weight 'weight' is made by its first call, which every process makes anew"),
         ("late", r"its weight 'made\.bias' is made by its first call"),
         ("meta", "its weight 'weight' is on the device meta, which holds no values"),
+        ("empty", r"its input 'input' is empty in its example: \[0, 4\]"),
         ("halves", r"each call changes its input 'x' in place.* x = x\.clone\(\)"),
     ],
 )
@@ -389,6 +394,25 @@ def test_a_module_that_is_not_ready_is_refused_with_its_own_fault(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         spec(attribute, source=UNFINISHED)
+
+
+def test_a_module_in_fp64_is_built_in_fp32_wherever_it_is_built_and_says_so(
+    spec: Callable[..., ModelSpec],
+) -> None:
+    """The export had its weights in fp64 and its inputs in fp32."""
+    found = spec("double", source=UNFINISHED)
+    assert {p.dtype for p in build(found, 0).parameters()} == {torch.float32}
+    assert found.code is not None
+    assert "has weights of float64, which are cast to --precision" in found.code.notes
+
+
+def test_complex_weights_keep_their_imaginary_parts() -> None:
+    """`Module.to` drops them: results were of another model, and verified against that."""
+    module = torch.nn.Linear(2, 2).double()
+    module.register_buffer("turning", torch.tensor([1 + 2j]), persistent=False)
+    cast = in_precision(module, torch.float32)
+    assert cast.get_buffer("turning").item() == 1 + 2j
+    assert cast.weight.dtype == torch.float32
 
 
 @pytest.mark.parametrize("attribute", ["cached", "cuts"])

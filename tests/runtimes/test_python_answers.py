@@ -7,16 +7,20 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+import torch
 
 from accelbench.core.errors import CaseError
 from accelbench.measure.evidence_warnings import warned_of
+from accelbench.runtimes.python import left_running
 from accelbench.runtimes.python.answers import (
     arrays,
     digest_of_values,
@@ -130,3 +134,101 @@ def test_what_is_not_compared_is_named() -> None:
     assert uncompared({"a": Handle(), "b": [Handle(), 1]}) == ["Handle"]
     (warning,) = warned_of({"not_compared": ["Handle"]})
     assert warning == "Of what it returns Handle is not verified: it is neither numbers nor text."
+
+
+DENSE = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+
+
+def _digest(value: Any) -> str:
+    return digest_of_values(arrays(value))
+
+
+@dataclass
+class Slotted:
+    __slots__ = ("job", "number")
+    number: Any
+    job: Any
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (DENSE.to_sparse(), (2 * DENSE).to_sparse()),
+        (DENSE.to_sparse_csr(), (2 * DENSE).to_sparse_csr()),
+        (DENSE.to_mkldnn(), (2 * DENSE).to_mkldnn()),
+        (np.ma.masked_array([1, 2], [0, 0]), np.ma.masked_array([1, 2], [0, 1])),
+        (np.array([(1, 2.0)], "i4,f4"), np.array([(1, 3.0)], "i4,f4")),
+        (np.array([(1, 2.0)], "i4,f4")[0], np.array([(2, 2.0)], "i4,f4")[0]),
+        (np.array(["2020-01-01"], "M8[D]"), np.array(["2020-01-02"], "M8[D]")),
+        (np.array(["ab", "c"]), np.array(["ab", "d"])),
+        (np.array([1, "a", None], object), np.array([1, "b", None], object)),
+        (Slotted(1, 2), Slotted(1, 3)),
+        (torch.tensor([1e300], dtype=torch.float64), torch.tensor([2e300], dtype=torch.float64)),
+        (torch.tensor([1 + 2j]).conj(), torch.tensor([1 + 2j])),
+        (torch.tensor([1.0], dtype=torch.bfloat16), torch.tensor([2.0], dtype=torch.bfloat16)),
+    ],
+)
+def test_what_is_no_plain_array_is_compared_by_what_it_holds(one: Any, other: Any) -> None:
+    """Sparse and quantised tensors ended in a TypeError, and a mask was not looked at."""
+    assert uncompared(one) == []
+    assert _digest(one) == _digest(one) != _digest(other)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_quantised_tensor_is_compared_by_its_values() -> None:
+    made = torch.quantize_per_tensor(DENSE, 0.5, 0, torch.qint8)
+    assert arrays(made)["output"].tolist() == DENSE.tolist()
+
+
+def test_what_lies_under_a_mask_does_not_count() -> None:
+    one, other = (np.ma.masked_array([1, hidden], [0, 1]) for hidden in (5, 6))
+    assert _digest(one) == _digest(other)
+
+
+def test_a_sparse_tensor_is_the_same_however_it_was_put_together() -> None:
+    places = torch.tensor([[0, 0], [1, 1]])
+    twice = torch.sparse_coo_tensor(places, torch.tensor([1.0, 1.0]), (2, 2))
+    once = torch.sparse_coo_tensor(places[:, :1], torch.tensor([2.0]), (2, 2))
+    assert _digest(twice) == _digest(once)
+
+
+def test_a_tensor_without_values_is_named_and_not_compared() -> None:
+    assert uncompared(torch.empty(2, device="meta")) == ["Tensor"]
+
+
+def test_work_within_an_array_of_objects_or_slots_is_not_done() -> None:
+    for answer in (np.array([PENDING, 1], object), Slotted(1, [PENDING])):
+        with pytest.raises(CaseError, match="it returns a future"):
+            refuse_unfinished(answer)
+
+
+def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not() -> None:
+    assert left_running.left_running() == ""
+    end = threading.Event()
+    waits = threading.Thread(target=end.wait)
+    waits.start()
+    assert left_running.left_running() == ""
+    works = threading.Thread(target=lambda: [None for _ in iter(end.is_set, True)])
+    works.start()
+    try:
+        assert any(left_running.left_running() for _ in range(20))
+    finally:
+        end.set()
+        works.join()
+        waits.join()
+    (warning,) = warned_of({"left_running": "98% of a core"})
+    assert "goes on when they have returned" in warning
+
+
+def test_who_spins_for_a_while_after_its_work_has_left_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = iter([0.9, 0.01, 0.9, 0.9, 0.9])
+    clocks: Iterator[dict[int, float]] = iter([{}, {}, {}, {}, {7: 1.0}, {7: 1.02}])
+    monkeypatch.setattr(left_running, "_thread_seconds", lambda: next(clocks))
+    monkeypatch.setattr(left_running, "_busy", lambda seconds: next(used))
+    monkeypatch.setattr(left_running.time, "sleep", lambda seconds: None)
+    assert left_running.left_running() == ""
+    assert left_running.left_running() == "90% of a core"
+    assert left_running.left_running() == "90% of a core"  # of a thread of Python's, at once
+    assert next(used, None) is None

@@ -101,12 +101,14 @@ def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None
     import torch
 
     from accelbench.catalog.code_models.loading import seed_all
-    from accelbench.catalog.narrow import Narrowing
+    from accelbench.catalog.narrow import Narrowing, in_precision
 
     with torch.random.fork_rng(devices=[]):
         seed_all(seed)
         module = constructor(spec)()
     digest = hashlib.sha256((spec.code.digest + Narrowing(module, dtype).finish()).encode())
+    if dtype is None:  # inputs are of fp32 then, whatever its owner stored
+        module = in_precision(module, torch.float32)
     return Built(module.eval(), digest.hexdigest()[:16])
 
 

@@ -30,6 +30,28 @@ class _Place:
     stride: tuple[int, ...]
 
 
+def in_precision(
+    module: torch.nn.Module, dtype: torch.dtype, device: torch.device | None = None
+) -> torch.nn.Module:
+    """A module in a floating-point type; complex tensors stay complex.
+
+    `Module.to` makes them real: it drops their imaginary parts, as of rotary frequencies in a
+    buffer, and warns of it.
+    """
+    if not any(tensor.is_complex() for tensor in module.state_dict().values()) and not any(
+        buffer.is_complex() for buffer in module.buffers()
+    ):
+        return module.to(device=device, dtype=dtype)
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        wanted = dtype if tensor.is_floating_point() else None
+        if tensor.is_complex() and dtype is torch.float32:
+            wanted = torch.complex64
+        return tensor.to(device=device, dtype=wanted)
+
+    return module._apply(cast)
+
+
 class Narrowing:
     """Casts the tensors of one storage after another, in whatever order they come."""
 

@@ -36,7 +36,7 @@ _OF: Mapping[Belongs, str] = {
         data_mismatch data_unreadable
         distributed dropout file_changed fixed_batch format generation_compiled
         gradient_checkpointing
-        image_size no_generation no_profiler
+        image_size inputs_changed no_generation no_profiler
         no_real_inputs no_training not_counted not_verified option prompt_too_short
         remote_code sequence_too_long sequence_too_short size_not_taken timeout
         tensor_parallel tokenizer_mismatch tokenizer_unreadable too_many_classes

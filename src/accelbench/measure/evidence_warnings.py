@@ -24,6 +24,12 @@ def warned_of(details: Mapping[str, Any]) -> list[str]:
             f"{', '.join(later)} was imported as it was called: weights_digest does not tell where"
             " that changes. Import it at the top of the file."
         )
+    if going_on := details.get("left_running"):
+        warnings.append(
+            "Something that the calls began goes on when they have returned, in threads or"
+            f" processes, and used {going_on} while nothing was asked of them: its work is in no"
+            " call's own time, and takes from that of the next."
+        )
     if kinds := details.get("not_compared"):
         warnings.append(
             f"Of what it returns {', '.join(kinds)} is not verified: it is neither numbers nor"

@@ -50,16 +50,22 @@ def described(
             raise FileRefusedError(
                 f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
             )
+    for name, value in inputs.items():
+        if not value.numel():
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} is empty in its example: {list(value.shape)}.",
+                "Give it an example with at least one item.",
+            )
     there = dict(module.named_parameters())
     outputs = _outputs_of_example(module, inputs)
     if later := sorted(dict(module.named_parameters()).keys() - there):
         raise _made_late(later[0])
     batch = example.common_batch(list(inputs.values()))
-    free, notes = False, list[str]()
+    free, notes = False, _stored_otherwise(module)
     if batch is not None:
         why = _refuses_twice(module, inputs, outputs, batch)
         free = not why
-        notes = [f"is measured at a batch of {batch} alone: {why}"] if why else []
+        notes += [f"is measured at a batch of {batch} alone: {why}"] if why else []
     return {
         "inputs": [example.described(name, value) for name, value in inputs.items()],
         "parameters": _parameters(module),
@@ -73,6 +79,13 @@ def described(
 
 #: Counting takes a module's weights from it.
 _UNCOUNTED = {"uncounted": "it is in use in the process that measured it"}
+
+
+def _stored_otherwise(module: torch.nn.Module) -> list[str]:
+    """A note of weights that are of no type of fp32, in which it is measured where none is said."""
+    kinds = {p.dtype for p in module.parameters() if p.is_floating_point()} - {torch.float32}
+    names = sorted(str(kind).removeprefix("torch.") for kind in kinds)
+    return [f"has weights of {' and '.join(names)}, which are cast to --precision"] if names else []
 
 
 def _refuse_unmade(module: torch.nn.Module) -> None:

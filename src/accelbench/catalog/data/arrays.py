@@ -50,7 +50,7 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
         raise _refused(path, "is no file")  # a pipe or a device, which may have no end
     found: dict[str, StoredArray] = {}
     try:
-        _look_over(path)
+        _weigh(path)
         with np.load(path, allow_pickle=False) as arrays:
             for name in arrays.files:
                 array = arrays[name]
@@ -70,14 +70,14 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
     return found
 
 
-def _look_over(path: Path) -> None:
-    """Refuse what is too large, or says two things, before any of it is unpacked."""
+def _weigh(path: Path) -> None:
+    """Refuse an archive by what its directory says, before any of it is unpacked."""
     with zipfile.ZipFile(path) as archive:
         if again := named_twice(archive):
             raise _refused(path, f"has {in_quotes(again)} twice")
         total = sum(entry.file_size for entry in archive.infolist())
-        if total > LARGEST_BYTES:
-            raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
+    if total > LARGEST_BYTES:
+        raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
 
 
 def named_twice(archive: zipfile.ZipFile) -> str:

@@ -38,6 +38,9 @@ from accelbench.run.verify.agreement import agree, tolerance_of
 from accelbench.run.verify.reference_outputs import ReferenceOutputs, is_number
 from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch
 
+#: The reason of a refusal, which may have another one behind it.
+WRONG_STEPS = "wrong_steps"
+
 Sketches = Mapping[str, Sketch]
 
 #: How long a block is whose outputs are looked at: one step is as likely as five. Where steps are
@@ -216,7 +219,7 @@ def _kept(sketches: Sketches) -> dict[str, ReferenceOutputs]:
 
 def _wrong(why: str) -> CaseError:
     return CaseError(
-        "wrong_steps",
+        WRONG_STEPS,
         f"the outputs of the steps that were timed are not those that are verified: {why}",
         f"What was timed is not this model's work, whatever its outputs are. {RUNTIMES_FAULT}",
     )

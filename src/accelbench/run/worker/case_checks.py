@@ -15,6 +15,7 @@ from typing import Any
 from accelbench.core.abilities import LastStepOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.loop import Question
@@ -23,6 +24,7 @@ from accelbench.run.verify.block_lengths import refuse_thinned, single_steps
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
+    WRONG_STEPS,
     Sketches,
     UnseenSteps,
     compared_whole,
@@ -35,6 +37,8 @@ from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWat
 from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 OK, NOT_DONE = "ok", "not_done"
+#: A detail of the evidence: calls changed what they were given.
+CHANGED = "inputs_changed"
 
 
 @dataclass(frozen=True)
@@ -89,11 +93,16 @@ class CaseChecks:
             said_ns: what a step is said to take.
             alone: whether no other batch will be measured that this one could be held against.
         """
-        if self._done:
-            checked, steps, unseen = None, self._again(case, said_ns), None
-        else:
-            checked, steps, unseen = self._first(case, said_ns)
-            self._done = True
+        try:
+            if self._done:
+                checked, steps, unseen = None, self._again(case, said_ns), None
+            else:
+                checked, steps, unseen = self._first(case, said_ns)
+                self._done = True
+        except CaseError as error:
+            if error.reason == WRONG_STEPS and self._session.evidence().details.get(CHANGED):
+                raise _changes_inputs(case) from error
+            raise
         self._refuse_thinned(case, said_ns, unseen)
         if self._watch is not None:
             self._watch.look(self._session, case, said_ns, alone, self._asked)
@@ -169,3 +178,13 @@ class CaseChecks:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
         return checked, OK if tells(checked.seen) else NOT_DONE, unseen
+
+
+def _changes_inputs(case: Case) -> CaseError:
+    """Of steps whose outputs are others each time, as each finds what the one before left."""
+    return CaseError(
+        CHANGED,
+        f"each call of {case.model.id} changes what it is called with, and the next makes something"
+        " else of that",
+        "Let it copy what it changes, so that every call that is timed does the same.",
+    )

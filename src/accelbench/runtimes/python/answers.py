@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import is_dataclass
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import CaseError
+from accelbench.runtimes.python.parts import CompareInstead, parts_of
 
 #: Deeper than this nothing is looked into.
 _DEEPEST = 8
@@ -63,12 +65,26 @@ def _unfinished(answer: Any, depth: int) -> str:
         parts: Iterable[Any] = answer.values()
     elif isinstance(answer, (list, tuple, Set)):
         parts = answer
+    elif (inside := _inside(answer)) is not None:
+        parts = inside
     elif _shows_values(answer):
         parts = vars(answer).values()
     else:
         return ""
     several = (_unfinished(part, depth + 1) for part in islice(parts, _MOST_PARTS))
     return next(filter(None, several), "")
+
+
+def _inside(answer: Any) -> Iterable[Any] | None:
+    """What an array of objects or a dataclass holds; None of anything else."""
+    if isinstance(answer, np.ndarray) and answer.dtype.kind != "O":
+        return None
+    if not isinstance(answer, np.ndarray) and not is_dataclass(answer):
+        return None
+    parts = parts_of(answer)
+    if isinstance(parts, CompareInstead):
+        return [parts.value]
+    return None if parts is None else parts.values()
 
 
 def arrays(answer: Any) -> dict[str, Any]:
@@ -98,20 +114,25 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
         text = value.encode() if isinstance(value, str) else value
         found[_free(name or "output", found)] = np.frombuffer(text, np.uint8)
         return
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            _gather(inner, f"{name}.{key}" if name else str(key), found, depth + 1)
+    parts = value if isinstance(value, Mapping) else parts_of(value)
+    if isinstance(parts, CompareInstead):
+        _gather(parts.value, name, found, depth + 1)
         return
-    array = _array(value)
+    array = _array(value) if parts is None else None
     if array is not None:
         found[_free(name or "output", found)] = array
-    elif isinstance(value, (list, tuple)):
-        for place, inner in enumerate(value):
-            _gather(inner, f"{name}.{place}" if name else str(place), found, depth + 1)
     elif isinstance(value, Set):
         _gather(_in_order(value), name, found, depth)
-    elif hasattr(value, "__dict__"):
-        _gather(vars(value), name, found, depth + 1)
+    else:
+        for key, inner in (_within(value) if parts is None else parts).items():
+            _gather(inner, f"{name}.{key}" if name else str(key), found, depth + 1)
+
+
+def _within(value: Any) -> Mapping[Any, Any]:
+    """What a list has by place, and an object by name."""
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    return getattr(value, "__dict__", {})
 
 
 def _free(name: str, found: Mapping[str, Any]) -> str:
@@ -156,6 +177,9 @@ def _leave_out(value: Any, found: dict[str, None], depth: int) -> None:
     elif isinstance(value, Mapping):
         for inner in value.values():
             _leave_out(inner, found, depth + 1)
+    elif (parts := parts_of(value)) is not None:
+        inside = parts.value if isinstance(parts, CompareInstead) else parts
+        _leave_out(inside, found, depth + 1)
     elif _array(value) is not None:
         return
     elif isinstance(value, (list, tuple, Set)):
@@ -171,9 +195,10 @@ def _array(value: Any) -> Any:
     """A tensor, an array, a number or an even list of numbers as an array; None of others."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach()
-        value = value.float() if value.is_floating_point() else value.resolve_conj()
-        return value.cpu().numpy()
+        try:
+            return _of_torch(torch, value.detach())
+        except (RuntimeError, NotImplementedError, TypeError):  # it has no values, as on meta
+            return None
     if isinstance(value, tuple) and any(hasattr(part, "shape") for part in value):
         return None
     try:
@@ -185,6 +210,14 @@ def _array(value: Any) -> Any:
     if str(array.dtype) in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):  # JAX's
         return array.astype(np.float32)
     return None
+
+
+def _of_torch(torch: Any, value: Any) -> Any:
+    """A dense tensor; in fp32 where NumPy has no such type."""
+    kept = (torch.float64, torch.float32, torch.float16)
+    if value.is_floating_point() and value.dtype not in kept:
+        value = value.float()
+    return value.resolve_conj().resolve_neg().cpu().numpy()
 
 
 def waiting(answer: Any) -> Callable[[Any], Any] | None:

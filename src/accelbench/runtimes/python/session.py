@@ -35,6 +35,7 @@ from accelbench.runtimes.python.answers import (
     uncompared,
     waiting,
 )
+from accelbench.runtimes.python.left_running import left_running
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
@@ -85,6 +86,7 @@ class PythonSession:
         self._facts: dict[str, Any] = {}
         self._given: tuple[Arguments | None, str] = None, ""
         self._devices: set[str] = set()
+        self._going_on = ""
         self.timings: dict[str, int] = {}
         seed_all(job.settings.seed)
         self._loaded: LoadedCode = self._timed("build", lambda: load(code))
@@ -115,7 +117,9 @@ class PythonSession:
         self._given = None, ""
         prepared = self._arguments(case, seed)
         self._given = prepared, digest_of_values(arrays(prepared))
-        self._settle(self._answer(prepared))
+        answer = self._answer(prepared)
+        self._going_on = left_running()  # at once: a little of it is soon over
+        self._settle(answer)
         return prepared
 
     def _arguments(self, case: Case, seed: int | None) -> Arguments:
@@ -230,6 +234,7 @@ class PythonSession:
     def evidence(self) -> Evidence:
         """Where the tensors lie that it returned, and whether it began to use a GPU."""
         changed = self._inputs_changed()
+        going_on = self._going_on or left_running()
         return Evidence(
             devices=tuple(sorted(self._devices or {"cpu:0"})),
             requested=str(self._job.device),
@@ -238,6 +243,7 @@ class PythonSession:
                 "libraries": _libraries(),
                 **self._facts,
                 "inputs_changed": changed,
+                "left_running": going_on,
                 "imported_later": self._imported_later(),
                 **self._inputs.details(),
             },

@@ -13,6 +13,7 @@ import torch
 
 from accelbench.catalog.build import Built, built
 from accelbench.catalog.inputs import tensors
+from accelbench.catalog.narrow import in_precision
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import OutOfMemoryError
@@ -186,7 +187,7 @@ class PytorchSession:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
             # Autocast does not reach the grouped products of experts: they would stay in fp32.
             module.set_experts_implementation("eager")
-        placed = module.to(device=self._place.device, dtype=self._dtype).eval()
+        placed = in_precision(module, self._dtype, self._place.device).eval()
         if self._precision == "int8":
             self._quantised = int8.quantise(placed)
         return placed
