@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.api.benchmark import benchmark
+    from accelbench.api.comparing import ComparisonTable, compare
     from accelbench.api.config import BenchmarkConfig
     from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
     from accelbench.api.logger import BenchmarkLogger
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
     from accelbench.api.selector import HardwareSelector
     from accelbench.api.stored import StoredTable, results
+    from accelbench.api.telling_history import HistoryTable, history
     from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
@@ -24,13 +26,17 @@ __version__ = "0.1.0"
 __all__ = [
     "BenchmarkConfig",
     "BenchmarkLogger",
+    "ComparisonTable",
     "EnhancedHardwareBenchmarkRunner",
     "HardwareSelector",
+    "HistoryTable",
     "Result",
     "StoredTable",
     "__version__",
     "benchmark",
+    "compare",
     "create_dataloader",
+    "history",
     "reset_memory_stats",
     "results",
     "run_benchmark_suite",
@@ -42,12 +48,16 @@ __all__ = [
 _HOMES = {
     "BenchmarkConfig": "accelbench.api.config",
     "BenchmarkLogger": "accelbench.api.logger",
+    "ComparisonTable": "accelbench.api.comparing",
     "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
     "HardwareSelector": "accelbench.api.selector",
+    "HistoryTable": "accelbench.api.telling_history",
     "Result": "accelbench.api.result",
     "StoredTable": "accelbench.api.stored",
     "benchmark": "accelbench.api.benchmark",
+    "compare": "accelbench.api.comparing",
     "create_dataloader": "accelbench.catalog.data",
+    "history": "accelbench.api.telling_history",
     "reset_memory_stats": "accelbench.api.memory",
     "results": "accelbench.api.stored",
     "run_benchmark_suite": "accelbench.api.running",

@@ -48,7 +48,7 @@ def test_a_result_reads_in_a_terminal_and_in_a_notebook(result: Result) -> None:
     assert "mine python/cpu" in repr(result)
     assert "calls/s" in str(result)
     page = result._repr_html_()
-    assert page.startswith("<table>")
+    assert page.startswith("<table ")
     assert "mine python/cpu" in page
 
 
@@ -146,7 +146,9 @@ def test_a_result_is_drawn(result: Result, tmp_path: Path) -> None:
 
 def test_what_a_page_shows_of_a_name_is_escaped(result: Result) -> None:
     hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
-    assert "<script>" not in hostile._repr_html_()
+    page, (ours, *more) = hostile._repr_html_(), result._repr_html_().split("<script>")[1:]
+    assert "&lt;script&gt; python/cpu" in page
+    assert page.split("<script>")[1:] == [ours, *more]
 
 
 def test_a_live_module_goes_over_with_its_weights(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.api.drawn_chart import DrawnChart
 from accelbench.core.absent import NO_DATA
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.rates import unit_beside, unit_of_all
@@ -17,7 +18,7 @@ from accelbench.exchange.titles import title
 from accelbench.store.samples import step_ms
 
 if TYPE_CHECKING:
-    from accelbench.report.charts.chart import Picture
+    from accelbench.api.comparing import ComparisonTable
 
 _HEADINGS = ("what", "p50 ms", "mean ms", "rate", "peak MB", "verified", "quality")
 #: Of columns those that are not one value.
@@ -116,7 +117,7 @@ class Result:
         }
         return {**flat, "samples_ms": _samples(row)}
 
-    def compare(self, other: Result) -> list[dict[str, Any]]:
+    def compare(self, other: Result) -> ComparisonTable:
         """This run beside another, question by question, by the rules of `accelbench compare`.
 
         Returns:
@@ -135,12 +136,13 @@ class Result:
         from accelbench.analysis.comparison import compared
         from accelbench.analysis.questions import AXES
         from accelbench.analysis.run_noise import Histories
+        from accelbench.api.comparing import ComparisonTable
         from accelbench.report.comparison import document
 
         rows = [_bare(row) for result in (other, self) for row in result.rows]
         axis = AXES["run"]
         groups = compared(rows, axis, (other.run_id,), known=Histories())
-        return [dict(line) for line in document(groups, axis)]
+        return ComparisonTable(document(groups, axis), None, axis.name)
 
     def plot(self, chart: str = "latency-distribution") -> DrawnChart:
         """A chart of it, by its name: accelbench plot --chart list says which there are.
@@ -170,27 +172,6 @@ class Result:
                 f"It needs {CHARTS[chart].needs}.",
             )
         return DrawnChart(made)
-
-
-@dataclass(frozen=True)
-class DrawnChart:
-    """A drawn chart: a notebook shows it, and a file takes it."""
-
-    picture: Picture
-
-    def _repr_svg_(self) -> str:
-        from accelbench.report.charts.draw import svg
-
-        return svg(self.picture.spec)
-
-    def save(self, path: str) -> None:
-        """Write it, as PNG or SVG by the path's suffix."""
-        from accelbench.report.charts.draw import png
-
-        if path.lower().endswith(".png"):
-            Path(path).write_bytes(png(self.picture.spec))
-        else:
-            Path(path).write_text(self._repr_svg_(), encoding="utf-8")
 
 
 def _samples(row: Mapping[str, Any]) -> list[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from accelbench.api.store_question import asked_of_store, words_of
 from accelbench.core.absent import NO_DATA, UNKNOWN_DEVICE
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
@@ -125,21 +125,16 @@ def results(
         UsageError: a word is known nowhere.
         SurroundingsError: there is no database, or nothing in it that was asked for.
     """
-    from accelbench.query.filters import filters_of
     from accelbench.query.run_names import only_runs
-    from accelbench.query.stored_results import filled_if_any, on_one_machine, rows_of
+    from accelbench.query.stored_results import on_one_machine, rows_of
 
-    filters = filters_of(*map(_words, (models, hardware, framework, precision, batch_sizes, mode)))
-    database = filled_if_any(None if db is None else Path(db), filters)
+    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
+    database = asked.database
     with database.asking():
-        filters |= only_runs(database, _words(run))
-        where, values, _, _ = on_one_machine(database, filters, machine, _words(run))
+        filters = {**asked.filters, **only_runs(database, words_of(run))}
+        where, values, _, _ = on_one_machine(database, filters, machine, words_of(run))
         rows = rows_of(database, [column.name for column in COLUMNS], where, values)
     return StoredTable(rows)
-
-
-def _words(given: Sequence[Any] | str | int) -> list[str]:
-    return [str(given)] if isinstance(given, (str, int)) else [str(word) for word in given]
 
 
 Span = tuple[str, float | None, float | None, float | None]
@@ -183,7 +178,10 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
         "middle": across[1],
         "high": across[2],
         "hollow": provenance != Provenance.MEASURED or not usable(row),
+        "step": middle,
         "rate": _rate(row),
+        "throughput": None if row.get("emulated") else row.get("throughput"),
+        "memory_mb": row.get("memory_peak_mb"),
         "memory": _with_unit(row.get("memory_peak_mb"), "MB"),
         "worth": ", ".join(filter(None, (_worth(row), *marks))),
     }

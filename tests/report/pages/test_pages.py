@@ -11,8 +11,10 @@ import pytest
 
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.machines import Machine
+from accelbench.api.comparing import ComparisonTable
 from accelbench.api.result import Result
 from accelbench.api.stored import StoredTable
+from accelbench.api.telling_history import HistoryTable
 from accelbench.core.visible import visible
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
@@ -70,6 +72,19 @@ def stored_table(name: str) -> str:
     return StoredTable([row], name)._repr_html_()
 
 
+def compared_table(name: str) -> str:
+    line = {"model": name, "device_name": name, "quality": name, "differs": [name]}
+    return ComparisonTable([line], None, name)._repr_html_()
+
+
+def history_table(name: str) -> str:
+    point = {"value": 1.0}
+    level = {"value": 1.0, "low": None, "high": None}
+    line = {"what": name, "device_name": name, "said": name, "unit": name, "answer": None}
+    line |= {"points": [point], "newest": point, "newest_level": level, "point_count": 1}
+    return HistoryTable([line], None, name)._repr_html_()
+
+
 PAGES: dict[str, Callable[[str], str]] = {
     "report.html": report,
     "matrix_page.html": matrix,
@@ -77,9 +92,11 @@ PAGES: dict[str, Callable[[str], str]] = {
     "nothing.svg": nothing,
     "result_table.html": table,
     "stored_table.html": stored_table,
+    "compared_table.html": compared_table,
+    "history_table.html": history_table,
 }
 #: What no text of anybody's goes into, and the frame, which is in every page.
-OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg"}
+OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg", "table_tools.html"}
 
 
 class Seen(HTMLParser):
