@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accelbench.catalog.selection import choose
-from accelbench.cli.display.console import console
+from accelbench.cli.display.console import console, in_whole_figures
 from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary, trust
 from accelbench.cli.display.watch import (
@@ -434,3 +434,16 @@ def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
     assert "p50" not in head
     assert "0.005" in mean
     assert "mean" not in mean
+
+
+def test_no_line_ends_between_a_figure_and_its_unit_or_within_a_moment() -> None:
+    """A history read “mean latency 76.1” at the end of one line and “ms” in the next."""
+    text = "a  b, mean latency 76.1 ms, since 2025-10-29 20:47, of 3 runs"
+    assert in_whole_figures(text, "ms", 24) == [
+        "a  b, mean latency",
+        "76.1 ms, since",
+        "2025-10-29 20:47, of 3",
+        "runs",
+    ]
+    assert in_whole_figures("5 items/s", "items/s", 3) == ["5 items/s"]
+    assert in_whole_figures("", "ms", 9) == [""]

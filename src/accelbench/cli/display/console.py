@@ -76,6 +76,19 @@ def in_lines(*lines: str, style: str = "", further: str = "") -> Broken:
     return made
 
 
+def in_whole_figures(text: str, unit: str, width: int) -> list[str]:
+    """A text in lines that end neither between a figure and its unit nor within a moment."""
+    whole = rf"\d{{4}}-\d\d-\d\d \d\d:\d\d\S*|[\d.,]+ {re.escape(unit)}(?!\w)\S*|\S+"
+    lines: list[str] = []
+    start = end = 0
+    for number, piece in enumerate(re.finditer(whole, text)):
+        if number and cell_len(text[start : piece.end()]) > width:
+            lines.append(text[start:end])
+            start = piece.start()
+        end = piece.end()
+    return [*lines, text[start:end]]
+
+
 class TextConsole(Console):
     """A console that shows what it is given."""
 

@@ -38,6 +38,7 @@ def show(
     from rich.text import Text
 
     from accelbench.cli.display.console import console as made_for
+    from accelbench.cli.display.console import in_lines, in_whole_figures
 
     console = made_for(stream)
     console.print(Text(f"On {machine}"))
@@ -54,10 +55,13 @@ def show(
         if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
             print_lines([heading, *lines, ""], console.file)
             continue
-        console.print(Text(heading, style="bold"))
+        unit = series_.metric.header
+        for line in in_whole_figures(heading, unit, console.width):
+            console.print(Text(line, style="bold"))
         console.print(Text(lines[0]))
         for line in body[1:]:
-            console.print(Padding(Text(line), (0, 0, 0, _INDENT), expand=False))
+            whole = in_whole_figures(line, unit, console.width - _INDENT)
+            console.print(Padding(in_lines(*whole), (0, 0, 0, _INDENT), expand=False))
         console.print()
     many = sum(answers.values())
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
@@ -79,7 +83,7 @@ def _level(series: Series) -> str:
     """Where it lies now, by all runs of its newest level, with the interval of that."""
     level, unit = series.newest_level, series.metric.header
     interval = interval_text(level.low, level.value, level.high, figure)
-    apart = f" {interval}" if interval else ""
+    apart = f" ({interval})" if "…" in interval else f" {interval}" if interval else ""
     since = series.points[level.since].moment[:10]
     runs = counted(level.runs, "run")
     return f"Level: {figure(level.value)} {unit}{apart}, of {runs} since {since}"

@@ -12,7 +12,7 @@ from accelbench.cli.display.words import figure, other_machines, shapes
 from accelbench.core.absent import NO_DATA, batch_text
 from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import launches_failed
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.vocabulary import SINGLE_STREAM
 
@@ -137,7 +137,7 @@ def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
     if "compiled" in apart and row.get("compiled"):
         words.append("compiled")
     if "threads" in apart and row.get("threads"):
-        words.append(f"{row['threads']} threads")
+        words.append(counted(int(row["threads"]), "thread"))
     options: Any = row.get("options") or {}
     if "options" in apart and isinstance(options, Mapping):
         words += [f"{name}={value}" for name, value in options.items() if name != "compile"]
