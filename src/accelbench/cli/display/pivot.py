@@ -14,6 +14,7 @@ from accelbench.core.devices import devices_beside
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rates import unit_of, unit_of_all
+from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 
 if TYPE_CHECKING:
@@ -136,8 +137,8 @@ def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
     words = [str(row.get("runtime")), *([f"({version})"] if version else [])]
     if "compiled" in apart and row.get("compiled"):
         words.append("compiled")
-    if "threads" in apart and row.get("threads"):
-        words.append(counted(int(row["threads"]), "thread"))
+    if "threads" in apart and (threads := number(row, "threads")):
+        words.append(counted(int(threads), "thread"))
     options: Any = row.get("options") or {}
     if "options" in apart and isinstance(options, Mapping):
         words += [f"{name}={value}" for name, value in options.items() if name != "compile"]
