@@ -10,7 +10,7 @@ from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.as_html import html
 from accelbench.report.full_report.as_markdown import markdown
-from accelbench.report.full_report.contents import Table
+from accelbench.report.full_report.contents import Report, Sentence, Table
 from accelbench.report.full_report.parts import ReportData, report
 from accelbench.report.full_report.result_lines import MOST_RESULTS
 from asked_rows import row
@@ -94,3 +94,9 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
     fastest = {f"model-{n:04}" for n in range(MOST_RESULTS // 2 + 10)}
     names = [line[0] for line in table.rows if "jax" in line[0]]
     assert {name for name in fastest if any(name in line for line in names)} == fastest
+
+
+def test_a_command_stays_a_command_whatever_a_name_has_in_it() -> None:
+    told = Sentence("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
+    text = markdown(Report("A", [], [], [told]), {})
+    assert " Next: ```accelbench run 'a`b`` [x](http://evil)'```" in text

@@ -36,6 +36,7 @@ ORDERS: Mapping[str, str] = {name: column.sql for name, column in COLUMNS.items(
 _THEN = "lower(model), hardware, runtime, precision, batch_size, key"
 PAGE = 100
 _MOST_VALUES = 50
+_LONGEST_NAME = 1000
 MOST_CHOSEN = 12
 _LISTED = 12
 #: Behind the name of a number: the least and the most that a filter leaves.
@@ -51,7 +52,7 @@ class PageQuery:
     """What was asked for.
 
     Attributes:
-        model: letters that a model's name has in it.
+        model: letters that a model's name has in it; between double quotes, the name itself.
         chosen: of each facet, the values that count; any do where it is left out.
         since: the first day, and `until` the last.
         bounds: of numbers the least and the most, by the name of their column.
@@ -133,8 +134,9 @@ class PageQuery:
         parts: list[str] = ["true"]
         values: list[object] = []
         if self.model:
-            parts.append("contains(lower(model), ?)")
-            values.append(self.model.lower())
+            name = named_exactly(self.model)
+            parts.append("contains(lower(model), ?)" if name is None else "model = ?")
+            values.append(self.model.lower() if name is None else name)
         for name, wanted in self.chosen.items():
             if name != but:
                 parts.append(f"{FACETS[name]} IN ({', '.join('?' * len(wanted))})")
@@ -158,6 +160,17 @@ class PageQuery:
         way = "DESC" if self.falling else "ASC"
         first = ", ".join(f"{column} {way} NULLS LAST" for column in ORDERS[self.sort].split(", "))
         return f"{first}, {_THEN}"
+
+
+def exactly_named(model: str) -> str:
+    """What asks for one model, and for none whose name has its name in it."""
+    return f'"{model}"'
+
+
+def named_exactly(words: str) -> str | None:
+    """The one model that is asked for; None where letters are."""
+    quoted = len(words) > 2 and words.startswith('"') and words.endswith('"')
+    return words[1:-1] if quoted else None
 
 
 def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
@@ -186,7 +199,7 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
             f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
         )
     return PageQuery(
-        model=_last(parameters, "model")[:200],
+        model=_last(parameters, "model")[:_LONGEST_NAME],
         chosen=chosen,
         since=since,
         until=until,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from accelbench.core.visible import markdown as text_of
+from accelbench.core.visible import visible
 from accelbench.report.full_report.contents import Block, Figure, Report, Table, Text
 from accelbench.report.full_report.told_findings import RESULTS
 
@@ -42,8 +44,16 @@ def _findings(report: Report) -> Iterator[str]:
             for link in finding.evidence
         )
         evidence = f" Evidence: {', '.join(links)}." if links else ""
-        command = f" Next: `{finding.command}`" if finding.command else ""
+        command = f" Next: {_code(finding.command)}" if finding.command else ""
         yield f"- {text_of(finding.text, begins=True)}{evidence}{command}"
+
+
+def _code(command: str) -> str:
+    """A command between more backticks than it has itself: a model's name may have some."""
+    shown = visible(command)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    room = " " if "`" in (shown[:1], shown[-1:]) else ""
+    return f"{fence}{room}{shown}{room}{fence}"
 
 
 def _block(block: Block, pictures: Mapping[str, str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject
 from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import PageQuery, exactly_named
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import MOST_CELLS, MOST_LAUNCHES
 from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
@@ -99,7 +99,7 @@ class ModelPages:
             drawn=self._drawn(snapshot, query),
             verified=verified_ways(subject.rows),
             of_it=f"?{urlencode({'name': name, 'mode': mode})}",
-            of_model=PageQuery(model=name),
+            of_model=PageQuery(model=exactly_named(name)),
         )
 
     def picture(self, request: Request) -> Response:

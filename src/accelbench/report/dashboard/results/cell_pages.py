@@ -14,7 +14,7 @@ from accelbench.analysis.ranks import ranks_of
 from accelbench.core.rows import number
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts.distribution import MOST_LAUNCHES
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import PageQuery, exactly_named
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cell_accuracy import cell_accuracy
@@ -63,7 +63,7 @@ class Pages:
             beside=cells.beside(snapshot, cell),
             series=[document(history) for history in series],
             of_it=PageQuery(cells=(cell["key"],)),
-            of_model=PageQuery(model=str(cell["model"])),
+            of_model=PageQuery(model=exactly_named(str(cell["model"]))),
         )
 
     def matrix(self, request: Request) -> Response:

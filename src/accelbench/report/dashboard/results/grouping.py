@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.core.exactness import not_exact
 from accelbench.core.rates import kind_sql
 from accelbench.core.rows import Row, number, text, texts
 from accelbench.core.vocabulary import Quality
@@ -242,10 +243,19 @@ def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup]) -> Piv
     if query.by != BEST or len(ranked) < 2:
         return PivotRow(value, by_value)
     apart = unlike([group.cell for group in ranked if group.cell], across)
+    apart += _doubt([group.cell for group in ranked if group.cell])
     first, second = ranked[0].interval, ranked[1].interval
     is_best = not apart and first is not None and second is not None and first.apart_from(second)
     best = str(ranked[0].values[across.name]) if is_best else ""
     return PivotRow(value, by_value, best, apart)
+
+
+def _doubt(ranked: Sequence[Cell]) -> list[str]:
+    """Why the first of several precisions is not chosen unasked: its outputs may be far off."""
+    if len({str(cell.get("precision")) for cell in ranked}) < 2:
+        return []
+    why = not_exact([{**ranked[0], "verification_error": ranked[0].get("error")}])
+    return [why] if why else []
 
 
 def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Self
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.asked import FACETS, PageQuery, Pairs
+from accelbench.report.dashboard.asked import FACETS, PageQuery, Pairs, exactly_named
 from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS, ResultColumn
 
 #: What a group's figure is.
@@ -117,7 +117,7 @@ def _filtered(query: TableQuery, name: str, value: object) -> TableQuery | None:
         return replace(query, chosen={**query.chosen, name: (str(value),)})
     if COLUMNS[name].number and isinstance(value, int | float):
         return replace(query, bounds={**query.bounds, name: (float(value), float(value))})
-    return replace(query, model=str(value)) if name == "model" else None
+    return replace(query, model=exactly_named(str(value))) if name == "model" else None
 
 
 def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:

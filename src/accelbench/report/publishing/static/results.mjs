@@ -162,7 +162,10 @@ function found(table, query) {
   });
   const names = table.codes("model");
   const letters = query.model.toLowerCase();
-  const named = names.values.map((name) => !letters || (name ?? "").toLowerCase().includes(letters));
+  // Between double quotes stands one name, and none that has it in it.
+  const whole = /^".+"$/su.test(query.model) ? query.model.slice(1, -1) : null;
+  const named = names.values.map((name) => !letters
+    || (whole === null ? (name ?? "").toLowerCase().includes(letters) : name === whole));
   const days = table.of("moment"), keys = table.of("key");
   const counts = {};
   for (const name of Object.keys(FACETS))
@@ -308,7 +311,7 @@ function grouped(table, rows, query) {
   const lines = [...groups].sort((a, b) => b[1].length - a[1].length).map(([code, members]) => {
     const value = values[code];
     const narrowed = query.group === "model"
-      ? { ...query, model: value ?? "", group: "", page: 1 }
+      ? { ...query, model: value === null ? "" : `"${value}"`, group: "", page: 1 }
       : { ...query, chosen: { ...query.chosen, [query.group]: [value] }, group: "", page: 1 };
     return el("tr", {},
       el("th", { scope: "row" }, value === null ? text(query.group === "machine" ? "unknown machine" : NO_DATA) : link(narrowed, text(spaced(shown(value))))),
