@@ -84,7 +84,7 @@ def test_what_the_program_knows_is_not_looked_for_in_the_database(
 
     monkeypatch.setattr(Database, "query", noted)
     assert shell("bert-tiny", "--hardware", "cpu,cuda", "--framework", "torch,onnx")[0] == 0
-    assert len(asked) == 3  # its runs, its columns, and its rows
+    assert len(asked) == 4  # its runs, its columns, where its rows lie, and these
 
 
 def test_the_other_names_of_a_runtime_find_it(tmp_path: Path, shell: Command) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist, fmean
 
 from accelbench.measure.launches import (
@@ -129,12 +130,12 @@ class Apart:
         reach = t_quantile(1.0 - ALPHA / 2.0, freedom) + t_quantile(POWER, freedom)
         return reach * self._error
 
-    @property
+    @cached_property
     def _error(self) -> float:
         launches = comparison_noise(self.first, self.noise, self.second)
         return launches if self.runs is None else math.hypot(launches, _apart(self.runs))
 
-    @property
+    @cached_property
     def _freedom(self) -> float:
         launches = comparison_noise(self.first, self.noise, self.second)
         return _together([(launches**2, self.first + self.second - 2.0)], self.runs)[1]

@@ -313,6 +313,39 @@ def test_a_pivot_is_what_sql_says(snapshot: Snapshot, by: str) -> None:
             assert group.figure(by) == pytest.approx(wanted)
 
 
+def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Path) -> None:
+    made = Database(tmp_path / "many.duckdb")
+    made.ensure()
+    names = [f"model-{n:03d}" for n in range(105)]
+    rows = [
+        result(model=name, threads=threads, latency_p50_ms=1.0 + n + (threads or 0))
+        for n, name in enumerate(names)
+        for threads in (None, 1, 2)
+    ]
+    store(
+        made,
+        "run",
+        *({**row, "case_id": f"{n}", "series_key": f"s{n}"} for n, row in enumerate(rows)),
+    )
+    snapshot = taken(made, "now")
+
+    def pivot(address: str) -> grouping.GroupPage:
+        return grouping.grouped(snapshot, query_of(f"as=pivot&{address}"))
+
+    second = pivot("group=model&group=threads&page=2")
+    assert (second.count, second.pages) == (105, 2)
+    assert [row.value for row in second.rows] == names[100:]
+    assert list(second.across) == [1, 2, None]
+    assert [row.groups["None"].best for row in second.rows] == [101.0 + n for n in range(5)]
+    # Down as well: numbers by size, and what nobody said last.
+    turned = pivot("group=threads&group=model")
+    assert [row.value for row in turned.rows] == [1, 2, None]
+    assert (len(turned.across), turned.left_out) == (grouping.MOST_ACROSS, 105 - 24)
+    assert turned.rows[2].groups["model-003"].count == 1
+    beyond = pivot("group=model&group=threads&page=9")
+    assert (beyond.count, list(beyond.rows)) == (105, [])
+
+
 def test_the_best_of_a_row_is_marked_where_it_is_apart_and_alike(snapshot: Snapshot) -> None:
     def rows(address: str) -> list[grouping.PivotRow]:
         return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)

@@ -11,7 +11,7 @@ from dashboard_world import OTHER, result, store, visitor
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
-from accelbench.report.dashboard.asked import PageQuery, asked
+from accelbench.report.dashboard.asked import AS_THEY_LIE, PageQuery, asked
 from accelbench.report.dashboard.snapshots import keeper as keeping
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
@@ -275,3 +275,26 @@ def test_no_list_is_endless() -> None:
     assert len(found.cells) == 12
     with pytest.raises(UsageError, match="There are: cpu, cuda"):
         asked([("hardware", "x" * 10_000)], KNOWN)
+
+
+def test_cells_lie_in_the_order_of_the_usual_page(database: Database) -> None:
+    """A page's order is where cells lie: it has to be that of its six columns."""
+    store(
+        database,
+        "a",
+        *(
+            result(model=name, runtime=runtime, batch_size=batch, status=status)
+            for name in ("b", "A", "a", "C")
+            for runtime in ("pytorch", "onnxruntime")
+            for batch, status in ((8, "ok"), (1, "ok"), (None, "failed"))
+        ),
+    )
+    made = taken(database, "now")
+    lying = [row["key"] for row in made.ask("SELECT key FROM cell ORDER BY rowid")]
+    ordered = [row["key"] for row in made.ask(f"SELECT key FROM cell ORDER BY {AS_THEY_LIE}")]
+    assert len(lying) == 24
+    assert lying == ordered
+    wanted = made.ask("SELECT rowid AS place, key FROM cell ORDER BY batch_size DESC, key LIMIT 7")
+    whole = made.lying([int(str(row["place"])) for row in wanted], "key, model")
+    assert [row["key"] for row in whole] == [row["key"] for row in wanted]
+    assert set(whole[0]) == {"key", "model"}

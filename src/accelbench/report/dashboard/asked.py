@@ -32,8 +32,8 @@ FACETS: Mapping[str, str] = {
 }
 #: What a table can be ordered by: its name in an address → SQL over a cell's columns.
 ORDERS: Mapping[str, str] = {name: column.sql for name, column in COLUMNS.items()}
-#: Ties, so that a page is always the same.
-_THEN = "lower(model), hardware, runtime, precision, batch_size, key"
+#: The order in which a snapshot's cells lie, and that of ties, so that a page is always the same.
+AS_THEY_LIE = "lower(model), hardware, runtime, precision, batch_size, key"
 PAGE = 100
 _MOST_VALUES = 50
 _LONGEST_NAME = 1000
@@ -156,10 +156,15 @@ class PageQuery:
 
     @property
     def order(self) -> str:
-        """As SQL over cells: what is not known comes last, whichever way round."""
+        """As SQL over the table of cells: what is not known comes last, whichever way round.
+
+        Cells lie in order (`AS_THEY_LIE`): where each lies stands for six columns of texts.
+        """
+        if self.sort == "model" and not self.falling:
+            return "cell.rowid"
         way = "DESC" if self.falling else "ASC"
         first = ", ".join(f"{column} {way} NULLS LAST" for column in ORDERS[self.sort].split(", "))
-        return f"{first}, {_THEN}"
+        return f"{first}, cell.rowid"
 
 
 def exactly_named(model: str) -> str:

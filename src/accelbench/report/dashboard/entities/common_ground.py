@@ -33,11 +33,16 @@ _COUNTS = "status = 'ok' AND kind IN ('measured', 'imported')"
 NARROWED: Mapping[str, str] = {"mode": "mode", "precision": "precision", "batch": "batch_size"}
 
 #: Cells of both, of each way to run the newest version, of the questions that both answered.
+#: What only one of them answered is left out first, by a hash: to tell questions and versions of
+#: two hundred thousand cells takes half a second.
 _COMMON = """
-WITH here AS (
-    SELECT key, results, moment, {side} AS side, md5(concat_ws(chr(31), {alike})) AS question,
+WITH of_both AS (
+    SELECT hash({alike}) AS about FROM cell WHERE {condition}
+    GROUP BY 1 HAVING count(DISTINCT {side}) = 2
+), here AS (
+    SELECT rowid AS place, {side} AS side, md5(concat_ws(chr(31), {alike})) AS question,
         batch_size, model
-    FROM cell WHERE {condition}
+    FROM cell WHERE {condition} AND hash({alike}) IN (FROM of_both)
     QUALIFY row_number() OVER (
         PARTITION BY {side}, {alike}, {way}, kind, machine ORDER BY moment DESC NULLS LAST, key) = 1
 ), common AS (
@@ -50,8 +55,9 @@ WITH here AS (
     SELECT question, count(*) OVER () AS every,
         row_number() OVER (ORDER BY of_model, lower(model), question) AS nth FROM of_models
 )
-SELECT key, results[:{launches}] AS results, every FROM here JOIN numbered USING (question)
-WHERE nth <= {most} ORDER BY nth, side, key
+SELECT key, results[:{launches}] AS results, every
+FROM here JOIN numbered USING (question) JOIN cell ON cell.rowid = here.place
+WHERE nth <= {most} ORDER BY nth, here.side, key
 """
 
 
@@ -153,7 +159,7 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
                 launches=_MOST_LAUNCHES,
                 most=MOST_COMMON,
             ),
-            values,
+            [*values, *values],
         ),
     )
     count = int(number(cast(Row, found[0]), "every") or 0) if found else 0

@@ -164,17 +164,20 @@ def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
 def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:
     """A page of the models of a device, each by its quickest cell at the smallest batch."""
     condition = f"{DEVICE} = ? AND {COUNTS} AND coalesce(latency, throughput) IS NOT NULL"
-    rows = _cells(
-        snapshot,
-        "SELECT * EXCLUDE (series, results, nth), count(*) OVER () AS every FROM"  # noqa: S608
-        " (SELECT *, row_number() OVER (PARTITION BY model ORDER BY mode <> 'inference',"
-        " coalesce(batch_size, 1000000000), latency NULLS LAST, throughput DESC, key) AS nth"
-        f" FROM cell WHERE {condition}) WHERE nth = 1 ORDER BY lower(model), model"
-        f" LIMIT {PAGE} OFFSET {(page - 1) * PAGE}",
+    rows = snapshot.whole(
+        "SELECT place FROM (SELECT rowid AS place, model, row_number() OVER (PARTITION BY model"  # noqa: S608
+        " ORDER BY mode <> 'inference', coalesce(batch_size, 1000000000), latency NULLS LAST,"
+        f" throughput DESC, key) AS nth FROM cell WHERE {condition}) WHERE nth = 1"
+        f" ORDER BY lower(model), model LIMIT {PAGE} OFFSET {(page - 1) * PAGE}",
+        [name],
+        "* EXCLUDE (series, results)",
+    )
+    (counted,) = snapshot.ask(
+        f"SELECT count(DISTINCT model) AS n FROM cell WHERE {condition}",  # noqa: S608
         [name],
     )
-    count = int(number(rows[0], "every") or 0) if rows else 0
-    return told_apart(rows), count
+    count = int(number(counted, "n") or 0) if rows else 0
+    return told_apart(cast("list[Cell]", rows)), count
 
 
 def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:

@@ -218,11 +218,13 @@ def _front(
     along = f"{'-' * (x.better > 0)}({x.sql})"
     return list(
         snapshot.ask(
-            f"SELECT * EXCLUDE (along, up, best) FROM ("  # noqa: S608
-            f" SELECT {_columns(chosen)}, {along} AS along, {up} AS up, max({up}) OVER ("
+            "WITH front AS (SELECT place, along FROM ("  # noqa: S608
+            f" SELECT rowid AS place, {along} AS along, {up} AS up, max({up}) OVER ("
             f" ORDER BY {along}, {up} DESC, key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
             f" AS best FROM cell WHERE {where}) WHERE best IS NULL OR up > best"
-            f" ORDER BY along LIMIT {MOST_OF_FRONT}",
+            f" ORDER BY along LIMIT {MOST_OF_FRONT})"
+            f" SELECT {_columns(chosen)} FROM cell JOIN front ON cell.rowid = front.place"
+            " ORDER BY along",
             values,
         )
     )

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
-from accelbench.core.rows import Json, Row, number, texts
+from accelbench.core.rows import Json, Row, number
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshots.cell_intervals import LaunchInterval
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -78,16 +78,20 @@ def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
     """A page of the cells, and what all of them are."""
     where, values = query.where()
     counts = snapshot.ask(
-        "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed,"  # noqa: S608
-        f" list(DISTINCT model) AS models, list(DISTINCT hardware) AS hardware FROM cell"
-        f" WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+        "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed"  # noqa: S608
+        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+        values,
+    )
+    (names,) = snapshot.ask(
+        "SELECT count(DISTINCT model) AS models, count(DISTINCT hardware) AS hardware"  # noqa: S608
+        f" FROM cell WHERE {where}",
         values,
     )
     return CellPage(
         page(snapshot, query, size) if size else [],
         sum(_count(row, "cells") for row in counts),
-        len({name for row in counts for name in texts(row, "models")}),
-        len({name for row in counts for name in texts(row, "hardware")}),
+        _count(names, "models"),
+        _count(names, "hardware"),
         {str(row["kind"]): _count(row, "cells") for row in counts},
         sum(_count(row, "failed") for row in counts),
     )
@@ -97,11 +101,12 @@ def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
     """The cells of one page, in the order that was asked for."""
     where, values = query.where()
     return told_apart(
-        _cells(
+        _whole(
             snapshot,
-            f"SELECT * EXCLUDE (results, series) FROM cell WHERE {where}"  # noqa: S608
+            f"SELECT rowid AS place FROM cell WHERE {where}"  # noqa: S608
             f" ORDER BY {query.order} LIMIT {size} OFFSET {(query.page - 1) * size}",
             values,
+            "* EXCLUDE (results, series)",
         )
     )
 
@@ -120,16 +125,18 @@ def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
 def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
     """Cells that have figures, for pictures: all, or those of the models that have the most."""
     where, values = query.where()
-    return _cells(
+    drawable = (
+        f"{where} AND status = 'ok'"
+        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
+    )
+    return _whole(
         snapshot,
-        "WITH one AS (SELECT key, model AS name FROM cell"  # noqa: S608
-        f" WHERE {where} AND status = 'ok'"
-        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')),"
-        " each AS (SELECT name, count(*) AS n FROM one GROUP BY 1),"
+        f"WITH each AS (SELECT model AS name, count(*) AS n FROM cell WHERE {drawable} GROUP BY 1),"  # noqa: S608
         " upto AS (SELECT name, n, sum(n) OVER (ORDER BY n DESC, lower(name), name) AS m FROM each)"
-        f" SELECT cell.* FROM cell JOIN one USING (key) JOIN upto USING (name)"
-        f" WHERE m <= {most} OR m = n ORDER BY {query.order} LIMIT {most}",
-        values,
+        f" SELECT rowid AS place FROM cell WHERE {drawable}"
+        f" AND model IN (SELECT name FROM upto WHERE m <= {most} OR m = n)"
+        f" ORDER BY {query.order} LIMIT {most}",
+        [*values, *values],
     )
 
 
@@ -169,8 +176,8 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
     """Cells by their keys, in that order; those that are not there are left out."""
     if not keys:
         return []
-    marks = ", ".join("?" * len(keys))
-    rows = _cells(snapshot, f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
+    of_them = "SELECT rowid AS place FROM cell WHERE key IN (SELECT unnest(?::VARCHAR[]))"
+    rows = _whole(snapshot, of_them, [list(keys)])
     # An order that stays: to have the store keep one takes a fifth of a second of a million.
     by_key: dict[str, Cell] = {
         row["key"]: {**row, "results": sorted(row["results"])} for row in rows
@@ -235,6 +242,13 @@ def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
         [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
     )
     return told_apart(rows)
+
+
+def _whole(
+    snapshot: Snapshot, sql: str, values: Sequence[object], columns: str = "*"
+) -> list[Cell]:
+    """The cells that a question names by where they lie."""
+    return cast("list[Cell]", snapshot.whole(sql, values, columns))
 
 
 def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:

@@ -19,7 +19,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.rows import Json
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
-from accelbench.report.dashboard.asked import FACETS
+from accelbench.report.dashboard.asked import AS_THEY_LIE, FACETS
 from accelbench.report.dashboard.snapshots.gathering import gathered
 from accelbench.report.dashboard.snapshots.priced import add_costs
 from accelbench.store.duck import connect
@@ -101,6 +101,31 @@ class Snapshot:
                 row["options"] = json.loads(str(row["options"] or "{}"))
         return rows
 
+    def whole(
+        self,
+        sql: str,
+        values: Sequence[object] = (),
+        columns: str = "*",
+    ) -> list[dict[str, object]]:
+        """The cells that a question names by where they lie (`rowid AS place`), in its order.
+
+        A question over few columns finds a page of two hundred thousand cells in a quarter of the
+        time that it takes over all ninety, and the rows of a page are read by where they lie.
+        """
+        return self.lying([int(str(row["place"])) for row in self.ask(sql, values)], columns)
+
+    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, object]]:
+        """The cells at some places, in their order."""
+        if not places:
+            return []
+        rows = self.ask(
+            f"SELECT {columns}, rowid AS place FROM cell"  # noqa: S608 — our columns
+            " WHERE rowid BETWEEN ? AND ? AND rowid IN (SELECT unnest(?::BIGINT[]))",
+            [min(places), max(places), list(places)],
+        )
+        by_place = {row.pop("place"): row for row in rows}
+        return [by_place[place] for place in places]
+
 
 def taken(
     database: Database, at: str, prices: Prices | None = None, tell: Told = lambda _, __: None
@@ -144,7 +169,8 @@ def taken(
     )
     for name, table in (("cell", cells), ("run", runs), ("ran", ran)):
         memory.register(f"{name}_read", table)
-        memory.execute(f"CREATE TABLE {name} AS FROM {name}_read")
+        order = f"ORDER BY {AS_THEY_LIE}" if name == "cell" else ""
+        memory.execute(f"CREATE TABLE {name} AS FROM {name}_read {order}")
         memory.unregister(f"{name}_read")
     memory.execute(_OVERTAKEN)
     by_id = {key: machine for machine, key in ids.items()}
