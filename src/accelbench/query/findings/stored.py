@@ -25,11 +25,21 @@ def changed_in(
         filters: column → the values that count; runs among them are what is checked.
         machine: by its name; else that of the newest run.
     """
+    return check_or_why(database, filters, machine)[0]
+
+
+def check_or_why(
+    database: Database, filters: Mapping[str, Sequence[Value]], machine: str | None = None
+) -> tuple[Check | None, str]:
+    """The same, with why there is none although something was measured before; "" otherwise."""
     from accelbench.query.baselines import BaselineQuery, baseline_for
+    from accelbench.query.suggestions import NothingMeasuredError
 
     runs = tuple(str(run) for run in filters.get(_RUN, ()))
     asked = {name: tuple(values) for name, values in filters.items() if name != _RUN}
     try:
-        return baseline_for(database, None, BaselineQuery(asked, runs, machine)).check(None)
-    except AccelbenchError:
-        return None  # a first run has nothing before it; what cannot be read is told elsewhere
+        return baseline_for(database, None, BaselineQuery(asked, runs, machine)).check(None), ""
+    except NothingMeasuredError:
+        return None, ""  # a first run has nothing before it
+    except AccelbenchError as error:
+        return None, str(error)

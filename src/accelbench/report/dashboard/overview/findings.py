@@ -19,7 +19,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.query.findings.collected import Findings, findings_of
-from accelbench.query.findings.stored import changed_in
+from accelbench.query.findings.stored import check_or_why
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import rows_of
 from accelbench.report.dashboard.snapshots.cells import newest_machine
@@ -69,6 +69,8 @@ class OverviewFindings:
         points: the configurations that have figures.
         keys: the cell of each result that was looked at.
         looked_at: how many configurations were looked at, of how many on the machine.
+        unjudged: why the newest run is not held against what was measured before it; "" where it
+            is, and where nothing was.
     """
 
     machine: str = ""
@@ -76,6 +78,7 @@ class OverviewFindings:
     points: Sequence[Point] = ()
     keys: dict[str, str] = field(default_factory=dict)
     looked_at: tuple[int, int] = (0, 0)
+    unjudged: str = ""
 
     def cells_of(self, results: Iterable[Sequence[str]]) -> list[str]:
         """The cells of some configurations, each once."""
@@ -104,11 +107,11 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
         )
         rows: list[Row] = [*named_apart(priced)]
         older = histories_on(database, rows, here)
-        check = changed_in(database, {}, here.id)
+        check, unjudged = check_or_why(database, {}, here.id)
     every = points(rows)
     made = findings_of(rows, every, older, check, snapshot.sign)
     many = int(str(chosen[0]["many"])) if chosen else 0
-    return OverviewFindings(str(here), made, every, keys, (len(chosen), many))
+    return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
 
 
 def _listed(value: object) -> list[str]:

@@ -109,6 +109,7 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
         "tasks": [_task(task, known) for task in findings.tasks[:_MOST_TASKS]],
         "more_tasks": max(0, len(findings.tasks) - _MOST_TASKS),
         "headline": headline(findings.check) if findings.check is not None else "",
+        "unjudged": known.unjudged,
         "unsteady": unsteady,
         "more_unsteady": len(reasons) - len(unsteady),
         "partly": looked_at if looked_at[0] < looked_at[1] else None,
