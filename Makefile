@@ -29,7 +29,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-full test-times test-cuda wheels browser check format bench pictures costs constraints clean
+.PHONY: help demo install test test-full test-times test-cuda wheels browser screenshots check format bench pictures costs constraints clean
 
 help:
 	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
@@ -42,6 +42,7 @@ help:
 	@echo 'make format       format the code'
 	@echo 'make bench        the benchmarks of the benchmark; figures go to benchmarks/results/'
 	@echo 'make pictures     what the front page shows: outputs, a terminal, pages (minutes)'
+	@echo 'make screenshots  every page at three widths, light and dark, as pictures in $(SHOTS)/'
 	@echo 'make costs        count FLOPs and bytes of every catalogue model anew'
 	@echo 'make constraints  pin the versions anew, from a fresh environment'
 	@echo 'make clean        remove $(VENV), $(DEMO)/ and caches'
@@ -143,6 +144,13 @@ PICTURES ?= onnx,gate,choose,pages
 
 pictures: $(INSTALLED_DEV)
 	$(BIN)/python benchmarks/front_page.py --only $(PICTURES)
+
+# Pages of a small made-up store. A picture that is other than the one that is there already is named,
+# and that one stays beside it as .before.png.
+SHOTS ?= build/screenshots
+
+screenshots: $(INSTALLED_DEV) browser
+	ACCELBENCH_SCREENSHOTS=$(SHOTS) $(BIN)/python -m pytest -q -rP tests/report/looks/test_layouts.py
 
 costs: $(INSTALLED)
 	$(BIN)/python -m accelbench.catalog.analytic --write

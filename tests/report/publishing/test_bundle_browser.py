@@ -151,7 +151,9 @@ def test_no_page_leaves_anybody_out_or_asks_others(
         if page.name == "results.html":
             ready(tab)
         assert tab.complaints() == [], page
-        assert barriers(tab, axe) == [], page
+        for scheme in ("light", "dark"):
+            tab.look(scheme)
+            assert barriers(tab, axe) == [], (page, scheme)
         assert hosts(tab) == {address.rpartition("/")[0]}, page
 
 

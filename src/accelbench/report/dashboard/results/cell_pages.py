@@ -8,6 +8,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.analysis.cells import Availability, Matrix
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.ranks import ranks_of
@@ -82,6 +83,7 @@ class Pages:
             query,
             snapshot,
             matrix=made,
+            looked_at=_tried(made),
             rule=RULE,
             plain_mark=_plain_mark,
             tells=tells,
@@ -119,6 +121,18 @@ class Pages:
 
 #: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
 _SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+
+
+def _tried(made: Matrix) -> list[str]:
+    """Platforms on which any model was tried; all, where none was."""
+    tried = [
+        name
+        for name in made.hardware
+        if any(
+            one.cells[name].availability is not Availability.NOT_AVAILABLE for one in made.models
+        )
+    ]
+    return tried or list(made.hardware)
 
 
 def _plain_mark(cell: Rated) -> str:

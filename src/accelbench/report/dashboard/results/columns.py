@@ -93,6 +93,8 @@ _ALL = (
     SIZE,
     *_SIZES,
     _told("mode", "Mode", usual=True),
+    # What was measured comes before what is alike in most rows: a narrow screen shows it.
+    *FIGURES,
     _told("scenario", "Scenario", usual=True),
     _told("compiled", "Compiled", usual=True),
     _count("threads", "Threads", usual=True, field=True),
@@ -108,7 +110,6 @@ _ALL = (
     _told("data", "Data", "data_source", usual=True),
     _told("options", "Options"),
     _told("versions", "Versions"),
-    *FIGURES,
     ResultColumn("tail", "Tail latency, ms", "tail", unit="ms", number=True),
     _told("unit", "Unit of rate", "throughput_unit"),
     _told("quality", "Quality"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,6 +15,10 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 _MOST_WORDS = 8
 _SEARCHED = "lower(concat_ws(' ', model, runtime, hardware, device_name, precision))"
 _NEWEST = "moment DESC, lower(model), model, key"
+#: What lines are told apart and ordered by: a page's rows are found by these alone.
+_ORDERING = (
+    "series_key, machine, moment, key, model, hardware, device_name, runtime, precision, batch_size"
+)
 _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batch_size, key"
 
 
@@ -48,22 +52,30 @@ def lines_of(
     for word in order.words.lower().split()[:_MOST_WORDS]:
         where += f" AND contains({_SEARCHED}, ?)"
         values.append(word)
-    known = (
-        "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
-        f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
-        " AND moment IS NOT NULL AND kind IN ('measured', 'imported')"
+    lines = (
+        "SELECT * FROM (SELECT rowid AS at, sum(runs) OVER line AS of_line,"  # noqa: S608
+        f" row_number() OVER (line ORDER BY moment DESC, key) AS nth, {_ORDERING} FROM cell"
+        f" WHERE {where} AND series_key IS NOT NULL AND moment IS NOT NULL"
+        " AND kind IN ('measured', 'imported')"
         " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
     )
     series = [key for key, _ in order.changed]
     machines = [machine for _, machine in order.changed]
     by = _BY_NAME if order.by_name else f"place NULLS LAST, {_NEWEST}"
-    rows = snapshot.ask(
+    here = snapshot.ask(
         "WITH first AS (SELECT unnest(?::VARCHAR[]) AS of_series,"  # noqa: S608
         " unnest(?::VARCHAR[]) AS of_machine, unnest(?::INTEGER[]) AS place)"
-        f" SELECT line.* EXCLUDE (results, of_line, nth) FROM (SELECT * {known}) AS line"
+        f" SELECT at, count(*) OVER () AS every FROM ({lines}) AS line"
         " LEFT JOIN first ON series_key = of_series AND coalesce(machine, '') = of_machine"
         f" ORDER BY {by} LIMIT {most} OFFSET {(query.page - 1) * most}",
         [series, machines, list(range(len(series))), *values],
     )
-    (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
-    return cast("list[Cell]", rows), int(number(cast(Row, count), "n") or 0)
+    if not here:  # none, or beyond the last page
+        (count,) = snapshot.ask(f"SELECT count(*) AS every FROM ({lines})", values)  # noqa: S608
+        return [], _whole(count, "every")
+    rows = snapshot.lying([_whole(row, "at") for row in here], "* EXCLUDE (results)")
+    return cast("list[Cell]", rows), _whole(here[0], "every")
+
+
+def _whole(row: Mapping[str, object], name: str) -> int:
+    return int(number(cast(Row, row), name) or 0)

@@ -1,6 +1,6 @@
 """The font that vl-convert brings, read by fontTools: how wide each of its letters is.
 
-    python tests/report/charts/measured_font.py
+    python tests/report/measured_font.py
 
 writes the table that pictures are laid out by anew, for another version of vl-convert's.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import vl_convert
 from fontTools.ttLib import TTFont
 
-TABLE = Path(__file__).parents[3] / "src/accelbench/report/charts/font_widths.json"
+TABLE = Path(__file__).parents[2] / "src/accelbench/report/charts/font_widths.json"
 FACES = {"regular": "Liberation Sans", "bold": "Liberation Sans Bold"}
 #: Letters of Europe, and signs. What joins or changes with its neighbours has no width of its own.
 RANGES = (range(0x20, 0x530), range(0x1E00, 0x1F00), range(0x2010, 0x2028), range(0x2030, 0x2600))
@@ -48,8 +48,27 @@ def _of(font: TTFont) -> dict[str, str]:
     return {str(wide): letters[wide] for wide in sorted(letters)}
 
 
+def files_of_faces() -> dict[str, bytes]:
+    """The file of each face: the same letters on every machine, whatever fonts that has."""
+    wanted = {name: face for face, name in FACES.items()}
+    found: dict[str, bytes] = {}
+    for body in _files():
+        name = str(TTFont(io.BytesIO(body), lazy=True)["name"].getDebugName(4))
+        if name in wanted:
+            found[wanted[name]] = body
+        if len(found) == len(wanted):
+            break
+    return found
+
+
 def _fonts() -> Iterator[TTFont]:
-    """Every font that stands as a whole in the engine's library."""
+    """Every font of the engine."""
+    for body in _files():
+        yield TTFont(io.BytesIO(body), lazy=True)
+
+
+def _files() -> Iterator[bytes]:
+    """The file of every font that stands as a whole in the engine's library."""
     (library,) = Path(vl_convert.__file__).parent.glob("vl_convert*.so")
     with (
         library.open("rb") as opened,
@@ -63,7 +82,7 @@ def _fonts() -> Iterator[TTFont]:
             tables = [struct.unpack_from(">4s4xII", held, at + 12 + 16 * n) for n in range(count)]
             if {tag for tag, _, _ in tables} >= _READ:
                 end = max(offset + length for _, offset, length in tables)
-                yield TTFont(io.BytesIO(held[at : at + end]), lazy=True)
+                yield held[at : at + end]
 
 
 if __name__ == "__main__":
