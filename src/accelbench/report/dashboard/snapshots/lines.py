@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -53,7 +53,7 @@ def lines_of(
         where += f" AND contains({_SEARCHED}, ?)"
         values.append(word)
     lines = (
-        "SELECT * FROM (SELECT rowid AS at, sum(runs) OVER line AS of_line,"  # noqa: S608
+        "SELECT * FROM (SELECT rowid AS spot, sum(runs) OVER line AS of_line,"  # noqa: S608
         f" row_number() OVER (line ORDER BY moment DESC, key) AS nth, {_ORDERING} FROM cell"
         f" WHERE {where} AND series_key IS NOT NULL AND moment IS NOT NULL"
         " AND kind IN ('measured', 'imported')"
@@ -65,7 +65,7 @@ def lines_of(
     here = snapshot.ask(
         "WITH first AS (SELECT unnest(?::VARCHAR[]) AS of_series,"  # noqa: S608
         " unnest(?::VARCHAR[]) AS of_machine, unnest(?::INTEGER[]) AS place)"
-        f" SELECT at, count(*) OVER () AS every FROM ({lines}) AS line"
+        f" SELECT spot, count(*) OVER () AS every FROM ({lines}) AS line"
         " LEFT JOIN first ON series_key = of_series AND coalesce(machine, '') = of_machine"
         f" ORDER BY {by} LIMIT {most} OFFSET {(query.page - 1) * most}",
         [series, machines, list(range(len(series))), *values],
@@ -73,9 +73,9 @@ def lines_of(
     if not here:  # none, or beyond the last page
         (count,) = snapshot.ask(f"SELECT count(*) AS every FROM ({lines})", values)  # noqa: S608
         return [], _whole(count, "every")
-    rows = snapshot.lying([_whole(row, "at") for row in here], "* EXCLUDE (results)")
+    rows = snapshot.lying([_whole(row, "spot") for row in here], "* EXCLUDE (results)")
     return cast("list[Cell]", rows), _whole(here[0], "every")
 
 
-def _whole(row: Mapping[str, object], name: str) -> int:
-    return int(number(cast(Row, row), name) or 0)
+def _whole(row: Row, name: str) -> int:
+    return int(number(row, name) or 0)
