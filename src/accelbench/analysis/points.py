@@ -97,7 +97,7 @@ class Point:
         """What it ran."""
         return software(self.row)
 
-    @property
+    @cached_property
     def timed(self) -> bool:
         """Whether its times may be shown beside others'."""
         return self.kind != EMULATED
