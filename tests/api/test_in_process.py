@@ -88,6 +88,18 @@ def test_a_module_is_as_it_was_afterwards() -> None:
     assert (torch.rand(1), random.random()) == drawn
 
 
+def test_a_module_in_fp64_is_in_fp64_afterwards() -> None:
+    """It was left in fp32, with what its weights lose by that."""
+    torch = pytest.importorskip("torch")
+    module = torch.nn.BatchNorm1d(4).double()
+    module.weight.data.fill_(0.1)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    assert measured(module, (torch.zeros(2, 4, dtype=torch.float64),), batch_sizes=[2]).ok
+    for name, tensor in module.state_dict().items():
+        assert tensor.dtype == before[name].dtype
+        assert torch.equal(tensor, before[name])
+
+
 def test_code_that_fails_is_a_result_with_the_reason() -> None:
     def broken(x: Any) -> Any:
         raise KeyError("no such key")

@@ -78,3 +78,11 @@ def test_a_large_graph_is_read_and_computes_the_same(
         kept = make(recipe, Cache(tmp_path / str(least), 2**40))
         found.append(computed(kept.folder / kept.manifest.file, tmp_path / f"{least}.npy"))
     assert np.allclose(*found, atol=1e-5)
+
+
+def test_a_graph_of_which_nothing_is_quantised_is_no_int8() -> None:
+    """A graph whose products lie in a loop came out as it went in, and its time was int8's."""
+    with pytest.raises(CaseError, match=r"nncf quantised nothing of loop\.onnx") as refused:
+        intermediate.refuse_unquantised("loop.onnx", ["Parameter", "Loop", "Result"])
+    assert refused.value.reason == "conversion_failed"
+    intermediate.refuse_unquantised("m", ["Parameter", "FakeQuantize", "MatMul", "Result"])

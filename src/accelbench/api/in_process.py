@@ -125,10 +125,12 @@ def _refuse(
 
 @contextmanager
 def _as_it_was(model: Any) -> Iterator[None]:
-    """Put modules back into training where they were, and what is drawn to where it was."""
+    """Put modules back into training and into their types, and what is drawn to where it was."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     modules = list(model.modules()) if hasattr(model, "modules") else []
     modes = [(module, bool(getattr(module, "training", False))) for module in modules]
+    weights = [(weight, weight.data) for part in modules for weight in _own(part, "_parameters")]
+    buffers = [(part, dict(getattr(part, "_buffers", {}))) for part in modules]
     drawn = random.getstate()
     drawn_by_numpy = numpy.random.get_state() if numpy is not None else None
     threads = torch.get_num_threads() if torch is not None else 0
@@ -138,12 +140,25 @@ def _as_it_was(model: Any) -> Iterator[None]:
     finally:
         for module, training in modes:
             module.training = training
+        for weight, data in weights:
+            if weight.dtype != data.dtype:  # it was cast, as one in fp64 is
+                weight.data = data
+        for module, kept in buffers:
+            for name, buffer in kept.items():
+                now = module._buffers[name]
+                if buffer is not None and now is not None and now.dtype != buffer.dtype:
+                    module._buffers[name] = buffer
         random.setstate(drawn)
         if numpy is not None:
             numpy.random.set_state(drawn_by_numpy)
         if torch is not None:
             torch.set_num_threads(threads)
             torch.set_rng_state(drawn_by_torch)
+
+
+def _own(module: Any, kind: str) -> list[Any]:
+    """The weights of a module itself, without those of its parts."""
+    return [tensor for tensor in getattr(module, kind, {}).values() if tensor is not None]
 
 
 def _spec(stub: Path, name: str) -> ModelSpec:

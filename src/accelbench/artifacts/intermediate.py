@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,22 @@ def _opened(graph: Path) -> Any:
     return openvino.convert_model(str(graph))
 
 
+def refuse_unquantised(model_id: str, operators: Iterable[str]) -> None:
+    """Raise CaseError where nothing of a graph was quantised: it would be called int8, and is none.
+
+    Args:
+        model_id: whose graph.
+        operators: types of it, without those within its loops and branches.
+    """
+    if "FakeQuantize" not in operators:
+        raise CaseError(
+            "conversion_failed",
+            f"nncf quantised nothing of {model_id}: it looks into no loop and no branch, and finds"
+            " no product outside of them",
+            "Measure it as it is stored, or quantise it before it is exported.",
+        )
+
+
 @signal_stack_kept()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
@@ -141,6 +157,7 @@ def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> di
             f"{recipe.case.model.id} cannot be quantised by nncf: {told(error)}",
             "Other workarounds were tried, or --no-fix kept them from it.",
         ) from error
+    refuse_unquantised(recipe.case.model.id, (op.get_type_name() for op in model.get_ops()))
     openvino.save_model(model, str(folder / IR), compress_to_fp16=False)
     items = next(iter(batches[0].values())).shape[0]
     return {
