@@ -206,6 +206,8 @@ OURS = {"result_id": "r", "case_id": "c", "model": "bert", "hardware": "cpu", "r
 IMPOSSIBLE: tuple[tuple[str, Any, str], ...] = (
     ("latency_p50_ms", -3, "-3 is not above 0"),
     ("latency_p50_ms", 0, "0 is not above 0"),
+    ("latency_p50_ms", 1e-300, "1e-300 is less than there can be"),
+    ("throughput", 1e-300, "1e-300 is less than there can be"),
     ("throughput", -1.5, "-1.5 is not above 0"),
     ("load_ms", -1, "-1 is below 0"),
     ("memory_peak_mb", -1, "-1 is below 0"),

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the most that something can be; `above` where the least itself cannot."""
+    """The least and the most that something can be; `above` where the least itself cannot.
+
+    Attributes:
+        floor: what is above the least and still too little to be.
+    """
 
     least: float
     most: float
     above: bool = False
+    floor: float | None = None
 
     def wrong(self, value: float) -> str:
         """Why a number is not within it; empty where it is. NaN is within none."""
@@ -23,6 +28,8 @@ class Range:
             return f"{value:g} is not above {self.least:g}"
         if not value >= self.least:
             return f"{value:g} is below {self.least:g}"
+        if self.floor is not None and value < self.floor:
+            return f"{value:g} is less than there can be, {self.floor:g}"
         if not value <= self.most:
             return f"{value:g} is more than there can be, {self.most:g}"
         return ""
@@ -36,8 +43,9 @@ MEMORY_MB = Range(0, _BYTES / 2**20)
 ESTIMATE_MB = Range(0, 2.0**64)
 #: A year: no step takes that long, nor does anything around it.
 TIME_MS = Range(0, 365 * 24 * 3600e3)
-#: A step takes time.
-STEP_MS = Range(0, TIME_MS.most, above=True)
+#: A step takes time: light goes 0.3 mm in a picosecond, and no transistor switches in one. Ratios
+#: of less run over what a double holds.
+STEP_MS = Range(0, TIME_MS.most, above=True, floor=1e-9)
 #: What is asked for has a size, and no more items than a memory has bytes.
 SIZE = Range(0, _BYTES, above=True)
 #: Threads or processes: the largest machines have ten million cores.
@@ -48,8 +56,8 @@ COUNT = Range(0, 1e9)
 STEPS = Range(0, 1e12)
 #: The largest models have 10^13 weights.
 WEIGHTS = Range(0, 1e15)
-#: A million items in a nanosecond.
-RATE = Range(0, 1e15, above=True)
+#: A million items in a nanosecond; one in thirty years.
+RATE = Range(0, 1e15, above=True, floor=1e-9)
 SHARE = Range(0, 1)
 #: Of processes that are perfect together 1; more where parts fit caches that the whole did not.
 SCALING = Range(0, 1e3, above=True)

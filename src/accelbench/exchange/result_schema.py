@@ -88,8 +88,11 @@ def _limits(column: Column) -> dict[str, Any]:
     """The least and the most of a number, or of those in a list."""
     if column.range is None:
         return {}
-    least = "exclusiveMinimum" if column.range.above else "minimum"
-    limits = {least: column.range.least, "maximum": column.range.most}
+    within = column.range
+    limits = {"exclusiveMinimum" if within.above else "minimum": within.least}
+    if within.floor is not None:
+        limits = {"minimum": within.floor}
+    limits["maximum"] = within.most
     if column.kind == "floats":
         return {"items": {"type": "number", **limits}}
     return limits

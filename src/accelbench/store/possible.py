@@ -103,6 +103,8 @@ def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
         # say that it holds.
         yield f"isfinite({name}::DOUBLE)", "it is no finite number"
     yield f"{name}::DOUBLE {below}", why
+    if within.floor is not None:
+        yield f"{name}::DOUBLE >= {within.floor}", f"it is less than there can be, {within.floor:g}"
     yield f"{name}::DOUBLE <= {within.most}", f"it is more than there can be, {within.most:g}"
 
 
