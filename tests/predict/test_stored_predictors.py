@@ -56,6 +56,23 @@ def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -
     assert after.high == pytest.approx(before.high)
 
 
+def test_what_is_learned_without_traces_is_kept_for_those_who_trace_nothing(
+    tmp_path: Path,
+) -> None:
+    rows = [{"batch_size": batch, "sequence_length": 77} for batch in range(1, 9)]
+    database = measured_store(tmp_path / "db.duckdb", *rows)
+
+    def learned(*, trace: bool) -> tuple[bool, set[str]]:
+        traces = Traces(tmp_path / "traces", trace=trace)
+        return predictors_of(database, traces).fitted, traces.left_out
+
+    # That its operators are not known is said of a model as it was when it was learned from.
+    assert learned(trace=False) == (True, {"bert-tiny"})
+    assert learned(trace=False) == (False, {"bert-tiny"})
+    assert learned(trace=True)[0]  # who can trace has none of it
+    assert learned(trace=False) == (False, set())  # and what that was learned from goes before
+
+
 def test_errors_on_unseen_models_are_kept_and_not_calculated_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

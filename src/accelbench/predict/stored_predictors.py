@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,10 +188,11 @@ def _fitted(
     cases, failures = traces.of_cases([entry.case for entry in measured])
     notes += [f"the operators of {name} are not known: not learned from" for name in failures]
     traced = {entry.case: entry for entry in cases}
-    of = {
-        target: predictor_of(measured, traced, target, calibrated).fit(begin=begin.get(target))
-        for target in TARGETS
-    }
+    with _one_thread():
+        of = {
+            target: predictor_of(measured, traced, target, calibrated).fit(begin=begin.get(target))
+            for target in TARGETS
+        }
     # What was learned from coarse operators is kept apart from what those have who trace them.
     kind = _UNTRACED if traces.left_out else ""
     if place is not None and measured:
@@ -203,6 +205,20 @@ def _fitted(
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """numpy's products by one thread, where what sets that is installed.
+
+    Matrices of a thousand rows gain little by two threads, and on two busy cores those wait for
+    each other: 781 cases took 16 s of both, and take 1.1 s of one.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    limited: AbstractContextManager[object] = threadpool_limits(1, "blas")
+    return limited
 
 
 def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:

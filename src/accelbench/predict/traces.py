@@ -1,8 +1,9 @@
 """Traces of cases: taken once by torch, kept on disk, and read without it.
 
 A trace is of a model's config at sizes, a batch of one. `catalogue_traces.json` has those of the
-catalogue at its default sizes (`predict.trace_catalogue` writes it). Where torch is missing and no
-trace is kept, the analytic cost stands in: operations and bytes, not told apart by operator.
+catalogue at its default sizes and at published ones (`predict.trace_catalogue` writes it). Where
+torch is missing and no trace is kept, the analytic cost stands in: operations and bytes, not told
+apart by operator.
 """
 
 from __future__ import annotations
