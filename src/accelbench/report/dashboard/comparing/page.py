@@ -76,15 +76,17 @@ class ComparedPage:
 
     def _sides(self, snapshot: Snapshot, chosen: Sequence[Cell], base: int) -> list[ComparedCell]:
         database = self.site.database
-        # All launches, in order of time: neighbours on a machine that drifts are alike.
-        rows = details.rows_of(database, [key for cell in chosen for key in cell["results"]])
-        of_each = [frozenset(cell["results"]) for cell in chosen]
-        sides = [
-            (cell, [row for row in rows if row["result_id"] in ids])
-            for cell, ids in zip(chosen, of_each, strict=True)
-        ]
-        machines = [(snapshot.machines.get(str(cell["machine"])), rows) for cell, rows in sides]
-        return beside(sides, histories_of(database, machines), base)
+        with database.asking():
+            # All launches, in order of time: neighbours on a machine that drifts are alike.
+            rows = details.rows_of(database, [key for cell in chosen for key in cell["results"]])
+            of_each = [frozenset(cell["results"]) for cell in chosen]
+            sides = [
+                (cell, [row for row in rows if row["result_id"] in ids])
+                for cell, ids in zip(chosen, of_each, strict=True)
+            ]
+            machines = [(snapshot.machines.get(str(cell["machine"])), rows) for cell, rows in sides]
+            older = histories_of(database, machines)
+        return beside(sides, older, base)
 
 
 def _address(keys: Sequence[str], base: str) -> str:

@@ -154,6 +154,18 @@ def history_of(
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
         return []
+    with database.asking():  # once: to open a million results takes 20 ms each time
+        return _history_of(database, snapshot, about, metric, least, fewest)
+
+
+def _history_of(
+    database: Database,
+    snapshot: Snapshot,
+    about: Mapping[tuple[str, str | None], Row],
+    metric: Metric,
+    least: float,
+    fewest: int,
+) -> list[Series]:
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
     where = _OF_CELLS.format(marks=_marks(keys), **words)
@@ -163,7 +175,9 @@ def history_of(
             # A series is of a device; two machines may have alike ones.
             of = (key, snapshot.ran.get(point.run_id))
             if of in about:
-                lines.setdefault(of, replace(line, points=[])).points.append(point)
+                if of not in lines:
+                    lines[of] = replace(line, points=[])
+                lines[of].points.append(point)
     cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
     failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
     nothing = nothing_in(database, metric, failed, [*keys, *cases])
