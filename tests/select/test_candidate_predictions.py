@@ -130,7 +130,7 @@ def test_a_predictor_of_untraced_operators_is_not_kept(
 ) -> None:
     monkeypatch.setattr(traces_module, "default_folder", lambda: tmp_path / "cache")
     rows = [
-        result(model="distilbert-tiny", batch_size=batch, sequence_length=48, latency_p50_ms=batch)
+        result(model="distilbert-tiny", batch_size=batch, sequence_length=51, latency_p50_ms=batch)
         for batch in (1, 2, 4)
     ]
     assert "predictions" in scores(selector(tmp_path, *rows), "cuda")["cuda"]
