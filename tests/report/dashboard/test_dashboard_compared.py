@@ -100,7 +100,7 @@ def test_columns_are_those_in_which_they_differ(
     site: TestClient, keys: dict[tuple[str, int], str]
 ) -> None:
     page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
-    assert headings(page)[:3] == ["Model", "Runtime", "Mean latency, ms"]
+    assert headings(page)[:3] == ["Model", "Runtime", "Speed"]
     assert "Batch" not in headings(page)
     (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
     assert "bert-tiny" in alike

@@ -200,6 +200,19 @@ def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: 
     assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
 
 
+def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
+    """Scenario, threads and machine pushed them out of a page of 1440 pixels."""
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    store(made, "run", result(), result(batch_size=2, threads=4, scenario="offline"))
+    page = visitor(made).get("/results").text
+    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
+    assert headings == [
+        *("Model", "Batch", "Mean latency, ms", "Items/s", "Peak memory, MB"),
+        *("Scenario", "Threads", "Launches", "Newest"),
+    ]
+
+
 def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
     made = Database(tmp_path / "a.duckdb")
     made.ensure()

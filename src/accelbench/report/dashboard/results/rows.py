@@ -51,6 +51,10 @@ def value_of(row: Cell, column: ResultColumn) -> object:
     return words.size(row) or None if column is SIZE else row.get(column.column)
 
 
+#: Where each column stands in a table that nobody arranged.
+_PLACES = {column: place for place, column in enumerate(COLUMNS.values())}
+
+
 def shown(
     rows: Sequence[Cell], chosen: Sequence[str] = (), *, costed: bool = False
 ) -> list[ResultColumn]:
@@ -74,7 +78,7 @@ def shown(
     if not any(column in FIGURES for column in figures):
         figures = [COLUMNS["latency"], *figures]
     differing = [column for column in _USUAL if len(_values(rows, column)) > 1]
-    return [MODEL, *differing, *figures]
+    return [MODEL, *sorted([*differing, *figures], key=_PLACES.__getitem__)]
 
 
 def _figure_of(row: Cell, name: str) -> object:
