@@ -20,6 +20,7 @@ _MAY = {
     "select/rank/matrix_pages.py",
     "report/dashboard/templates/matrix.html",
     "report/publishing/static/results.mjs",
+    "report/pages/templates/table_tools.html",
 }
 _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["'<]""")
 #: Why a column is empty is a sentence that the store keeps, and no figure of a page.
@@ -42,6 +43,11 @@ def test_the_page_of_a_bundle_has_the_same_words() -> None:
     script = (SOURCE / "report/publishing/static/results.mjs").read_text(encoding="utf-8")
     assert f'NO_DATA = "{NO_DATA}"' in script
     assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
+
+
+def test_the_order_of_a_notebooks_table_knows_these_words() -> None:
+    script = (SOURCE / "report/pages/templates/table_tools.html").read_text(encoding="utf-8")
+    assert f'text !== "{NO_DATA}" && text !== "{NOT_APPLICABLE}"' in script
 
 
 def test_a_batch_that_nobody_says_is_no_batch_of_one() -> None:

@@ -20,7 +20,7 @@ from shown_rows import row_figures, row_launches
 from walked_store import IN_CSV, MANY, SEED, Held, WalkedStore
 
 #: Pages of one cell that are opened in `make test`, and pages of histories.
-_OPENED, _PAGES = 24, 5
+_OPENED, _PAGES = 16, 3
 
 
 def _some(store: WalkedStore, many: int) -> list[str]:
