@@ -227,6 +227,13 @@ def other_bound(inputs: Any) -> Any:
     return dataclasses.replace(inputs, arrays=(changed.astype(first.dtype), *rest))
 
 
+def written_model(engine: str, writer: str) -> str:
+    """A file for who opens files; on a bare machine with a GPU its engine is not there."""
+    return "absent" if find_spec(engine) is None else str(import_module(writer).kept())
+
+
+OWN_ONNX = written_model("onnx", "own_onnx")
+
 OPENVINO = [
     Subject(
         runtime=OpenvinoRuntime,
@@ -242,6 +249,7 @@ OPENVINO = [
         ("bert-tiny", "fp32"),
         ("resnet-tiny", "fp32"),
         ("resnet-tiny", "int8"),
+        (OWN_ONNX, "fp32"),
     )
 ]
 ONNXRUNTIME = [
@@ -252,13 +260,10 @@ ONNXRUNTIME = [
         ("resnet-tiny", "fp32"),
         ("resnet-tiny", "int8"),
         ("unet-tiny", "fp32"),
+        (OWN_ONNX, "fp32"),
+        (OWN_ONNX, "int8"),
     )
 ]
-
-
-def written_model(engine: str, writer: str) -> str:
-    """A file for who opens files alone; on a bare machine with a GPU its engine is not there."""
-    return "absent" if find_spec(engine) is None else str(import_module(writer).kept())
 
 
 LITERT = [
