@@ -125,7 +125,7 @@ def test_other_models_here_are_a_nearer_basis_than_vendor_peaks(tmp_path: Path) 
     assert predicted["predictions"]["basis"] == "other models in this configuration"
 
 
-def test_a_predictor_of_untraced_operators_is_not_kept(
+def test_a_predictor_of_untraced_operators_is_kept_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces_module, "default_folder", lambda: tmp_path / "cache")
@@ -134,7 +134,9 @@ def test_a_predictor_of_untraced_operators_is_not_kept(
         for batch in (1, 2, 4)
     ]
     assert "predictions" in scores(selector(tmp_path, *rows), "cuda")["cuda"]
-    assert not (tmp_path / FOLDER).exists()
+    kept = [path.stem for path in (tmp_path / FOLDER).glob("*.json")]
+    assert kept
+    assert all(name.endswith("-untraced") for name in kept)
 
 
 FIVE = ("distilbert-tiny", "gpt2-tiny", "vit-tiny", "bert-base", "distilbert-base")
