@@ -32,7 +32,7 @@ _WORKED_OUT = "being worked out"
 _READ = 202
 #: Findings of which nobody waits longer.
 _PATIENCE_S = 120.0
-#: Facets of which a form names few values are held against each other as well.
+#: Facets of which a form names few values are compared with each other as well.
 _EACH = 4
 
 

@@ -1,7 +1,7 @@
 """The gate: how often does it cry where nothing changed, and how often is it silent where not?
 
 Sequences are real: iterations of 2,024 public series (ryujaehun/pytorch-gpu-benchmark), a few at a
-time as a launch's samples, the first half of a series held against its second; and our own
+time as a launch's samples, the first half of a series compared with its second; and our own
 launches of one and the same thing, as `intervals.py` kept them. Where nothing was injected an
 alarm is false; slower by 3, 5 and 10 %, silence is a miss. Beside the gate stand the guide's
 flat threshold of 10 % on one launch, a rank test of raw samples, and asv's rule: a rank test at

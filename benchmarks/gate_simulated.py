@@ -1,7 +1,7 @@
 """The gate on noise that is known: false alarms where nothing changed, and 5 % found where it did.
 
 Launches are drawn: independent, correlated with their neighbours, at two levels, or with outliers;
-runs differ by 0, 1, 2 or 3 %. Two runs of 5 to 40 launches a side are held against each other by
+runs differ by 0, 1, 2 or 3 %. Two runs of 5 to 40 launches a side are compared with each other by
 what `accelbench check` knows of older runs, 0 to 20 of them; arms of one run, whose launches are
 interleaved A B B A, by their pairs. An alarm is "worse" where nothing changed.
 

@@ -31,7 +31,7 @@ from bare_engine import Step, looped
 from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
 
 THREADS = "1"
-#: An engine of ours, and what it is held against across processes.
+#: An engine of ours, and what it is compared with across processes.
 COMPARED = (
     ("onnxruntime", "onnxruntime"),
     ("openvino", "openvino"),

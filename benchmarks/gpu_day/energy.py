@@ -1,6 +1,6 @@
 """Energy: what the device's own counter says over a load and over idling, and how often it moves.
 
-What `accelbench run --energy` says of a device can be held against it. The counter is read here
+What `accelbench run --energy` says of a device can be compared with it. The counter is read here
 through the meters of `accelbench.hardware.telemetry`: of NVML it is
 nvmlDeviceGetTotalEnergyConsumption.
 """

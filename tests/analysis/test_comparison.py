@@ -256,7 +256,7 @@ def test_wrong_outputs_are_compared_with_nothing() -> None:
 
 
 def test_the_size_that_models_have_in_common_comes_first_and_another_is_said() -> None:
-    """A model at 160 px, which is quickest, was held against one at 224 without a word."""
+    """A model at 160 px, which is quickest, was compared with one at 224 without a word."""
     other = row(model="vit", image_size=224, latency_p50_ms=16.0)
     small = row(image_size=160, latency_p50_ms=4.0)
     alike = row(image_size=224, latency_p50_ms=8.0)

@@ -1,4 +1,4 @@
-"""Like with like: ways that ran alike are held against each other, faster ones are said."""
+"""Like with like: ways that ran alike are compared with each other, faster ones are said."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def test_a_ratio_has_no_interval_because_of_the_side_that_is_a_single_figure() -
 
 
 def test_outputs_are_said_to_be_held_against_what_they_were() -> None:
-    """A file was said to be held against PyTorch, which had no part in it."""
+    """A file was said to be compared with PyTorch, which had no part in it."""
     verified = {"verification": "ok"}
     file = cell(1, model="mlp.onnx", weights="file", runtime="onnxruntime", **verified)
     call = cell(2, model="ops.py:add", weights="code", runtime="python", **verified)
@@ -220,8 +220,8 @@ def test_outputs_are_said_to_be_held_against_what_they_were() -> None:
         return next(line for line in told(*rows) if line.startswith("Outputs: "))
 
     assert outputs(file) == (
-        "Outputs: 1 held against each file as it is on the CPU, nothing of it rewritten, and within"
-        " their tolerance."
+        "Outputs: 1 compared with each file as it is on the CPU, nothing of it rewritten, and"
+        " within their tolerance."
     )
     assert "PyTorch" not in outputs(file, call)
     assert "each callable's own reference" in outputs(call)

@@ -264,7 +264,7 @@ def test_an_owner_names_whose_answers_are_right(spec: Callable[..., ModelSpec]) 
     assert named.code.reference == "bare"
     with pytest.raises(UsageError, match="there is no 'bar' in it"):
         spec("add", source=CALLABLES, reference="bar")
-    with pytest.raises(UsageError, match="held against itself in fp32"):
+    with pytest.raises(UsageError, match="compared with itself in fp32"):
         spec("make", reference="sized")
 
 

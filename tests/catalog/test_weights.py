@@ -75,7 +75,7 @@ def test_another_number_of_labels_is_loaded_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_folder_whose_classes_have_names_is_loaded(tmp_path: Path) -> None:
-    """Its own config was held against itself, and refused: JSON's keys are text."""
+    """Its own config was compared with itself, and refused: JSON's keys are text."""
     folder = tmp_path / "fine-tuned"
     names = ["bad", "so", "good"]
     config = transformers.BertConfig(

@@ -40,7 +40,7 @@ def test_a_dry_run_says_both(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--against", "sooner"), "names nothing that a run can be held against"),
+        (("--against", "sooner"), "names nothing that a run can be compared with"),
         (("--against", "threads=many"), "no number of threads"),
         (("--against", "compile=perhaps"), "yes or no"),
         (("--against", "scripted.pace=slow"), "changes nothing"),

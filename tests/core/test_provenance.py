@@ -1,4 +1,4 @@
-"""Whose figures may be held against others: one rule, in Python and in SQL alike."""
+"""Whose figures may be compared with others: one rule, in Python and in SQL alike."""
 
 from __future__ import annotations
 

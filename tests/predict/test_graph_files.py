@@ -177,7 +177,7 @@ def test_a_fixed_batch_is_counted_an_item_at_a_time(tmp_path: Path) -> None:
 
 
 def test_work_that_grows_with_the_square_of_the_batch_is_refused(tmp_path: Path) -> None:
-    """65,536 items, each held against each other, were predicted in 1.3 ms on an H100."""
+    """65,536 items, each compared with each other, were predicted in 1.3 ms on an H100."""
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
         helper.make_node("MatMul", ["x", "t"], ["y"]),

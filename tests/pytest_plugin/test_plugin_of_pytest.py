@@ -298,7 +298,7 @@ def test_what_is_measured_in_place_is_not_kept(project: Project) -> None:
     assert {"db", "label", "launches"}.isdisjoint(project.asked[0])
     done.stdout.no_fnmatch_line("* in *.duckdb")
     done = project.run(arguments="isolate=False, baseline='main'")
-    done.stdout.fnmatch_lines(["isolate=False keeps no results, of which none is held against*"])
+    done.stdout.fnmatch_lines(["isolate=False keeps no results, of which none is compared with*"])
 
 
 PLAIN = CALL.format(arguments="") + "\n    def test_plain(): pass\n"

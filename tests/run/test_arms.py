@@ -35,7 +35,7 @@ SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
 
 def with_arm(planned: RunSpec, what: Against = SETTING) -> RunSpec:
-    """The same held against what is named; a setting is one thread."""
+    """The same compared with what is named; a setting is one thread."""
     if what.kind is not AgainstKind.SETTING:
         return replace(planned, other=OtherArm(what, planned.plan, planned.settings))
     batches = tuple(one.case.shapes.batch for one in planned.plan.cases)
@@ -292,7 +292,7 @@ def test_what_is_two_of_the_three_is_refused(word: str, repository: Path) -> Non
 
 
 def test_a_folder_without_a_python_is_no_environment(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="names nothing that a run can be held against"):
+    with pytest.raises(UsageError, match="names nothing that a run can be compared with"):
         meant(str(tmp_path))
 
 

@@ -1,7 +1,7 @@
 """Right and wrong engines of a model that amplifies rounding beyond every tolerance.
 
 The model is a deep one of products, as starnet's blocks are, in NumPy: an engine is another order
-of its sums, or a fault. Each is held against the reference by the worker's own comparison.
+of its sums, or a fault. Each is compared with the reference by the worker's own comparison.
 """
 
 from __future__ import annotations

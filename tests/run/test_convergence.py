@@ -1,4 +1,4 @@
-"""Convergence: what a case's falling loss is held against, and what comes of it."""
+"""Convergence: what a case's falling loss is compared with, and what comes of it."""
 
 from __future__ import annotations
 

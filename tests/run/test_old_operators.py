@@ -1,4 +1,4 @@
-"""Graphs of operators before opset 7: opened when converted, and held against that, named so."""
+"""Graphs of operators before opset 7: opened when converted, and compared with that, named so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model held against itself."""
+"""A model compared with itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What timed steps leave, held against outputs."""
+"""What timed steps leave, compared with outputs."""
 
 from __future__ import annotations
 

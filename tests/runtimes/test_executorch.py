@@ -89,7 +89,7 @@ def test_a_program_computes_what_was_lowered(tmp_path: Path, program: str, own: 
     spec = model_of_file(str(written(tmp_path, program)))
     assert (spec.fixed_batch, spec.parameters, spec.inputs[0].shape) == (2, WEIGHTS, (2, 16))
     case = Case(spec, Target("executorch", "cpu"), "fp32", Shapes(2))
-    assert not is_own(case)  # nothing else is there to hold it against
+    assert not is_own(case)  # nothing else is there to compare it with
     runtime = ExecutorchRuntime()
     folder = make(Recipe(case, runtime.wants(case)), Cache(tmp_path / "cache")).folder
     session = runtime.open(Job(case, CPU, JobSettings(threads=1), str(folder)))

@@ -1,6 +1,6 @@
 """Task accuracy beside speed: what a result's is, and what it is above or below another's. Pure.
 
-Two are held against each other on the same samples alone, pair by pair: an interval of each for
+Two are compared with each other on the same samples alone, pair by pair: an interval of each for
 itself is wider by far than what an engine or a precision changes.
 """
 
@@ -94,7 +94,7 @@ class AccuracyPlace:
     machine: str
 
     def as_fp32(self) -> AccuracyPlace:
-        """The place that its cost is held against."""
+        """The place that its cost is compared with."""
         return replace(self, precision="fp32")
 
 
@@ -127,7 +127,7 @@ def place_of(row: Row, machine: str) -> AccuracyPlace:
 
 
 def like_for_like(row: Row, base: Sequence[Row]) -> Row | None:
-    """The newest result that a row's accuracy can be held against: same samples, same weights.
+    """The newest result that a row's accuracy can be compared with: same samples, same weights.
 
     Where there is none it is the newest of the same weights, of which the reason can be said.
 
@@ -185,7 +185,7 @@ def cost_sentence(name: str, against: str, cost: AccuracyCost) -> str:
     """
     title, held = cost.metric.heading, cost.difference
     if held is None:
-        return f"{name}: {title} is not held against {against}: {cost.refused}."
+        return f"{name}: {title} is not compared with {against}: {cost.refused}."
     lead = f"{name}: {title} {_signed(cost.metric, held)} against {against}"
     if not held.told:
         lead = f"{name}: {NO_DIFFERENCE} in {title} against {against}, {_signed(cost.metric, held)}"

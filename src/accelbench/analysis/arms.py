@@ -1,4 +1,4 @@
-"""Two arms of a run held against each other: question by question, launch by launch. Pure."""
+"""Two arms of a run compared with each other: question by question, launch by launch. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALIKE = tuple(name for name in ASKED if name not in _ON_PURPOSE)
 
 
 def names_of_arms(rows: Iterable[Row]) -> tuple[str, ...]:
-    """What the rows of a run are held against; nothing where it has no arms."""
+    """What the rows of a run are compared with; nothing where it has no arms."""
     arms = dict.fromkeys(str(row.get("arm") or "") for row in rows)
     return tuple(arm for arm in arms if arm not in ("", THIS_ARM))
 
@@ -48,7 +48,7 @@ def checked_arms(
     Args:
         rows: of one run, both arms.
         threshold: what a change has to exceed at least, as a share.
-        allow: of `comparison.REFUSED`, what is held against each other although not alike.
+        allow: of `comparison.REFUSED`, what is compared with each other although not alike.
     """
     sides_by_question: dict[Key, tuple[list[Row], list[Row]]] = {}
     for row in of_whole_runs(rows):

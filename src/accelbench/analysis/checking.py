@@ -116,7 +116,7 @@ class Rules:
         told: what the baseline says of how it was asked and ran; a file may lack columns.
         untold: of `comparison.REFUSED`, what the baseline does not say, so that nobody can see it.
         threshold: what a change has to exceed at least, as a share.
-        allow: of `comparison.REFUSED`, what is held against each other although not alike.
+        allow: of `comparison.REFUSED`, what is compared with each other although not alike.
         known: of other runs of these series and of their neighbours: their noise.
     """
 
@@ -132,7 +132,7 @@ _OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
 
 
 def _other_figure(then: Launches, good: Launches) -> str:
-    """Why a figure that both sides have is not held against the other's."""
+    """Why a figure that both sides have is not compared with the other's."""
     return rates_of_others(then, good) or _OTHER_FIGURE
 
 
@@ -219,7 +219,7 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
 
 
 def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
-    """Why these cannot be held against each other; empty where they can."""
+    """Why these cannot be compared with each other; empty where they can."""
     if pair.among:
         apart = [n for n in ASKED if len({str(plain(row.get(n))) for row in pair.among}) > 1]
         return f"the baseline does not say which {' and '.join(apart)} it is of"

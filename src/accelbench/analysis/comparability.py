@@ -26,7 +26,7 @@ def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
 
 
 def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
-    """What keeps a figure of some launches from being held against that of others, by its words.
+    """What keeps a figure of some launches from being compared with that of others, by its words.
 
     Args:
         metric: which figure.
@@ -53,7 +53,7 @@ def _kinds(launches: Launches) -> list[Row]:
 
 
 def refused_there(launches: Launches, allow: Collection[str]) -> str:
-    """Why a file says that nothing is to be held against its rows; empty where it may be."""
+    """Why a file says that nothing is to be compared with its rows; empty where it may be."""
     words = {word for row in launches for word in texts(row, REFUSED_THERE)}
     left = sorted(words - set(allow))
     return f"not alike: {', '.join(left)}" if left else ""

@@ -31,7 +31,7 @@ from accelbench.core.worth import answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
-#: Why two sides are not held against each other that one tells a median of, and the other a mean.
+#: Why two sides are not compared with each other that one tells a median of, and the other a mean.
 NO_FIGURE = "they have no figure in common"
 #: The axes along which one run may have measured more than one place.
 _OF_ONE_RUN = ("hardware", "runtime", "precision", "batch", "mode")
@@ -41,7 +41,7 @@ KNEE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Compared:
-    """One side beside the side that it is held against."""
+    """One side beside the side that it is compared with."""
 
     side: Side
     baseline: Side | None  # None where the question was not answered there
@@ -55,7 +55,7 @@ class Compared:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is what others are held against."""
+        """Whether it is what others are compared with."""
         return self.baseline is self.side
 
     @property
@@ -79,7 +79,7 @@ def compared(
     Args:
         rows: of one machine; what nobody measured is not among them.
         axis: along which is compared.
-        baseline: the place on it to hold others against, by words of which the first that means
+        baseline: the place on it to compare others with, by words of which the first that means
             one counts; without any its first.
         allow: of `REFUSED`, what is compared all the same.
         known: the older runs of what is compared.
@@ -154,7 +154,7 @@ def _in_order(groups: Sequence[list[Compared]]) -> list[list[Compared]]:
 
 def along_every_axis(rows: Sequence[Row]) -> dict[str, list[list[Compared]]]:
     """What a run's own results can be compared by, in the order of people's questions."""
-    alone = Histories()  # launches of one run are held against each other without older ones
+    alone = Histories()  # launches of one run are compared with each other without older ones
     groups_by_axis = {name: compared(rows, AXES[name], known=alone) for name in _OF_ONE_RUN}
     return {name: lines for name, lines in groups_by_axis.items() if lines}
 
@@ -173,7 +173,7 @@ def answers_to(value: Key, word: str) -> bool:
 
 
 def _place_of(places: Iterable[Key], axis: ComparisonAxis, words: tuple[str, ...]) -> Key | None:
-    """The place that others are held against; None where none is what was asked for."""
+    """The place that others are compared with; None where none is what was asked for."""
     if not words:
         return min(places, key=lambda place: _rank(place, axis))  # of hardware the CPU, where it is
     ordered = sorted(places, key=_name)
@@ -204,7 +204,7 @@ def _ordered(by_place: Mapping[Key, Side], axis: ComparisonAxis) -> list[Side]:
 def compared_side(
     side: Side, base: Side | None, axis: ComparisonAxis, allow: Sequence[str], known: Histories
 ) -> Compared:
-    """A side beside the one that it is held against, or why it is not."""
+    """A side beside the one that it is compared with, or why it is not."""
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
     differs = differing(base, side, axis)
@@ -248,7 +248,7 @@ def doubtful(differs: Iterable[str]) -> list[str]:
 
 
 def nearest_axis(a: Row, b: Row) -> tuple[ComparisonAxis, list[str]]:
-    """The axis along which two results may be held against each other, and what is asked otherwise.
+    """The axis along which two results may be compared, and what is asked otherwise.
 
     Anybody may choose two results of different questions. What is beside the axis that leaves least
     of it makes their ratio doubtful; a scenario is on no axis, and makes it one of different things
@@ -264,7 +264,7 @@ def nearest_axis(a: Row, b: Row) -> tuple[ComparisonAxis, list[str]]:
 
 
 def refused_along(asked_otherwise: Iterable[str]) -> str:
-    """Why results of different questions are not held against each other; "" where they may be."""
+    """Why results of different questions are not compared with each other; "" where they may be."""
     names = [name for name in asked_otherwise if name in _OTHER_THINGS]
     return f"not alike: {', '.join(names)}" if names else ""
 

@@ -41,7 +41,7 @@ def judged_pairs(
 
     Args:
         metric: which figure.
-        against: of the arm that is held against, one value a launch; at least one.
+        against: of the arm that is compared with, one value a launch; at least one.
         this: of the other, each beside the launch that it was measured next to.
         threshold: what a change has to exceed at least, as a share.
     """

@@ -1,6 +1,6 @@
 """Runs of one series that are figures of one thing: where a line has to be parted. Pure.
 
-What a check refuses to hold against each other is no step of a line either. A stretch is what lies
+What a check refuses to compare with each other is no step of a line either. A stretch is what lies
 between two such places; each is looked through by itself.
 """
 
@@ -35,7 +35,7 @@ class Parting(NamedTuple):
 
 
 def partings(metric: Metric, points: Sequence[Kinds]) -> tuple[Parting, ...]:
-    """Where neighbours of a line cannot be held against each other.
+    """Where neighbours of a line cannot be compared with each other.
 
     Args:
         metric: of which figure the line is.

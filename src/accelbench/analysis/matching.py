@@ -2,8 +2,8 @@
 
 A way is how something ran beside what was asked: by which engine and version of it, compiled or
 not, in which layout, with how many threads. Where one place knows torch 2.4 eager alone and another
-compiled 2.9 as well, the first two are held against each other; the third is faster, and is said to
-be.
+compiled 2.9 as well, the first two are compared with each other; the third is faster, and is said
+to be.
 
 The engine is no such trait where it goes along with the axis: a device is known by the engine that
 is fastest on it, and to be alike with a CPU's is no reason to stand by one a hundred times slower.
@@ -110,7 +110,7 @@ def matched(
 
     Args:
         places: of each its ways.
-        base: the place that the others are held against.
+        base: the place that the others are compared with.
         axis: along which the places lie.
     """
     if all(len(ways) == 1 for ways in places.values()):

@@ -1,4 +1,4 @@
-"""A machine's noise floor: launches of one and the same thing, held against each other. Pure."""
+"""A machine's noise floor: launches of one and the same thing, compared with each other. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoiseFloor:
     metric: Metric
     values: tuple[float, ...]  # one a launch, in order of time
     noise: float
-    against_itself: Judged  # every second one held against the others: nothing changed
+    against_itself: Judged  # every second one compared with the others: nothing changed
 
     @property
     def launches_for_the_least(self) -> int:

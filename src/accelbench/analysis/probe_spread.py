@@ -2,7 +2,7 @@
 
 Of a node count the best matrix product and attention of each precision, the best bandwidth of
 memory and of each cache, and the shortest launch: a limit of the device is what its best size
-shows. Each is held against its kind as the time that a step takes.
+shows. Each is compared with its kind as the time that a step takes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _of_kind(device: str, nodes: list[NodeProbes], threshold: float) -> Iterator
 
 
 def limits_of(calibration: DeviceCalibration) -> Iterator[tuple[str, ProbeFigure]]:
-    """The figures that a device is held against its kind by, with what they are called."""
+    """The figures that a device is compared with its kind by, with what they are called."""
     for kind in ProbeKind:
         if kind in _BY_PRECISION:
             for precision in calibration.precisions(kind):

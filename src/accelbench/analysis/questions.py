@@ -31,7 +31,7 @@ DESCRIBING = frozenset(
 
 @dataclass(frozen=True)
 class ComparisonAxis:
-    """A direction of comparing: what is held against each other, and what goes along with it."""
+    """A direction of comparing: what is compared with each other, and what goes along with it."""
 
     name: str
     columns: tuple[str, ...]

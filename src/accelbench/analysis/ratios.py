@@ -1,4 +1,4 @@
-"""How many times as fast: the one place that holds two figures against each other. Pure.
+"""How many times as fast: the one place that compares two figures with each other. Pure.
 
 A ratio is of the time per item that both sides have (`figures.times_by`), of the middle of
 launches. Its interval is of launches where both sides have two and more, by Welch's t on

@@ -160,7 +160,7 @@ def sides(
     Args:
         rows: of one machine.
         axis: along which places lie.
-        baseline: chooses of some places the one that others are held against.
+        baseline: chooses of some places the one that others are compared with.
         fewest: questions with an answer at fewer places are left out.
     """
     cases: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
@@ -258,7 +258,7 @@ def _alike(
 def _quicker(
     way: MatchedConfiguration, ways: Sequence[MatchedConfiguration]
 ) -> list[MatchedConfiguration]:
-    """The ways that can be held against this one and are faster, the fastest first."""
+    """The ways that can be compared with this one and are faster, the fastest first."""
     left = [
         other
         for other in ways

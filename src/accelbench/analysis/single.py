@@ -1,4 +1,4 @@
-"""What was measured at one place of an axis alone: figures without a side to hold against. Pure."""
+"""What was measured at one place of an axis alone: figures without a side to compare with. Pure."""
 
 from __future__ import annotations
 

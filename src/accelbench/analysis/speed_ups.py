@@ -25,7 +25,7 @@ class SpeedUps:
     """What one place is against another, a line a configuration that both have answered.
 
     Attributes:
-        lines: the ratios, the slowest first; then what is not held against each other.
+        lines: the ratios, the slowest first; then what is not compared with each other.
     """
 
     lines: Sequence[Compared]
@@ -77,7 +77,7 @@ def speed_ups(
         rows: of both.
         axis: on which the places lie.
         base: the place that stands for once.
-        other: the one that is held against it.
+        other: the one that is compared with it.
         known: the older runs of these.
     """
     both = {base, other}

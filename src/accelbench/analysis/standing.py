@@ -216,7 +216,7 @@ _UNSAID = tuple(canonical(None) for _ in SOFTWARE)
 
 
 def installed(row: Row) -> tuple[str, ...]:
-    """What software a run had, by which its evidence is held against other runs'."""
+    """What software a run had, by which its evidence is compared with other runs'."""
     conditions = record(row, "conditions")
     return tuple(canonical(conditions.get(name)) for name in SOFTWARE)
 

@@ -210,7 +210,7 @@ def _told(point: Point, several: Collection[str]) -> str:
 
 
 def _beside(best: Point, points: Sequence[Point], several: Collection[str]) -> list[Point]:
-    """What the fastest may be held against: elsewhere, else another engine or precision there.
+    """What the fastest may be compared with: elsewhere, else another engine or precision there.
 
     Of one place another engine or precision: else a thing would be beside itself.
     """
@@ -228,7 +228,7 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
 
     Args:
         best: the fastest.
-        others: what it may be held against.
+        others: what it may be compared with.
         several: platforms of which there is more than one device.
         known: the older runs of these.
     """
@@ -285,7 +285,7 @@ def _verified(rows: Sequence[Row]) -> list[str]:
     held = [row for row in done if row.get("verification") == "ok"]
     wrong = sum(row.get("reason") == "wrong_outputs" for row in rows)
     parts = [
-        f"{counts['ok']} held against {reference_words(held)}, and within their tolerance"
+        f"{counts['ok']} compared with {reference_words(held)}, and within their tolerance"
         if counts["ok"]
         else "",
         f"{counts['reference']} are that reference" if counts["reference"] else "",

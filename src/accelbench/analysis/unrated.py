@@ -26,7 +26,7 @@ def how_to_time(many: Sequence[Attempt], without: str) -> str:
 
 
 def unlike_cpu(mine: Timed, cpu: Timed, verified: Sequence[Attempt]) -> str:
-    """Why a platform's time is held against nothing of the CPU.
+    """Why a platform's time is compared with nothing of the CPU.
 
     Args:
         mine: what was timed on the platform.

@@ -94,7 +94,7 @@ def compare(
     Args:
         models: only these; all where none is named. So of the other filters.
         by: the axis: hardware, runtime, precision, batch, threads, model, mode, run, date.
-        baseline: what others are held against; of hardware else the CPU.
+        baseline: what others are compared with; of hardware else the CPU.
         db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
         hardware: platforms.
         framework: engines.

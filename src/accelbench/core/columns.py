@@ -99,7 +99,7 @@ COLUMNS: tuple[Column, ...] = (
     _text(
         "identity",
         "arm",
-        "side of an interleaved comparison: this, or what it is held against; empty outside one",
+        "side of an interleaved comparison: this, or what it is compared with; empty outside one",
     ),
     # -- what was asked
     _text("case", "model", "catalogue name"),
@@ -162,8 +162,8 @@ COLUMNS: tuple[Column, ...] = (
     _text(
         "outcome",
         "verification",
-        "ok, failed, not_done, or reference: outputs (in training, losses) held against PyTorch in "
-        "fp32 on the CPU with the same weights and inputs",
+        "ok, failed, not_done, or reference: outputs (in training, losses) compared with PyTorch "
+        "in fp32 on the CPU with the same weights and inputs",
         Verification,
     ),
     _text(
@@ -177,7 +177,7 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "steps_verified",
         "ok or not_done: what steps left that were timed is what the session's outputs are, "
-        "which verification holds against the reference",
+        "which verification compares with the reference",
         (Check.OK, Check.NOT_DONE),
     ),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),

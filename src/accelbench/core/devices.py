@@ -81,7 +81,7 @@ def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]
 
     Args:
         rows: of one machine.
-        sides: what they are held against: names are told apart over both.
+        sides: what they are compared with: names are told apart over both.
     """
     every = list(rows)
     known: dict[tuple[object, object], set[str]] = {}

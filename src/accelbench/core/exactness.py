@@ -1,7 +1,7 @@
 """Whether a figure may be chosen although nobody named its precision. Pure.
 
 Quantised weights give other outputs, and whoever did not ask for them has not agreed to that. Such
-a figure counts unasked only where its outputs were held against the reference's, and were near.
+a figure counts unasked only where its outputs were compared with the reference's, and were near.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLOAT = re.compile(
 )
 #: How a reason ends that verifying may remove.
 UNVERIFIED = "its error was not verified"
-#: Of a result that outputs are held against: by definition it does not differ from itself.
+#: Of a result that outputs are compared with: by definition it does not differ from itself.
 _REFERENCE = "reference"
 
 

@@ -35,7 +35,7 @@ _COLUMN = {
     Statistic.P95: "latency_p95_ms",
     Statistic.P99: "latency_p99_ms",
 }
-#: Where there is nothing else, as in much of MLPerf, a tail is held against the same tail.
+#: Where there is nothing else, as in much of MLPerf, a tail is compared with the same tail.
 TAILS = frozenset({Statistic.P90, Statistic.P95, Statistic.P99})
 #: A mean and a rate are one figure: the time of all the work, divided by its items.
 MEANS = frozenset({Statistic.MEAN, Statistic.RATE})

@@ -177,7 +177,7 @@ class ModelCode:
             a "factory".
         reference: an attribute of the same module whose answers are the right ones.
         example_of: the attribute, and how that is made, whose example it is called with: of a
-            reference, which is held against that; () where it has its own.
+            reference, which is compared with that; () where it has its own.
         fixed_batch: items that it takes at once, where it takes no other number of them.
         drawn: of inputs what their values are drawn from, and how that is known.
         notes: what was found of it that a reader should know.

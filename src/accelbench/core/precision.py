@@ -14,7 +14,7 @@ _LONG = {
     "amp-bf16": "amp_bfloat16",
 }
 PRECISIONS = tuple(_LONG)
-#: An output of fewer values has no spread of its own that errors could be held against.
+#: An output of fewer values has no spread of its own that errors could be compared with.
 FEW_VALUES = 16
 _ALIASES = {
     **{name: name for name in _LONG},

@@ -1,4 +1,4 @@
-"""Whose figures may be held against others: the one place that says it.
+"""Whose figures may be compared with others: the one place that says it.
 
 What compares, warns of regressions, learns or recommends asks here, so that a figure that
 nobody measured can never slip into it.
@@ -16,7 +16,7 @@ COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 
 #: The same for rows of benchmark_results.
 #: The arm of an interleaved run that is measured as a run without arms is; the other may be of
-#: another environment, commit or setting, and speaks only in what the two are held against each
+#: another environment, commit or setting, and speaks only in what the two are compared with each
 #: other for.
 THIS_ARM = "this"
 
@@ -41,7 +41,7 @@ SIMULATION = "simulation"
 
 
 def comparable(row: Row) -> bool:
-    """Whether a result's figures may be held against others, learned from and recommended by."""
+    """Whether a result's figures may be compared with others, learned from and recommended by."""
     return row.get("provenance") in COMPARABLE and of_this_arm(row)
 
 

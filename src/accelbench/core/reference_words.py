@@ -1,4 +1,4 @@
-"""What outputs are held against, in words: of whose models that is PyTorch, and of whose it is not.
+"""What outputs are compared with, in words: of whose models that is PyTorch, of whose not.
 
 A file is its own reference, as it is; a callable has one of its owner's, or its first answer.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 _TORCH_CPU = "PyTorch in fp32 on the CPU"
 _OF_FILES = "each file as it is on the CPU, nothing of it rewritten"
-#: Where the evidence names what outputs were held against, if not the model as it is.
+#: Where the evidence names what outputs were compared with, if not the model as it is.
 HELD_AGAINST = "held_against"
 _OF_CONVERTED = "graphs of old operators converted to opset 7 by onnx"
 _OF_CALLABLES = "each callable's own reference"
@@ -21,7 +21,7 @@ _CALLS = "python"
 
 
 def reference_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What outputs are held against: of files, the graph as it is; of callables, their owner's."""
+    """What outputs are compared with: of files, the graph as it is; of callables, their owner's."""
     kinds = {
         _OF_CALLABLES
         if row.get("runtime") == _CALLS
@@ -34,7 +34,7 @@ def reference_words(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def naming(reference: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Evidence that names what outputs were held against."""
+    """Evidence that names what outputs were compared with."""
     details = {**(evidence.get("details") or {}), HELD_AGAINST: reference}
     return {**evidence, "details": details}
 

@@ -49,7 +49,7 @@ class Check(StrEnum):
 
 
 class Verification(StrEnum):
-    """What came of holding outputs against the reference's."""
+    """What came of comparing outputs with the reference's."""
 
     OK = "ok"
     FAILED = "failed"

@@ -1,7 +1,7 @@
 """What a figure is worth: whether anything is judged or chosen by it, and how its interval is told.
 
 A figure whose quality is `unusable` stays where it is shown, with its interval, and counts nowhere
-where one figure is held against another: not in a verdict, not as the best of several.
+where one figure is compared with another: not in a verdict, not as the best of several.
 """
 
 from __future__ import annotations

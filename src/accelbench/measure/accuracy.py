@@ -1,7 +1,7 @@
 """Task accuracy: what a model's outputs are worth against labels, with an interval.
 
 Every metric is a score of each sample whose mean says it, but for F1: so that two engines or
-precisions can be held against each other sample by sample.
+precisions can be compared with each other sample by sample.
 
     top1, top5   1 where the label is among the largest outputs, else 0; Wilson's interval
     f1           label × 2²⁰ + prediction + 1, a cell of the confusion matrix; bootstrap

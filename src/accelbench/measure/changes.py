@@ -1,7 +1,7 @@
 """Where a series changed for good: steps, told apart from single points that came back, and drift.
 
 Steps are found by optimal partitioning (`measure.partition`). What its price lets through has then
-to hold against its neighbours on either side: significant at 0.1 %, and larger than a floor. The
+to compare with its neighbours on either side: significant at 0.1 %, and larger than a floor. The
 weakest that does not is taken out, until all do.
 
 All is done on logarithms: a step is a share of what was before. Noise is estimated from the

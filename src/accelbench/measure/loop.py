@@ -135,7 +135,7 @@ def measure(
         meter: memory.
         listener: who hears of it.
         items: what a step completes, where that is not the batch: tokens, seconds of sound.
-        wall: a clock that the session does not own, which its times are held against.
+        wall: a clock that the session does not own, which its times are compared with.
         after: called when the steady state is over, before the session is asked anything else, with
             the largest question of it.
 

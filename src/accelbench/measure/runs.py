@@ -54,7 +54,7 @@ def noise_between(
         neighbours: of series that ran alike, the nearest first.
         prior: where there is no history.
         judged: which of its runs is judged by it: a change would be part of the noise that it is
-            held against. Where levels begin it tells with the others.
+            compared with. Where levels begin it tells with the others.
     """
     beside = [noise for runs in neighbours if len(runs) >= FEWEST_RUNS and (noise := _seen(runs))]
     parts = [prior, *(Noise(neighbour.value, 1.0) for neighbour in beside[:MOST_NEIGHBOURS])]

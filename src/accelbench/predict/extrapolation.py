@@ -35,7 +35,7 @@ def doublings_beyond(
 ) -> Floats:
     """How many doublings beyond twice what was measured in its configuration each case lies.
 
-    Where nothing was measured in a configuration, it is held against all of them; without any it
+    Where nothing was measured in a configuration, it is compared with all of them; without any it
     is 0, as peaks alone are as far off at any size.
 
     Args:

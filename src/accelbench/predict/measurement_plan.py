@@ -1,6 +1,6 @@
 """Measurement plan: which cases to measure first, by what they would teach of all others.
 
-What they teach is held against how long measuring them takes, as far as that is predicted. Pure.
+What they teach is compared with how long measuring them takes, as far as that is predicted. Pure.
 """
 
 from __future__ import annotations

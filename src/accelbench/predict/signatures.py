@@ -37,7 +37,7 @@ class PassTrace:
         weights: parameters of the model.
         peak_bytes: intermediate results alive at once, in fp32.
         fixed_bytes: results alive at once whatever the batch: of training, gradients.
-        pair_macs: what each two items of a batch take together, where they are held against each
+        pair_macs: what each two items of a batch take together, where they are compared with each
             other: pictures against the texts of all.
         pair_values: likewise, values read and written.
     """

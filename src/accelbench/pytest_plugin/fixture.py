@@ -137,7 +137,7 @@ class BenchmarkFixture:
             how["db"] = _place(how.get("db")) or self._database()
         elif _BASELINE in asked:
             raise UsageError(
-                "isolate=False keeps no results, of which none is held against a baseline.",
+                "isolate=False keeps no results, of which none is compared with a baseline.",
                 "Leave out one or the other.",
             )
         return how

@@ -1,4 +1,4 @@
-"""Limits of a test, held against the launches of a case: kept, missed, or not known. Pure.
+"""Limits of a test, compared with the launches of a case: kept, missed, or not known. Pure.
 
 A limit is kept where the whole 95 % interval keeps it and missed where none of it does. In between
 nobody knows, as with `recommend`, whose limits these are.
@@ -137,7 +137,7 @@ def missed(figures: CaseFigures, limits: Limits) -> tuple[LimitReason, ...]:
 
 
 def _unknown(figures: CaseFigures, limits: Limits) -> Iterator[tuple[str, str]]:
-    """The limits of times that nothing can be held against, and why."""
+    """The limits of times that nothing can be compared with, and why."""
     usable = bool(usable_launches(figures.rows))
     for name, bounds in (("max_latency_ms", figures.latency), ("min_throughput", figures.rate)):
         if name not in limits.given:

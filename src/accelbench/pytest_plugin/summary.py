@@ -28,7 +28,8 @@ def show(
     Args:
         terminal: where to.
         lines: what was measured, as the fixture leaves it.
-        baseline: what all of it is held against; "" for what was measured before, None for nothing.
+        baseline: what all of it is compared with; "" for what was measured before, None for
+            nothing.
     """
     lines = sorted(lines, key=lambda line: (line["started_at"], line["what"]))
     terminal.section("accelbench", sep="=")

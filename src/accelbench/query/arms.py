@@ -1,4 +1,4 @@
-"""`check` of a run with arms: its own other arm is what it is held against."""
+"""`check` of a run with arms: its own other arm is what it is compared with."""
 
 from __future__ import annotations
 

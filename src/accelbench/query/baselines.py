@@ -1,4 +1,4 @@
-"""What `check` holds against what: the runs of now, and the baseline that a word names."""
+"""What `check` compares with what: the runs of now, and the baseline that a word names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
-#: What may be held against each other although it is not alike.
+#: What may be compared with each other although it is not alike.
 ALLOWED = (*REFUSED, "machine", MISSING)
 #: What another machine has of its own.
 _OF_A_MACHINE = frozenset({"device_name", "threads"})
@@ -196,7 +196,7 @@ def _both_sides(
     if not before:
         raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
     with database.asking():
-        # A change would be part of the noise that it is held against: runs of now are left out.
+        # A change would be part of the noise that it is compared with: runs of now are left out.
         older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
     now, before = named_apart(now, before), named_apart(before, now)
@@ -276,7 +276,7 @@ def _of_another(theirs: Machine, ours: Machine, sought: BaselineQuery) -> list[s
     message = f"The baseline is of {theirs}, what is checked is of {ours}"
     if "machine" in sought.allow:
         return [f"{message}."]
-    advice = "--allow machine holds them against each other all the same."
+    advice = "--allow machine compares them with each other all the same."
     raise OtherMachineError(f"{message}.", advice)
 
 

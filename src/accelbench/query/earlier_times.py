@@ -52,7 +52,7 @@ class EarlierTime:
 
     Attributes:
         opens: it was the first of its worker.
-        checked: its outputs were held against a reference.
+        checked: its outputs were compared with a reference.
         beside: seconds in no sampled step.
         phases: of them, those of build, load and compilation.
         step: seconds of a step.
@@ -105,7 +105,7 @@ class EarlierTimes:
             where: model, runtime and platform.
             precision: results in it count before others.
             opens: of the first case of a worker, or of a further one.
-            checked: results that were held against a reference count before others, or after.
+            checked: results that were compared with a reference count before others, or after.
         """
         same = [entry for entry in self._by_case.get(where, ()) if entry.opens is opens]
         for matches in (

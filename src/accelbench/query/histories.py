@@ -1,6 +1,6 @@
 """Older runs of series on a machine, read from a store: by how much runs of a thing differ.
 
-Whatever holds two results against each other takes this from here: a command that was asked for one
+Whatever compares two results with each other takes this from here: a command that was asked for one
 model, a page of two cells and a verdict of `check` see the same older runs, and so say the same.
 """
 
@@ -97,10 +97,10 @@ def histories_on(
 
     Args:
         database: where they are.
-        rows: the results that are held against each other, or judged.
+        rows: the results that are compared with each other, or judged.
         machine: of which runs count.
         but: runs that do not, as those that are judged: a change would be part of the noise that it
-            is held against.
+            is compared with.
     """
     own = sorted({str(row["series_key"]) for row in rows if row.get("series_key")})
     # Launches of one run have in common whatever runs differ by.

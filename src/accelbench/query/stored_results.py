@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("accelbench.query")
 
 
-#: Results that are held against each other at once.
+#: Results that are compared with each other at once.
 _MOST = 20_000
 #: Where results lie is asked by few columns, then they are read whole: what is chosen by a window
 #: over a million results took five seconds with all columns of each. A database that is not being

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Filters = Mapping[str, Sequence[str | int]]
 
-#: All that a chart may show of a result, and what accuracies are held against each other by.
+#: All that a chart may show of a result, and what accuracies are compared with each other by.
 _COLUMNS = (
     *(
         name

@@ -38,7 +38,7 @@ def ordered(check: Check) -> list[CheckedQuestion]:
 
 
 def sides(about: Json) -> str:
-    """What is held against what, and where."""
+    """What is compared with what, and where."""
     labels = record(about, "labels")
     runs = [f"{run} ({labels[run]})" if run in labels else run for run in texts(about, "runs")]
     return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"

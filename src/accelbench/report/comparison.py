@@ -116,7 +116,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
 
 
 def _kind(side: Side) -> dict[str, object]:
-    """What its figures are of, for who holds others against them: of all of its launches."""
+    """What its figures are of, for who compares others with them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
     ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {

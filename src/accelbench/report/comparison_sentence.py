@@ -28,7 +28,7 @@ _TEN = 9.95
 
 @dataclass(frozen=True)
 class SideOfRatio:
-    """What is held against the base.
+    """What is compared with the base.
 
     Attributes:
         name: what it is called.
@@ -49,7 +49,7 @@ def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
     """What a comparison comes to.
 
     Args:
-        base: the name of what the others are held against.
+        base: the name of what the others are compared with.
         others: in any order.
     """
     compared = [side for side in others if side.ratio is not None and not side.refused]
@@ -241,7 +241,7 @@ def _value(side: SideOfRatio) -> float:
 
 
 def _ends(side: SideOfRatio) -> tuple[float, float]:
-    """Where its ratio lies; the base is what the others are held against."""
+    """Where its ratio lies; the base is what the others are compared with."""
     ratio = side.ratio
     if ratio is None:
         return 1.0, 1.0

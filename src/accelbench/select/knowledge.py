@@ -133,7 +133,7 @@ class Knowledge:
         return next((device.name for device in devices), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
-        """What a new result has to be like to be held against the figures of an answer."""
+        """What a new result has to be like to be compared with the figures of an answer."""
         return MeasurementTarget(
             chosen.shapes, chosen.circumstances, self.where, self.unwritable, sharers(chosen)
         )

@@ -10,7 +10,7 @@ OF_RANKS = ("scaling", "communication", "ranks")
 
 
 def one_process(threads: int) -> dict[str, Any]:
-    """What the one process has that several are held against."""
+    """What the one process has that several are compared with."""
     return {"world_size": 1, "threads": threads, "options": {"threads": threads}}
 
 

@@ -1,4 +1,4 @@
-"""Charts of several processes: what is held against what, and who is seen to be slow."""
+"""Charts of several processes: what is compared with what, and who is seen to be slow."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_ideal_is_one_process_as_often_as_there_are_processes() -> None:
 
 
 def test_on_a_cpu_one_process_has_the_threads_of_each() -> None:
-    """With the threads of both together it would be held against another machine's half."""
+    """With the threads of both together it would be compared with another machine's half."""
     assert drawn("scaling", alone(threads=2), together()) is None
     (line,) = scaling_lines(points([alone(threads=2, ms=50.0), alone(threads=1), together()]))
     assert line.alone.row["threads"] == 1

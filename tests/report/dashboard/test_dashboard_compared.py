@@ -88,12 +88,12 @@ def test_the_base_is_chosen_by_the_address(
     both = (keys["pytorch", 1], keys["onnxruntime", 1])
     first = site.get(address(*both)).text
     turned = site.get(address(*both, base=both[1])).text
-    assert "each held against <bdi>PyTorch</bdi>" in first
-    assert "each held against <bdi>ONNX Runtime</bdi>" in turned
+    assert "each compared with <bdi>PyTorch</bdi>" in first
+    assert "each compared with <bdi>ONNX Runtime</bdi>" in turned
     assert said(first) == said(turned)  # the faster one comes first
     assert f'href="?cell={both[0]}&amp;cell={both[1]}&amp;base={both[1]}"' in first
     assert re.search(r"<strong>0\.49\d×", turned)
-    assert "each held against <bdi>PyTorch</bdi>" in site.get(address(*both, base="0" * 16)).text
+    assert "each compared with <bdi>PyTorch</bdi>" in site.get(address(*both, base="0" * 16)).text
 
 
 def test_columns_are_those_in_which_they_differ(

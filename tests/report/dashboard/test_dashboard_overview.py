@@ -86,16 +86,16 @@ def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
 def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of more results than are held against each other at once there is no check."""
+    """Of more results than are compared with each other at once there is no check."""
     database = Database(tmp_path / "many.duckdb")
     database.ensure()
     store(database, "then", *launches(ms=8.0, started_at="2026-01-01T00:00:00Z"))
     store(database, "now", *launches(ms=8.0, started_at="2026-02-01T00:00:00Z"))
-    assert "not held against" not in overview(visitor(database))
+    assert "not compared with" not in overview(visitor(database))
     monkeypatch.setattr(baselines, "rows_of", partial(baselines.rows_of, most=2))
     page = plain(overview(visitor(database)))
     assert "Nothing of the newest run was measured before" not in page
-    assert "is not held against what was measured before it: More than 2 results" in page
+    assert "is not compared with what was measured before it: More than 2 results" in page
 
 
 def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) -> None:

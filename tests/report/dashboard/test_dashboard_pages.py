@@ -230,7 +230,7 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     }
     chosen = [now, office, *by_kind.values(), "0" * 16]
     said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in chosen)).text)
-    assert re.search("5 configurations, each held against .*lab", said)
+    assert re.search("5 configurations, each compared with .*lab", said)
     assert "not compared: not alike: source" in said
     assert "not compared: simulated: not measured" in said
     assert "not compared: emulated: such times mean nothing" in said

@@ -132,7 +132,7 @@ def test_the_list_of_devices_says_what_sql_says(visited: TestClient, database: D
 def test_a_list_is_filtered_ordered_and_searched_by_its_address(visited: TestClient) -> None:
     page = visited.get("/models?model=vit&sort=-date").text
     assert [line[0] for line in rows_of(page, "Table of models")] == ["vit-tiny"]
-    assert "No model answers to that." in visited.get("/models?model=zzz").text
+    assert "No model matches." in visited.get("/models?model=zzz").text
     ordered = rows_of(visited.get("/models?sort=-launches").text, "Table of models")
     assert ordered[0][0] == "bert-tiny"
 
@@ -309,7 +309,7 @@ def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: 
 
 def test_nothing_in_common_is_refused_in_a_sentence(visited: TestClient) -> None:
     page = visited.get(f"/devices?{urlencode({'a': 'Lonely card', 'b': FAST})}").text
-    assert answers(page).startswith("Nothing to hold against each other: these devices have no")
+    assert answers(page).startswith("Nothing to compare with each other: these devices have no")
     assert "Table of ratios" not in page
     same = visited.get(f"/devices?{urlencode({'a': FAST, 'b': FAST})}")
     assert same.status_code == 400

@@ -209,8 +209,8 @@ def two_engines_over_all_common_models(visit: Visit) -> None:
         .locator("form")
         .filter(has=visit.page.get_by_role("button", name="Compare engines"))
     )
-    visit.hand.choose(engines.get_by_label("Hold"), "onnxruntime")
-    visit.hand.choose(engines.get_by_label("against"), "pytorch")
+    visit.hand.choose(engines.get_by_label("Compare"), "onnxruntime")
+    visit.hand.choose(engines.get_by_label("with", exact=True), "pytorch")
     visit.hand.press(visit.role("button", "Compare engines"))
     expect(visit.role("heading", "Engine against engine")).to_be_visible()
     ratio = visit.ask(
@@ -375,8 +375,8 @@ def a_point_of_the_front(visit: Visit) -> None:
 
 def a_device_against_another_with_the_losers(visit: Visit) -> None:
     visit.to("Devices")
-    visit.hand.choose(visit.page.get_by_label("Hold").first, FAST)
-    visit.hand.choose(visit.page.get_by_label("against").first, SLOW)
+    visit.hand.choose(visit.page.get_by_label("Compare", exact=True).first, FAST)
+    visit.hand.choose(visit.page.get_by_label("with", exact=True).first, SLOW)
     visit.hand.press(visit.role("button", "Compare devices"))
     expect(visit.role("heading", "Device against device")).to_be_visible()
     ratio = visit.ask(

@@ -1,4 +1,4 @@
-"""Figures as pages show them, held against exact ones: no format of the product's own is used."""
+"""Figures as pages show them, compared with exact ones: no format of the product's own is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a row of any table of a dashboard shows a cell, held against what SQL says of it."""
+"""How a row of any table of a dashboard shows a cell, compared with what SQL says of it."""
 
 from __future__ import annotations
 

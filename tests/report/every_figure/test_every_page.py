@@ -109,7 +109,7 @@ def test_pages_and_documents_of_every_cell(store: WalkedStore) -> None:
     held.past(40 * len(store.cells))
 
 
-# -- one held against others
+# -- one compared with others
 
 
 def _speed(cell: Cell, base: Cell) -> float | None:

@@ -34,7 +34,7 @@ _RUN = "SELECT run_id, coalesce(environment->>'machine', run_id) AS place FROM b
 
 @dataclass
 class Held:
-    """Figures that were held against SQL's, and those that are not the same."""
+    """Figures that were compared with SQL's, and those that are not the same."""
 
     count: int = 0
     wrong: list[str] = field(default_factory=list)

@@ -56,7 +56,7 @@ def test_a_report_says_what_a_precision_costs() -> None:
 
 def test_what_is_not_of_the_same_samples_is_not_held_against_each_other() -> None:
     text = told(measured(0, **accuracy(180)), measured(2, precision="int8", **accuracy(160, "e")))
-    assert "top-1 is not held against fp32: they are not of the same samples." in text
+    assert "top-1 is not compared with fp32: they are not of the same samples." in text
     assert "Task accuracy" not in told(measured(0))
 
 
@@ -99,4 +99,4 @@ def test_an_accuracy_of_other_weights_says_so(tmp_path: Path) -> None:
     store(database, "run-2", result(weights_digest="v2", **LATER), changed)
     told_now = section(database)
     assert "fp32: its accuracy is of other weights than its figures" in told_now
-    assert "int8: accuracy is not held against fp32: it is of other weights." in told_now
+    assert "int8: accuracy is not compared with fp32: it is of other weights." in told_now

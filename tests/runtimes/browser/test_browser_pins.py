@@ -1,4 +1,4 @@
-"""What is pinned can be held against what comes."""
+"""What is pinned can be compared with what comes."""
 
 from __future__ import annotations
 

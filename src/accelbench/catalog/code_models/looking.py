@@ -100,7 +100,7 @@ def _for_callables(reference: str, kind: CodeKind, named: str | None) -> str:
         return reference
     if named:
         raise FileRefusedError(
-            "It is a torch module, which is held against itself in fp32 on the CPU.",
+            "It is a torch module, which is compared with itself in fp32 on the CPU.",
             "Leave out --reference.",
         )
     return ""

@@ -75,7 +75,7 @@ def described(spec: ModelSpec) -> list[str]:
     if code.kind is CodeKind.CALLABLE and not spec.inputs:
         lines.append(f"{spec.id} is called with its own inputs; a step is one call.")
     if code.reference:
-        lines.append(f"{spec.id} is held against {code.reference}.")
+        lines.append(f"{spec.id} is compared with {code.reference}.")
     return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
 
 

@@ -1,7 +1,7 @@
 """What an ncnn network makes of inputs of given sizes, and whether it can take them.
 
 ncnn asks no layer whether its input fits: it reads past what is there. Layers are therefore gone
-through one by one, and none is run before what it takes was held against its weights.
+through one by one, and none is run before what it takes was compared with its weights.
 """
 
 from __future__ import annotations

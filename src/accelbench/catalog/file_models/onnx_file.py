@@ -1,6 +1,6 @@
 """What an ONNX file is: its inputs and outputs, what they may hold, and what it is stored in.
 
-Nothing of it is run, and its weights are not read: their claims are held against the bytes that
+Nothing of it is run, and its weights are not read: their claims are compared with the bytes that
 are there, inside the graph and beside it.
 
 Imports onnx: import this module only in the process that looks at a file.

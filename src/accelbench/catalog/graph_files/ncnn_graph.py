@@ -1,7 +1,7 @@
 """Steps of an ncnn network: its layers, with the sizes that the engine makes of zeros.
 
 A network's text has no sizes of results, and ncnn tells none before it has run: layers are gone
-through one by one on zeros of the sizes asked for, each held against its weights before.
+through one by one on zeros of the sizes asked for, each compared with its weights before.
 
 Imports ncnn: import this module only where a file is read.
 """

@@ -42,13 +42,13 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
     if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
         word = given[min(beside)]
         raise UsageError(
-            f"--against and {word} contradict each other: it holds times against each other.",
+            f"--against and {word} contradict each other: it compares times with each other.",
             "Leave one out.",
         )
     if "threshold" in given and not given.keys() & {"against", "resume"}:
         raise UsageError(
-            "--threshold is of --against: a run alone is held against nothing.",
-            "Name what it is held against, or check it afterwards with `accelbench check`.",
+            "--threshold is of --against: a run alone is compared with nothing.",
+            "Name what it is compared with, or check it afterwards with `accelbench check`.",
         )
     if "prices" in given and not given.keys() & {"compare", "create_report"}:
         raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")

@@ -118,7 +118,7 @@ def models_named(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def launches(count: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
-    """One, unless two frameworks or arms are held against each other: there and back again."""
+    """One, unless two frameworks or arms are compared with each other: there and back again."""
     if count is not None:
         return count
     if against is not None:

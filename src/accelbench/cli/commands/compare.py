@@ -72,7 +72,7 @@ def compare(
     models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
     baseline: str | None = typer.Option(
-        None, "--baseline", help="What others are held against; of hardware else the CPU."
+        None, "--baseline", help="What others are compared with; of hardware else the CPU."
     ),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
@@ -171,7 +171,7 @@ def _without_a_side(
     nothing: NothingMeasuredError,
     output: Path | None,
 ) -> list[list[Compared]]:
-    """What a file holds all the same where there is nothing to hold figures against."""
+    """What a file holds all the same where there is nothing to compare figures with."""
     from accelbench.analysis.single import single
 
     tables = [] if output is None else single(rows, axis)

@@ -134,7 +134,7 @@ def validate(
 
     Every node measures a short fixed plan, two small models of matrix products and convolutions
     with one item and with many; or a plan of yours; or the limits of its devices. Nodes with the
-    same device are held against the median of their kind.
+    same device are compared with the median of their kind.
 
     Ends with 1 where a node falls out, and with 4 where that cannot be told, as of a kind with two
     nodes: one of them is slower, and neither is known to be right.

@@ -183,7 +183,7 @@ def run(
         None,
         "--against",
         metavar="ENV",
-        help="Measure in turns with it, and hold against it: another environment (a folder, a"
+        help="Measure in turns with it, and compare with it: another environment (a folder, a"
         " Python, a command that starts one), commit:REVISION, or a setting such as threads=1.",
     ),
     threshold: float | None = typer.Option(

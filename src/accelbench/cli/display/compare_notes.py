@@ -108,7 +108,7 @@ def below(
     for why in sorted(
         {WHY_UNUSABLE if not mostly_failed(rows) else _MOST_FAILED for rows in useless}
     ):
-        yield f"{UNUSABLE} is unusable, and held against nothing: {why}."
+        yield f"{UNUSABLE} is unusable, and compared with nothing: {why}."
     for refused in sorted({line.refused for line in every if line.refused}):
         count = sum(line.refused == refused for line in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""

@@ -73,7 +73,7 @@ def show(
 
 
 def _course_of(series: Series, widest: int) -> str:
-    """Its course in so many letters; what is not held against each other has its own scale."""
+    """Its course in so many letters; what is not compared with each other has its own scale."""
     newest = len(series.points) - _WIDEST
     parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
     return "|".join(spark(part) for part in parts if part)[-widest:]

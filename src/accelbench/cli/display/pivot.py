@@ -173,7 +173,7 @@ def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
     if any(line.near for line in lines):
         yield f"{_NEAR} cannot be told from it: the interval of their ratio has 1 in it."
     if any(not side.usable for line in lines for side in line.cells.values()):
-        yield f"{_USELESS} is unusable, and held against nothing."
+        yield f"{_USELESS} is unusable, and compared with nothing."
     yield from _failed(lines)
     if otherwise := dict.fromkeys(
         text for line in lines for texts in line.differs.values() for text in texts

@@ -33,7 +33,7 @@ def other_of(
     plan: Plan,
     planned: Callable[[Sequence[Request]], Plan],
 ) -> OtherArm | None:
-    """The arm that a run is held against.
+    """The arm that a run is compared with.
 
     Args:
         against: what was named.

@@ -1,4 +1,4 @@
-"""What `accelbench fleet validate` does: the same work on every node, held against its kind."""
+"""What `accelbench fleet validate` does: the same work on every node, compared with its kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LABEL = "fleet validate"
 
 @dataclass(frozen=True)
 class ValidationWork:
-    """What nodes are held against each other by.
+    """What nodes are compared with each other by.
 
     Attributes:
         requests: models that every node measures; none: no model.

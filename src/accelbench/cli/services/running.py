@@ -108,7 +108,7 @@ class RunOptions:
     limit: int | None = None
     label: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were typed
-    against: Against | None = None  # what the run is held against, arm beside arm
+    against: Against | None = None  # what the run is compared with, arm beside arm
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
     plan_files: Sequence[Mapping[str, Any]] = ()  # what the run keeps of them

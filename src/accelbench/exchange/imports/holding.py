@@ -43,7 +43,7 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
 def rates_of(body: Mapping[str, Any]) -> float | None:
     """How far off a rate in a file of ours may be.
 
-    What came from elsewhere was held against the rules of its own format when it came.
+    What came from elsewhere was compared with the rules of its own format when it came.
     """
     return None if body.get("provenance") == Provenance.IMPORTED else OURS
 

@@ -167,7 +167,7 @@ def _grows(graph: FileGraph, sizes: Sizes, single: PassTrace) -> bool:
     """Whether a graph takes two items at once, as twice the work of one.
 
     Raises:
-        UntracedError: two items are more than twice the work: every item is held against every
+        UntracedError: two items are more than twice the work: every item is compared with every
             other, and from the work of one nothing follows for many.
     """
     inputs = bound(graph.inputs, {**sizes, BATCH: 2})

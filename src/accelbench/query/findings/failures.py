@@ -92,7 +92,7 @@ def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     )
     yield StoreFinding(
         FindingKind.OUTPUTS,
-        f"{what} wrong, held against the reference, and none of their times counts:"
+        f"{what} wrong, compared with the reference, and none of their times counts:"
         f" {titled(rows[0] for rows in lost)}.",
         _OUTPUTS + min(5.0, float(len(lost))),
         evidence_of(lost),

@@ -26,7 +26,7 @@ from accelbench.query.findings.phrases import (
 )
 from accelbench.query.findings.versus import FEWEST_MODELS, Versus
 
-#: What others are held against.
+#: What others are compared with.
 FULL = "fp32"
 _TOLD, _UNTOLD = 60.0, 15.0
 

@@ -2,7 +2,7 @@
 
 What is chosen among is alike: measured here where anything was, one request after another where
 that was asked, as many devices as most have, at the smallest batch, and of each model the size
-that most were asked. The runner-up is what is next of all that the best may be held against, and
+that most were asked. The runner-up is what is next of all that the best may be compared with, and
 the best is certain where it is better than each of them: one that is known roughly may be better
 than it, however far behind its figure is.
 """
@@ -42,7 +42,7 @@ class Best:
         figure: what it is best by, with its interval.
         beside: how it stands to what is next.
         sure: whether it is certain that it is better than what is next.
-        next: that; None where there is nothing that it may be held against.
+        next: that; None where there is nothing that it may be compared with.
         ratio: of times, where it is best by them.
         among: all that it is best of, with itself.
     """
@@ -198,7 +198,7 @@ def _is_faster(held: Ratio | None) -> bool:
 def _rivals(
     best: Point, points: Sequence[Point], several: frozenset[str]
 ) -> tuple[list[Point], list[Point]]:
-    """What the best may be held against; and the same with itself, and with what ran as it did."""
+    """What the best may be compared with; and the same with itself, and with what ran as it did."""
     others = [point for point in points if point is not best and _may_meet(best, point, several)]
     meeting = {id(point) for point in others}
     alike = [
@@ -228,7 +228,7 @@ def _named(points: Sequence[Point], beside: Point, several: frozenset[str]) -> s
 
 
 def _may_meet(best: Point, other: Point, several: frozenset[str]) -> bool:
-    """Whether two may be held against each other: another way of it, or another model."""
+    """Whether two may be compared with each other: another way of it, or another model."""
     models = best.row.get("model") != other.row.get("model")
     if _same_way(best, other, several):
         return False
@@ -306,7 +306,7 @@ def _precise(points: Sequence[Point], several: frozenset[str]) -> Best | None:
     if not held:
         return None
     error, best = min(held, key=lambda pair: (pair[0], pair[1].item_ms))
-    figure = f"outputs off by {error:.2g} at most, held against the reference"
+    figure = f"outputs off by {error:.2g} at most, compared with the reference"
     others = sorted((e, p.item_ms, n) for n, (e, p) in enumerate(held) if p is not best)
     if not others:
         return Best(best, figure, "nothing beside it to compare with")
@@ -319,7 +319,7 @@ def _precise(points: Sequence[Point], several: frozenset[str]) -> Best | None:
 
 
 def _error(point: Point) -> float | None:
-    """Of launches that were held against a reference the worst; the reference itself is none."""
+    """Of launches that were compared with a reference the worst; the reference itself is none."""
     if any(row.get("verification") != "ok" for row in point.rows):
         return None
     errors = [error_of(row) for row in point.rows]

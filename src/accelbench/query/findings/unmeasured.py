@@ -30,7 +30,7 @@ def unmeasured_findings(
 
     Args:
         rows: of one machine, of every status: what failed was measured.
-        every: what was held against each other, with the axis: runtime or precision.
+        every: what was compared with each other, with the axis: runtime or precision.
         several: platforms with several devices.
     """
     for axis, versus in every:

@@ -138,7 +138,7 @@ def every_versus(
         rows: of one machine.
         axis_name: runtime, or precision.
         known: the older runs of these.
-        base: what others are held against; else, of each device, what answered most questions.
+        base: what others are compared with; else, of each device, what answered most questions.
     """
     groups: dict[Key, list[Row]] = {}
     for row in rows:

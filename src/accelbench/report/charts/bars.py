@@ -58,7 +58,7 @@ Figure = Callable[[Point], FigureInterval | None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is held against each other, and by which figure."""
+    """What is compared with each other, and by which figure."""
 
     axis: ComparisonAxis
     figure: Figure

@@ -5,7 +5,7 @@ Helvetica, Arial and Arimo. A viewer that has none of them draws with a wider fo
 laid out for a narrower one would be cut off: an SVG therefore says of each text how long it is.
 
 vl-convert keeps its fonts to itself: fontTools has read the table of widths out of it, which
-`tests/report/measured_font.py` writes and a test holds against the version that is here.
+`tests/report/measured_font.py` writes and a test compares with the version that is here.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class ScalingLine:
 
     @property
     def of_one_run(self) -> bool:
-        """Whether its last point's efficiency is held against the one process that is drawn."""
+        """Whether its last point's efficiency is compared with the one process that is drawn."""
         return self.alone.row.get("run_id") == self.together[-1].row.get("run_id")
 
 

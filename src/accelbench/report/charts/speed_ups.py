@@ -56,7 +56,7 @@ def speed_ups_picture(made: SpeedUps, base: str, other: str) -> Picture | None:
 
     Args:
         made: the ratios.
-        base: what the other is held against.
+        base: what the other is compared with.
         other: what stands left of 1 where it is slower.
     """
     known = [line for line in made.lines if line.ratio is not None]

@@ -252,8 +252,8 @@ def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
 
 
 _OUTPUTS = (
-    "Outputs are held against PyTorch's in fp32 on the CPU, with the same weights and inputs; those"
-    " of a file against the file as it is, those of a callable against its own reference. An error"
+    "Outputs are compared with PyTorch's in fp32 on the CPU, with the same weights and inputs;"
+    " those of a file with the file as it is, those of a callable with its own reference. An error"
     " is in parts of what other inputs change; a workaround is a declared change that made a"
     " configuration run."
 )

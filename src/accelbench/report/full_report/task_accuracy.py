@@ -66,7 +66,7 @@ def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
         if cost is not None:
             yield cost_sentence(_name(place), "fp32", cost)
         elif known:
-            yield f"{_name(place)}: accuracy is not held against fp32: it is of other weights."
+            yield f"{_name(place)}: accuracy is not compared with fp32: it is of other weights."
 
 
 def _other_weights(

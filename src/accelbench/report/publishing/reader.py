@@ -1,4 +1,4 @@
-"""What reads Parquet in the browser: fetched once from the npm registry, held against its sum.
+"""What reads Parquet in the browser: fetched once from the npm registry, compared with its sum.
 
 DuckDB's own build for browsers (`@duckdb/duckdb-wasm`) was tried first. Since 1.29 it loads its
 Parquet reader from extensions.duckdb.org when a page asks for one, which a bundle that must work

@@ -196,7 +196,7 @@ def _imports(context: LaunchContext, case: Case) -> Importing | None:
 
 
 def _reference_weights(context: LaunchContext, case: Case) -> str:
-    """The digest of the weights of what a case will be held against; empty where there is none."""
+    """The digest of the weights of what a case will be compared with; empty where there is none."""
     yardstick = context.verifications.yardsticks.of(case)
     return "" if yardstick is None else yardstick.weights_digest
 

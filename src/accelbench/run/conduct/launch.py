@@ -114,7 +114,7 @@ class GroupLaunch:
             self._leave(planned)  # what is open is for this batch alone
 
     def _gather(self, planned: Planned) -> None:
-        """Have what a case will be held against, and know where each batch is another graph."""
+        """Have what a case will be compared with, and know where each batch is another graph."""
         context = self._context
         if context.artefacts.static(context, planned.case, self._workarounds):
             context.verifications.at_each_batch(planned)
@@ -140,7 +140,7 @@ class GroupLaunch:
         return more
 
     def _tried(self, planned: Planned) -> Outcome:
-        """Measure a case and hold it against its reference."""
+        """Measure a case and compare it with its reference."""
         context, talk = self._context, self._talk
         talk.watch = DeviceWatch.of(planned.device)
         before = context.surroundings.before()

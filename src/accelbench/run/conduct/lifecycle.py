@@ -64,7 +64,7 @@ class RunSpec:
     runtimes: Mapping[str, Runtime]
     about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
     simulate: Simulate | None = None  # how what is not here is calculated
-    other: OtherArm | None = None  # the arm that this one is held against
+    other: OtherArm | None = None  # the arm that this one is compared with
 
     @property
     def arms(self) -> list[tuple[str, Plan, RunSettings]]:

@@ -39,7 +39,7 @@ def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
 
 
 def arm_to_json(other: OtherArm) -> dict[str, Any]:
-    """The arm that a run is held against."""
+    """The arm that a run is compared with."""
     against = other.against
     return {
         "kind": against.kind.value,

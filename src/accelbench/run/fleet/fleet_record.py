@@ -1,7 +1,7 @@
 """What a fleet's run writes: journals beside the database, of the whole and of each node's part.
 
 What nodes send is held until a case has all its launches from one attempt, and where two arms are
-held against each other until all cases of the unit have; then it goes into the journal of the
+compared with each other until all cases of the unit have; then it goes into the journal of the
 node's part, synced, and counts. Whatever comes of that case afterwards, from an
 attempt that was given up or from a node that was cut off, is dropped.
 """
@@ -156,7 +156,7 @@ class FleetRecord:
         launches = self._units[unit].launches
         whole = {key for key, results in held.results.items() if len(results) >= launches}
         if self._against and whole != self._left[unit]:
-            return []  # what is held against each other counts together
+            return []  # what is compared with each other counts together
         counted: list[Mapping[str, Any]] = []
         part = self._part(held) if whole else None
         for each in (fact for key in whole for fact in held.results.pop(key)):

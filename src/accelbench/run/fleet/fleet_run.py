@@ -109,7 +109,7 @@ class FleetJob:
         units: what is measured.
         settings: how.
         about: what its runs say of themselves: command, label.
-        other: the arm that everything is held against.
+        other: the arm that everything is compared with.
     """
 
     fleet: str

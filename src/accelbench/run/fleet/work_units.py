@@ -1,7 +1,7 @@
 """Work units: what one node measures in one go, out of a plan. Pure.
 
 A unit is a group of cases that one worker measures in turn, with all their launches and both arms,
-or the groups of one process and of several: what is held against each other stays on one machine.
+or the groups of one process and of several: what is compared with each other stays on one machine.
 Whatever differs between units may be of different machines.
 """
 
@@ -75,7 +75,7 @@ class WorkUnit:
         number: its place in the plan.
         need: what it needs of a node.
         cases: of this arm, without their devices.
-        others: of the arm that this one is held against.
+        others: of the arm that this one is compared with.
         launches: of each case.
         seconds: that it will take, very roughly.
         limit: seconds after which it is taken for hung, by the timeouts of its cases.
@@ -115,7 +115,7 @@ def units_of(
     Args:
         plan: as it is planned for all nodes together; devices in it stand for their kind.
         settings: how the run goes about it.
-        other: the arm that it is held against.
+        other: the arm that it is compared with.
         first: the number of the first unit.
     """
     groups = list(_bundles(plan))

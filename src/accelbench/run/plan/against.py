@@ -1,4 +1,4 @@
-"""What a run is held against, arm beside arm: an environment, a commit, or a setting.
+"""What a run is compared with, arm beside arm: an environment, a commit, or a setting.
 
 What `--against` names is one of three, told apart by how it is written:
 
@@ -78,7 +78,7 @@ def meant(word: str) -> Against:
     program = _program(word, path)
     if program is None:
         raise UsageError(
-            f"--against {in_quotes(word)} names nothing that a run can be held against.", FORMS
+            f"--against {in_quotes(word)} names nothing that a run can be compared with.", FORMS
         )
     return Against(AgainstKind.ENVIRONMENT, word, shlex.join(program))
 

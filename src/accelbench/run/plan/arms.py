@@ -1,4 +1,4 @@
-"""The arms of a run: what was asked, and beside it the same in what it is held against."""
+"""The arms of a run: what was asked, and beside it the same in what it is compared with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accelbench.run.plan.run_settings import RunSettings
 
 @dataclass(frozen=True)
 class OtherArm:
-    """The arm that a run is held against, as it is planned."""
+    """The arm that a run is compared with, as it is planned."""
 
     against: Against
     plan: Plan

@@ -67,7 +67,7 @@ def memory_of_rank(case: Case) -> int:
 
 
 def of_process(case: Case, estimate: int | None) -> int | None:
-    """An estimate as it is held against a process's peak.
+    """An estimate as it is compared with a process's peak.
 
     Devices that are parts of a processor have one process, whose memory is of all of them.
     """

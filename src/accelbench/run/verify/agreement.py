@@ -12,7 +12,7 @@ may cost; it counts where an output hardly depends on its inputs, such as the bo
 an untrained detector, which are all near one half.
 
 What is decided, such as token ids or a mask, is not near or far: a number of its values are others.
-That is held against how many another draw of the inputs changes; in fp32 none may be.
+That is compared with how many another draw of the inputs changes; in fp32 none may be.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def allowed_for(precision: str, rounded: float | None) -> float:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Outputs held against their reference."""
+    """Outputs compared with their reference."""
 
     error: float  # of the worst output; infinite where one is missing or of another shape
     tolerance: float

@@ -200,7 +200,7 @@ def _fall(curve: Curve) -> float:
 
 
 def _worthless(reference: Curve) -> str:
-    """Why nothing can be held against a reference, "" where it can."""
+    """Why nothing can be compared with a reference, "" where it can."""
     if reference.why:
         return f"there is no reference: {reference.why}"
     first = reference.losses[0]

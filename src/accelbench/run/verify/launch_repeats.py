@@ -1,4 +1,4 @@
-"""Launches of one case held against each other: the same seed gives the same outputs."""
+"""Launches of one case compared with each other: the same seed gives the same outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a step held against the step: timed in a pass of their own, they must add up.
+"""The parts of a step compared with the step: timed in a pass of their own, they must add up.
 
 Splitting a step synchronises between its parts, so the pass that splits is never the headline one.
 Where the parts then come to another time than the whole, they are no times of that step.

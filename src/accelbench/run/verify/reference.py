@@ -73,7 +73,7 @@ _OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
 #: onnx stores beside such. Its own evaluator does, too, but takes the axis of an old `Add` for the
 #: last, without a word.
 _CONVERTED: Mapping[str, Option] = {"opset": "converted"}
-#: Of formats that can be run in one way alone: why nothing is to be held against them.
+#: Of formats that can be run in one way alone: why nothing is to be compared with them.
 _WITHOUT: Mapping[FileFormat, str] = {
     FileFormat.EXECUTORCH: "a program holds what was made for one backend, and not the model that"
     " it was lowered from"
@@ -128,7 +128,7 @@ def held_against(reference: Case) -> str:
 
 
 def _reference_function(model: ModelSpec) -> ModelSpec:
-    """The callable that a callable is held against: itself, where its owner names no other."""
+    """The callable that a callable is compared with: itself, where its owner names no other."""
     code = model.code
     if code is None or not code.reference:
         return model
@@ -138,7 +138,7 @@ def _reference_function(model: ModelSpec) -> ModelSpec:
 
 
 def is_own(case: Case) -> bool:
-    """Whether a case is already what it would be held against."""
+    """Whether a case is already what it would be compared with."""
     if case.model.format in _WITHOUT:
         return False
     kept = {name: value for name, value in case.options.items() if name not in _HARMLESS}

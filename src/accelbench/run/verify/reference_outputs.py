@@ -89,7 +89,7 @@ def load(path: Path) -> dict[str, ReferenceOutputs]:
 
 @dataclass(frozen=True)
 class Batches:
-    """How many items a reference computed, and how many what is held against it."""
+    """How many items a reference computed, and how many what is compared with it."""
 
     reference: int = 1
     found: int = 1

@@ -1,4 +1,4 @@
-"""What the cells of a run are held against: a reference's outputs, and what rounding costs it.
+"""What the cells of a run are compared with: a reference's outputs, and what rounding costs it.
 
 The reference — fp32 on the CPU with pytorch, same weights, same seeded inputs — leaves its
 outputs, and those for other inputs, in a file before the worker that measures is opened.
@@ -80,7 +80,7 @@ class References:
         self.draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
-        """Have what a case is held against, which goes on to be measured at these batches.
+        """Have what a case is compared with, which goes on to be measured at these batches.
 
         Of a file or an owner's code nothing is known of whether an item's outputs are its own
         alone: each batch has a reference of its own.
@@ -126,7 +126,7 @@ class References:
             self._rounded_errors[key] = _numbers(answer)
 
     def of(self, case: Case) -> CellReference | None:
-        """What a case is held against; None where it was never gathered."""
+        """What a case is compared with; None where it was never gathered."""
         reference = self._asked.get(_question(case))
         return None if reference is None else self._kept.get(reference.case_id)
 

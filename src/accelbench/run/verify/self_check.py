@@ -1,4 +1,4 @@
-"""A model held against itself: same seed, same outputs; other inputs or weights, other outputs.
+"""A model compared with itself: same seed, same outputs; other inputs or weights, other outputs.
 
 What ignores its inputs or its weights is no model: its time is nobody's. The
 check runs after everything of a case is measured, once a worker, at the
@@ -91,7 +91,7 @@ class SelfCheck:
 
 
 def right_seed(seed: int) -> int:
-    """The seed of what is held against a reference."""
+    """The seed of what is compared with a reference."""
     return seed ^ _RIGHT_SEED
 
 

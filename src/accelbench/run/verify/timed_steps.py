@@ -1,7 +1,7 @@
 """Whether the steps that are timed are the steps that are verified.
 
 A session is asked for its outputs and for its times by different calls, and a runtime can do the
-work of one and not of the other. So what timed steps leave is held against the outputs:
+work of one and not of the other. So what timed steps leave is compared with the outputs:
 
     the case's own inputs   what the last block of the steady state left; how many blocks there
                             are, and how long they are, is decided by the noise
@@ -75,7 +75,7 @@ def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
 
 
 def tells(right: Sketches) -> bool:
-    """Whether there is a number to be held against: where all are NaN, so is what nobody computed.
+    """Whether there is a number to be compared with: where all are NaN, so is what nobody computed.
 
     Of outputs with numbers these alone are judged.
     """

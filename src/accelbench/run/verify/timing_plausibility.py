@@ -13,7 +13,7 @@ They run after everything of a case is measured:
 The first of every case. The others once a worker, and again where the batch has become
 several times as large. Each convicts only on what noise hardly does: it strikes some tries,
 and on a machine that others load most of them, but a lie is in nearly every one. So one try
-that shows none acquits (of short waits two), and what a try is held against is a median,
+that shows none acquits (of short waits two), and what a try is compared with is a median,
 which one strike does not move. docs/measuring.md says what was caught and what was not.
 """
 
@@ -131,7 +131,7 @@ class TimingWatch:
             session: the open model.
             case: what was measured.
             said_ns: what a step is said to take.
-            alone: whether no other batch will be measured that this one could be held against.
+            alone: whether no other batch will be measured that this one could be compared with.
             question: how the most steps were asked for at once when they were measured.
         """
         refuse_implausible(case, self.device, said_ns)
@@ -167,7 +167,7 @@ def refuse_cached(
 
     Those are taken between the first ones, and as few at once: what steps took when they were
     measured, another process may have changed meanwhile, and what is pipelined takes less among
-    many (block_lengths.py holds those against single ones).
+    many (block_lengths.py compares those with single ones).
 
     What a question about new inputs leaves unexplained counts as of its first step, but for what
     questions about others leave and for what it takes to bring the inputs there; and so does what

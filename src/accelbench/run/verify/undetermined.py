@@ -1,4 +1,4 @@
-"""Outputs that rounding alone takes further than is allowed: nothing can be held against them.
+"""Outputs that rounding alone takes further than is allowed: nothing can be compared with them.
 
 Some models amplify rounding beyond every tolerance. timm's starnet_s1 with random weights
 multiplies branches block after block: PyTorch in fp32 is 0.17 to 0.28 from itself in fp64 over
@@ -28,7 +28,7 @@ _HALF, _ROUNDINGS_BEYOND = 0.5, 2.0
 def undetermined(verdict: Verdict, own_rounding: OwnRounding) -> Verdict | None:
     """A verdict of outputs that miss the tolerance by what rounding does; None where it stays.
 
-    Each output that misses it is held against its own: that one is not determined excuses no
+    Each output that misses it is compared with its own: that one is not determined excuses no
     other.
     """
     tolerance = verdict.tolerance

@@ -1,4 +1,4 @@
-"""Verification: outputs held against the reference's, of every case that was measured.
+"""Verification: outputs compared with the reference's, of every case that was measured.
 
 After a case is timed, its worker runs the reference's items, as many of them as its batch
 has, and says how far the outputs are off (`agreement.py`). What is wrong is no result: its
@@ -51,7 +51,7 @@ class Verifications:
         self._alone: set[str] = set()  # cells that are another graph at each batch
 
     def gather(self, context: WorkerContext, planned: Planned, batches: Sequence[int]) -> None:
-        """Have what a case is held against, or a reason why there is nothing."""
+        """Have what a case is compared with, or a reason why there is nothing."""
         case = planned.case
         if context.settings.verify == "off" or _scripted(context, case):
             return
@@ -97,7 +97,7 @@ class Verifications:
         return self._keep(planned, verdict)
 
     def held_against(self, case: Case) -> str:
-        """What a case is held against where it is not the model as it is; "" where it is."""
+        """What a case is compared with where it is not the model as it is; "" where it is."""
         yardstick = self.yardsticks.of(case)
         return "" if yardstick is None else yardstick.other
 

@@ -3,7 +3,7 @@
 the model against itself     `self_check`, once a worker: what holds at the smallest batch holds
                              for the model
 steps against outputs        `timed_steps`, every case with steps that are short enough
-time against work            `timing_plausibility`, where there is something to hold it against
+time against work            `timing_plausibility`, where there is something to compare it with
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class CaseChecks:
         Args:
             case: it was measured.
             said_ns: what a step is said to take.
-            alone: whether no other batch will be measured that this one could be held against.
+            alone: whether no other batch will be measured that this one could be compared with.
         """
         try:
             if self._done:
@@ -111,7 +111,7 @@ class CaseChecks:
         return CheckedCase(checked.columns, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
     def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps | None) -> None:
-        """Where time is not held against work, what a step takes alone is asked all the same.
+        """Where time is not compared with work, what a step takes alone is asked all the same.
 
         Args:
             case: what was measured.
@@ -145,7 +145,7 @@ class CaseChecks:
         return [text]
 
     def _keeps(self, case: Case) -> bool:
-        """Whether what timed steps left can be held against outputs."""
+        """Whether what timed steps left can be compared with outputs."""
         keeps = self._watch is not None and isinstance(self._session, LastStepOutputs)
         return keeps and case.mode is Mode.INFERENCE and self._repeatable
 

@@ -1,7 +1,7 @@
 """What is fetched for the browser runtime: which packages, which versions, and what of them.
 
 Both come from the npm registry, or what stands for it in the user's npm settings. What comes is
-held against these sums before anything of it is unpacked.
+compared with these sums before anything of it is unpacked.
 """
 
 from __future__ import annotations

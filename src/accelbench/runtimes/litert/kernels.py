@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 #: XNNPACK what it can and LiteRT's kernels the rest, those alone, or the plain ones in C++ that its
-#: authors hold all others against.
+#: authors compare all others with.
 KERNELS = ("xnnpack", "builtin", "reference")

@@ -126,7 +126,7 @@ class EvidenceCell(EvidenceAttempt):
 
     @cached_property
     def batch(self) -> int:
-        """Of what is timed: only that is held against anything."""
+        """Of what is timed: only that is compared with anything."""
         size = self.row["batch_size"]
         assert size is not None
         return int(size)

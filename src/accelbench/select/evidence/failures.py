@@ -36,7 +36,7 @@ class Failure(EvidenceAttempt):
 
     @property
     def reason(self) -> str:
-        """A short word; an answer that was held against the CPU's may have been wrong."""
+        """A short word; an answer that was compared with the CPU's may have been wrong."""
         known = str(self.row.get("reason") or "")
         return known or (_WRONG_OUTPUTS if self._wrong else str(self.row.get("status") or ""))
 

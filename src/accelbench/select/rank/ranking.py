@@ -48,7 +48,7 @@ def _spec(model: str) -> ModelSpec | None:
 def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
     """Models by what their best hardware does in a second; those without a figure come last.
 
-    Tokens and images cannot be held against each other: models are in order within what is
+    Tokens and images cannot be compared with each other: models are in order within what is
     counted of them, and what most models are counted in comes first.
 
     Args:

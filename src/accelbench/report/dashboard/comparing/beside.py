@@ -1,7 +1,7 @@
 """Chosen cells beside one of them, by the launches of each. Pure.
 
 As `accelbench compare`: what was not measured alike is listed, what are figures of different
-things is not held against each other, and what nobody measured never is.
+things is not compared with each other, and what nobody measured never is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ComparedCell:
     asked: Sequence[tuple[str, object, object]] = ()
     differs: Sequence[str] = ()
     doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
-    first: bool = False  # what the others are held against
+    first: bool = False  # what the others are compared with
     of_other_runs: bool = False  # than the base's launches, all of them
     not_exact: str = ""  # why its outputs are not known to be those of a float precision
     accuracy: TaskAccuracy | None = None  # of its outputs against labels
@@ -67,7 +67,7 @@ def beside(
     Args:
         chosen: cells with their launches.
         known: the older runs of these.
-        at: which of them the others are held against.
+        at: which of them the others are compared with.
     """
     if not chosen:
         return []
@@ -134,7 +134,7 @@ def _runs(side: Side) -> set[str]:
 
 
 def _why_not(cell: Cell, side: Side | None) -> str:
-    """Why a cell is held against nothing."""
+    """Why a cell is compared with nothing."""
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
     if not comparable(cell):

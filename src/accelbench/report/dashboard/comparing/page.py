@@ -90,13 +90,13 @@ class ComparedPage:
 
 
 def _address(keys: Sequence[str], base: str) -> str:
-    """This page of other cells, or against another; the first is what others are held against."""
+    """This page of other cells, or against another; the first is what others are compared with."""
     pairs = [*(("cell", key) for key in keys), *([("base", base)] if base else [])]
     return f"?{urlencode(pairs)}"
 
 
 def _base(chosen: Sequence[Cell], key: str) -> int:
-    """Which of the cells the others are held against: the first, where none is named."""
+    """Which of the cells the others are compared with: the first, where none is named."""
     return next((n for n, cell in enumerate(chosen) if cell["key"] == key), 0)
 
 

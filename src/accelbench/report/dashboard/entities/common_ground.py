@@ -1,4 +1,4 @@
-"""What two devices, or two engines, have both answered: chosen in SQL, held against each other.
+"""What two devices, or two engines, have both answered: chosen in SQL, compared with each other.
 
 The snapshot finds the configurations in common; the launches of these alone are read from the
 store. `analysis.speed_ups` makes the ratios.
@@ -21,7 +21,7 @@ from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.store.database import Database
 
-#: Configurations in common that are held against each other on a page, of each model the smallest
+#: Configurations in common that are compared with each other on a page, of each model the smallest
 #: batch first: a ratio with its interval takes a millisecond.
 MOST_COMMON = 500
 #: Launches of each cell: a sweep has five, an import any number.
@@ -63,11 +63,11 @@ WHERE nth <= {most} ORDER BY nth, here.side, key
 
 @dataclass(frozen=True)
 class TwoSides:
-    """Which two things are held against each other, and where.
+    """Which two things are compared with each other, and where.
 
     Attributes:
         base: what stands for once.
-        other: what is held against it.
+        other: what is compared with it.
         column: what they are, in SQL over cells.
         axis: on which they lie.
         device: where, of engines; any where it is empty.

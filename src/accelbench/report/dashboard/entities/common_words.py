@@ -33,7 +33,7 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
         noun = "devices" if two.of_devices else "engines"
         narrowed = " that was asked for" if two.narrowed else ""
         return (
-            f"Nothing to hold against each other: these {noun} have no configuration{narrowed} in"
+            f"Nothing to compare with each other: these {noun} have no configuration{narrowed} in"
             f" common{where}."
         )
     if middle is None:

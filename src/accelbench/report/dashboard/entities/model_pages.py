@@ -40,7 +40,7 @@ class VerifiedWay:
     Attributes:
         row: a result of it.
         found: in a word: ok, failed, reference, not done.
-        reference: what outputs were held against; "" where they were not.
+        reference: what outputs were compared with; "" where they were not.
         error: the largest error of all its launches.
         tolerance: what is allowed there.
         launches: how many are looked at.

@@ -1,6 +1,6 @@
 """What the overview says of a snapshot: worked out once for each, and kept with it.
 
-Cells say what is fastest without the store; whether anything may be held against anything is asked
+Cells say what is fastest without the store; whether anything may be compared with anything is asked
 of their launches, by the code that every ratio is made with. Of a store of a hundred thousand
 configurations those are looked at that may matter: what is fastest of each task, what failed, and
 what was measured last; how many are not is told.
@@ -69,7 +69,7 @@ class OverviewFindings:
         points: the configurations that have figures.
         keys: the cell of each result that was looked at.
         looked_at: how many configurations were looked at, of how many on the machine.
-        unjudged: why the newest run is not held against what was measured before it; "" where it
+        unjudged: why the newest run is not compared with what was measured before it; "" where it
             is, and where nothing was.
     """
 

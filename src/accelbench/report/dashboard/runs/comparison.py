@@ -85,7 +85,7 @@ class RunComparison:
         self, snapshot: Snapshot, base: str, other: str, allow: tuple[str, ...]
     ) -> tuple[Check, Json]:
         if base == other:
-            raise UsageError("A run is not held against itself.", "Choose another run beside it.")
+            raise UsageError("A run is not compared with itself.", "Choose another run beside it.")
         self._refuse_many(base, other)
         key = ("run against run", snapshot.at, base, other, allow)
 

@@ -270,7 +270,7 @@ function details(table, i) {
 }
 
 function inWords(table, rows) {
-  if (!rows.length) return "No configuration answers to that";
+  if (!rows.length) return "No configuration matches";
   const models = new Set(), places = new Set(), kinds = new Map();
   const [model, place, kind, status] = ["model", "hardware", "kind", "status"].map((name) => table.of(name));
   let without = 0;
