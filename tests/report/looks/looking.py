@@ -27,6 +27,13 @@ CONTRAST = 4.5
 #: Pixels by which a box may differ: two builds of a browser round differently.
 TOLERANCE = 2
 _BLANK = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" width="640" height="360"/>'
+#: A look may choose other pictures, of the other theme: they are there once they are decoded.
+_DRAWN = """(async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  await frame(); await frame();
+  await Promise.all([...document.images].map((one) => one.decode().catch(() => {})));
+  await frame();
+})()"""
 _NUMBERS = re.compile(r"^(.*) (-?\d+) (-?\d+) (\d+) (\d+)$")
 
 
@@ -89,6 +96,7 @@ def _at(tab: Chrome, wide: int) -> Look:
     faults: list[str] = []
     for scheme in SCHEMES:
         tab.look(scheme, wide)
+        tab.js(_DRAWN)
         seen: dict[str, Any] = tab.js(f"{MEASURED}()")
         where = f"{wide} px, {scheme}"
         if seen["over"] > 0:
