@@ -122,7 +122,7 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
         for title, panel, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
     notes = [
-        "On the line, numbered: what no other one measured beats in both.",
+        "On the line, numbered: the Pareto front, which no other one measured beats in both.",
         *(own_axes(across) or own_axes(up)),
         *left_out(len(several) - len(shown), "panel", advice="name the models to see"),
         *emulated(sum(not point.timed and _work(point) in jobs for point in known)),
