@@ -24,7 +24,7 @@ EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.
 @pytest.mark.usefixtures("measured")
 def test_what_was_measured_is_recommended_with_its_figures(recommend: Command) -> None:
     code, out, err = recommend("bert-tiny")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "Learning from 3 measured cases …\n")
     assert out.splitlines()[0] == "bert-tiny at batch 1: take cuda"
     assert "cuda (A card)" in out
     # The name of an engine may stand in two lines, and no word of it does.

@@ -115,7 +115,7 @@ def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected
     page = site.get(f"/results?{query}").text
     assert len(keys(page)) == expected
     assert count(page).startswith(
-        f"{expected} configuration" if expected else "No configuration answers"
+        f"{expected} configuration" if expected else "No configuration matches"
     )
     rows = list(csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text)))
     assert len(rows) == expected

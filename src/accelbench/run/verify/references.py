@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.case import Case
+from accelbench.core.model import FileFormat
 from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
 from accelbench.run.process.observer import Progress
@@ -144,9 +145,12 @@ class References:
 
         Of a narrow precision that is known. In fp32 a module is asked in fp64, and where that says
         nothing by the last places of its inputs; a file the other way about, as no engine has its
-        graph in fp64.
+        graph in fp64. Of a callable nobody can say: what it is compared with is another function
+        of its owner's, and neither need be given numbers.
         """
         reference = self._asked[_question(case)]
+        if reference.model.format is FileFormat.CALLABLE:
+            return OwnRounding()
         if precision := narrowed(case.precision):
             errors = self._rounded_errors.get((reference.case_id, precision), {})
             return OwnRounding(f"rounding to {precision}", errors)
