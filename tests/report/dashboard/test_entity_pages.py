@@ -345,7 +345,7 @@ def test_more_in_common_than_a_page_takes_is_said(
     page = visitor(filled(tmp_path / "a.duckdb")).get(
         f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
     )
-    assert "They have 3 configurations in common, of which 2 are held" in text(page.text)
+    assert "They have 3 configurations in common, of which 2 are compared" in text(page.text)
 
 
 def test_a_device_has_its_facts_its_models_and_no_roof_where_none_is_measured(

@@ -225,8 +225,8 @@ def test_histories(store: WalkedStore) -> None:
             by = max(("p50", "mean"), key=lambda name: sum(run[name] is not None for run in runs))
             figures = [run[by] for run in runs if run[by] is not None]
             held.figure(f"{row.key} runs", row.cells["Runs"].text, len(figures), whole=True)
-            held.figure(f"{row.key} first", row.cells["First"].text, figures[0])
-            (newest,) = (name for name in row.cells if name.startswith("Newest"))
+            first, newest = (name for name in row.cells if name.startswith(("First", "Newest")))
+            held.figure(f"{row.key} first", row.cells[first].text, figures[0])
             held.figure(f"{row.key} newest", row.cells[newest].lead, figures[-1])
     held.past(2 * 12 * _PAGES)
 

@@ -15,7 +15,9 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'none'; base-uri 'none'"
 )
-_LINKS = re.compile(r'(\s(?:href|src)=")([^"]*)(")')
+#: A picture's dark and narrow looks are one address each: `srcset` has no list and no sizes here.
+_LINKED = ("href", "src", "srcset")
+_LINKS = re.compile(rf'(\s(?:{"|".join(_LINKED)})=")([^"]*)(")')
 _VOID = frozenset(("input", "img", "br", "hr", "meta", "link", "col", "source", "wbr"))
 #: What answers nobody without a server; what stands in them goes with them.
 _DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset", "datalist"))
@@ -79,7 +81,7 @@ class _Rewriter(HTMLParser):
             return
         if tag in ("form", "input"):
             return
-        for name in ("href", "src"):
+        for name in _LINKED:
             if named.get(name):
                 text = self._with(text, tag, name, named[name])
         if tag == "div" and "sided" in named.get("class", "").split():
