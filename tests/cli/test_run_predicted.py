@@ -18,12 +18,12 @@ from accelbench.store.database import Database
 DB = "accelbench.duckdb"
 
 
-def measured(folder: Path, factor: float = 1.0) -> None:
+def measured(folder: Path, factor: float = 1.0, **more: object) -> None:
     """A database with two models by the scripted engine on this machine's CPU."""
     rows = [
         {"model": model, "batch_size": batch, "runtime": "scripted", "memory_peak_mb": 50.0 * batch,
          "latency_p50_ms": factor * (number + batch),
-         "device_name": device_here("cpu"), "series_key": f"{model} {batch}"}
+         "device_name": device_here("cpu"), "series_key": f"{model} {batch}", **more}
         for number, model in enumerate(("bert-tiny", "distilbert-tiny"), start=1)
         for batch in (1, 4, 16)
     ]  # fmt: skip
@@ -54,6 +54,15 @@ def test_minutes_come_from_what_was_measured(run: Command) -> None:
     _, out, _ = run(*words)
     assert "predicted from 6 measured cases" in " ".join(out.split())
     assert "operation counts" not in out
+
+
+def test_minutes_from_what_others_measured_say_so(run: Command) -> None:
+    measured(Path(), provenance="imported", conditions={"source": {"name": "hub"}})
+    words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *QUICK)
+    found = run.json(*words)
+    assert (found["learned_from"], found["learned_imported"]) == (6, 6)
+    out = " ".join(run(*words)[1].split())
+    assert "predicted from 6 measured cases, all of them measured by others, not measured" in out
 
 
 def test_steps_of_a_dry_run_are_those_that_predict_says(
@@ -113,6 +122,17 @@ def test_before_a_run_no_predictor_is_fitted_to_many_cases(
     for file in Path("prediction_models").glob("*.json"):
         file.unlink()
     assert "nothing was learned from 6 measured cases yet" in " ".join(run(*words)[1].split())
+
+
+def test_measurements_that_wait_to_be_learned_from_say_whose_they_are(
+    run: Command, command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(Path(), provenance="imported", conditions={"source": {"name": "hub"}})
+    monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
+    said = "6 measured cases, all of them measured by others"
+    out = run("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")[1]
+    assert f"nothing was learned from {said} yet" in " ".join(out.split())
+    assert f"Learned from {said}." in " ".join(command("predict")("--retrain")[1].split())
 
 
 def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:

@@ -23,7 +23,11 @@ ENDINGS = {
     "kill": ("failed", "killed", "SIGKILL"),
     "exit": ("failed", "crash", "exit code 3: code that it ran ended it, as os._exit does"),
 }
-PHASES = {"open": "loading", "prepare": "prepare", "step": "first inference"}
+PHASES = {
+    "open": "while loading",
+    "prepare": "while preparing",
+    "step": "while running the first inference",
+}
 
 
 def outcome(row: Mapping[str, Any]) -> tuple[str, str | None]:

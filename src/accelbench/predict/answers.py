@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypedDict
 
@@ -23,6 +23,7 @@ from accelbench.predict.cases import (
     is_calibrated,
     sizes_of,
 )
+from accelbench.predict.learned_words import measured_cases
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import BatchSeries, held_by_measured
 from accelbench.predict.operator_counts import PassCounts
@@ -116,10 +117,7 @@ class PredictionAnswer:
     @property
     def learned_said(self) -> str:
         """What the figures were learned from, in words."""
-        of_others = self.learned_imported
-        some = "all" if of_others == self.learned_from else f"{of_others:,}"
-        imported = f", {some} of them measured by others" if of_others else ""
-        return f"learned from {self.learned_from:,} measured cases{imported}"
+        return f"learned from {measured_cases(self.learned_from, self.learned_imported)}"
 
     def to_dict(self) -> dict[str, object]:
         """As JSON holds it."""
@@ -190,7 +188,7 @@ def answer(
         figures[row]["latency_is_least"] = True
     for row in memory.limited.tolist():
         figures[row]["memory_is_least"] = True
-    learned = _learned_from(predictors[LATENCY], known)
+    learned = learned_from(predictors[LATENCY].whole, known)
     kinds = sorted(learned, reverse=True)
     for figure, basis in zip(figures, latency.basis, strict=True):
         _say_what_it_rests_on(figure, basis, kinds)
@@ -205,14 +203,18 @@ def answer(
     )  # fmt: skip
 
 
-def _learned_from(
-    predictor: CasePredictor, known: Mapping[PredictedCase, MeasuredCase]
+def learned_from(
+    whole: Iterable[PredictedCase], known: Mapping[PredictedCase, MeasuredCase]
 ) -> Counter[str]:
     """How many cases a predictor learned from, by who measured them.
 
     One that was kept may have learned from a case that a store has no longer: that was measured.
+
+    Args:
+        whole: the cases that it learned from.
+        known: what a store has.
     """
-    entries = (known.get(case) for case in predictor.whole)
+    entries = (known.get(case) for case in whole)
     return Counter(entry.provenance if entry else Provenance.MEASURED for entry in entries)
 
 

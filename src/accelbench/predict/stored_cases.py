@@ -23,6 +23,7 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
+from accelbench.predict.learned_words import measured_cases
 from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:
@@ -79,6 +80,12 @@ class StoredCases:
     def learnable(self) -> tuple[MeasuredCase, ...]:
         """Everything that a predictor is fitted to."""
         return self.cases + self.parts
+
+    @property
+    def said(self) -> str:
+        """How many cases there are, and who measured them, in words."""
+        of_others = sum(entry.provenance == Provenance.IMPORTED for entry in self.cases)
+        return measured_cases(len(self.cases), of_others)
 
 
 def stored_cases(database: Database) -> StoredCases:

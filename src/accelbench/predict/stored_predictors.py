@@ -118,7 +118,7 @@ def predictors_of(
                 traces.left_out |= {*entry.left_out}
             return same
     if stored.cases:
-        hear(f"Learning from {len(stored.cases)} measured cases …")
+        hear(f"Learning from {stored.said} …")
     begin = {
         target: entry.predictor.process.variances
         for target, entry in kept.items()

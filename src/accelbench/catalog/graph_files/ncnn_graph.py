@@ -59,6 +59,8 @@ _COUNTED = {*_VIEWS, *_CLASS_OF, *_CONVOLUTIONS, "InnerProduct", "MatMul"}
 #: The keys of a layer: its results, its kernel's sides, how it steps, weights, groups, activation.
 _RESULTS, _SIDES, _STRIDE, _WEIGHTS, _GROUPS, _ACTIVATION = 0, (1, 11, 21), 3, 6, 7, 9
 _FLAT_WEIGHTS = 2
+#: What its weights are stored in, as readers of graphs call it.
+_STORED = {"fp32": "float", "int8": "int8"}
 
 
 class NcnnGraph:
@@ -86,9 +88,12 @@ class NcnnGraph:
             if entry["shape"] is not None
         )
         if len(self.inputs) < len(self._types):
-            raise UntracedError("It does not say how many axes an input has.")
+            raise UntracedError(
+                "It does not say how many axes an input has.",
+                "Write the sizes in its layer Input, such as 0=224 1=224 2=3 for [3,224,224].",
+            )
         self.weights, self.operators = told["weights"], told["operators"]
-        self.precision = told["precision"]
+        self.precision = _STORED[told["precision"]]
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
         """Its steps at some sizes, and the names of what it gives."""

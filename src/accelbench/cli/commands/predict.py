@@ -39,8 +39,8 @@ def predict(
     models: list[str] = typer.Argument(
         None,
         metavar="MODEL|FILE",
-        help="Names, aliases or hub ids; or files: .onnx, OpenVINO's .xml, .pt2, or a folder with"
-        " a config.json.",
+        help="Names, aliases or hub ids; or files: .onnx, OpenVINO's .xml, .pt2, .tflite, ncnn's"
+        " .param, or a folder with a config.json.",
         show_default=False,
     ),
     # -- the question
@@ -205,8 +205,7 @@ def predict(
     elif named or matrix:
         _predict(predicting, question, shown, progress, matrix=matrix)
     else:
-        count = len(predicting.predictors.stored.cases)
-        print_line(f"Learned from {count:,} measured cases.")
+        print_line(f"Learned from {predicting.predictors.stored.said}.")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def show_plan(
             "seconds_high": seconds.high,
             "predicted_cases": seconds.predicted,
             "learned_from": expected.forecast.learned_from,
+            "learned_imported": expected.forecast.learned_imported,
         }
         stream.write(json.dumps(document) + "\n")
         return

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from accelbench.cli.display.words import duration
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.vocabulary import Provenance
+from accelbench.predict.learned_words import measured_cases
 from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.run.plan.run_forecast import (
     LONG_STEP,
@@ -70,7 +72,8 @@ class RunOutlook:
         if not seconds.predicted:
             return "estimated from operation counts for an idle machine, not measured"
         others = f" ({seconds.counted:,} from operation counts)" if seconds.counted else ""
-        return f"predicted from {self.forecast.learned_from:,} measured cases{others}, not measured"
+        known = measured_cases(self.forecast.learned_from, self.forecast.learned_imported)
+        return f"predicted from {known}{others}, not measured"
 
 
 def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> RunOutlook:
@@ -95,17 +98,18 @@ def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> Ru
 def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanForecast:
     if database is None or not database.begun:
         return PlanForecast()
+    from accelbench.predict.answers import learned_from
     from accelbench.predict.stored_cases import stored_cases
     from accelbench.predict.stored_predictors import is_kept, predictors_of
     from accelbench.predict.traces import Traces
     from accelbench.query.earlier_times import earlier_times
 
     if not fit and not is_kept(database):
-        number = len(stored_cases(database).cases)
-        if number > _MOST_FITTED:
+        waiting = stored_cases(database)
+        if len(waiting.cases) > _MOST_FITTED:
             return PlanForecast(
-                why=f"its minutes are not predicted: nothing was learned from {number:,} measured"
-                " cases yet; `accelbench predict --retrain` does"
+                why=f"its minutes are not predicted: nothing was learned from {waiting.said} yet;"
+                " `accelbench predict --retrain` does"
             )
     # The conductor imports no engine, torch included: what was never traced is taken coarsely.
     traces = Traces(trace=False)
@@ -122,7 +126,9 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
         for key, (planned, case) in predictable.items():
             if case in steps:
                 cases.setdefault(key, _with_times(steps[case], planned, settings, times))
-    return PlanForecast(cases, _ends(times), len(predictors.of["latency"].whole))
+    known = {entry.case: entry for entry in predictors.stored.learnable}
+    learned = learned_from(predictors.of["latency"].whole, known)
+    return PlanForecast(cases, _ends(times), sum(learned.values()), learned[Provenance.IMPORTED])
 
 
 def _is_catalogued(planned: Planned) -> bool:

@@ -17,7 +17,15 @@ from typing import Any
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.graph_files.free_sizes import axes_of, bound
 from accelbench.catalog.graph_files.fusing import fused
-from accelbench.catalog.graph_files.opening import ONNX, OPENVINO, TORCH_EXPORT, FileGraph, opened
+from accelbench.catalog.graph_files.opening import (
+    NCNN,
+    ONNX,
+    OPENVINO,
+    TFLITE,
+    TORCH_EXPORT,
+    FileGraph,
+    opened,
+)
 from accelbench.catalog.graph_files.signatures import UntracedError
 from accelbench.core.child_answers import tell
 from accelbench.core.errors import MissingExtraError
@@ -25,7 +33,13 @@ from accelbench.core.jsonc import loads
 from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
 
-FORMATS = {".onnx": ONNX, ".xml": OPENVINO, ".pt2": TORCH_EXPORT}
+FORMATS = {
+    ".onnx": ONNX,
+    ".xml": OPENVINO,
+    ".pt2": TORCH_EXPORT,
+    ".tflite": TFLITE,
+    ".param": NCNN,
+}
 #: Files of models that no operators are read from, and why.
 _OTHERS = {
     **dict.fromkeys(
@@ -34,7 +48,8 @@ _OTHERS = {
     ),
     **dict.fromkeys((".safetensors", ".bin", ".npz", ".data"), "it holds weights and no graph"),
     ".gguf": "it holds weights, and a config whose graph each engine builds for itself",
-    ".tflite": "graphs of TensorFlow Lite are not read",
+    ".pte": "an ExecuTorch program holds what each backend made of its operators, in the"
+    " backend's own form",
     ".pb": "graphs of TensorFlow are not read",
     ".h5": "models of Keras are not read",
     ".keras": "models of Keras are not read",
@@ -45,17 +60,27 @@ _OTHERS = {
     ".mlpackage": "models of Core ML are not read",
     ".mlmodelc": "models of Core ML are not read",
 }
-EXPORT_IT = "Give an ONNX graph (.onnx), OpenVINO's .xml or a .pt2 of torch.export."
+EXPORT_IT = (
+    "Give an ONNX graph (.onnx), OpenVINO's .xml, a .pt2 of torch.export, a .tflite or a .param"
+    " of ncnn."
+)
 #: Packages that a format is read with, and the extra that brings them.
-_NEEDS = {ONNX: ("onnx", "onnx"), OPENVINO: ("openvino", "openvino")}
-#: What protobuf can hold; a graph as XML has none of its weights in it.
-_LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40}
+_NEEDS = {
+    ONNX: ("onnx", "onnx"),
+    OPENVINO: ("openvino", "openvino"),
+    TFLITE: ("ai_edge_litert", "litert"),
+    NCNN: ("ncnn", "ncnn"),
+}
+#: What protobuf and flatbuffers can hold; XML and ncnn's text have none of the weights in them.
+_LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40, TFLITE: 2**31, NCNN: 2**26}
 #: Larger values and weights are of no machine: a slip, or a file that means harm.
 _MOST_ELEMENTS = 2**48
 _MOST_MACS = 2**62
 #: Of two items in place of one: twice the work, and a little that is done once.
 _MOST_GROWTH = 2.05
 _POINTER = b"version https://git-lfs"
+#: The mark of a TensorFlow Lite file, after the four bytes of an offset.
+_TFLITE_MARK = b"TFL3"
 
 Sizes = Mapping[str, int | None]
 
@@ -96,12 +121,16 @@ def _refuse_content(path: Path, kind: str) -> None:
             f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no graph in {kind} is.",
             "Weights of that size lie beside it." if kind == ONNX else "",
         )
-    if begins[:1] == b"\x80" and begins[1:2] in b"\x02\x03\x04\x05" and kind != ONNX:
+    # Four bytes of a TensorFlow Lite file are an offset, and may be any.
+    pickled = begins[:1] == b"\x80" and begins[1:2] in b"\x02\x03\x04\x05"
+    if pickled and kind not in {ONNX, TFLITE}:
         raise UntracedError("It is pickled: whoever reads that runs what is in it.", EXPORT_IT)
     if kind == ONNX and begins.startswith((b"PK", b"\x80", b"<")):
         raise UntracedError("It is no ONNX graph, whatever its name says.", EXPORT_IT)
     if kind == OPENVINO and not begins.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
         raise UntracedError("It is no OpenVINO graph, whatever its name says.", EXPORT_IT)
+    if kind == TFLITE and begins[4:8] != _TFLITE_MARK:
+        raise UntracedError("It is no TensorFlow Lite model, whatever its name says.", EXPORT_IT)
 
 
 def refuse_missing(kind: str) -> None:

@@ -77,12 +77,14 @@ class PlanForecast:
         cases: by `Planned.key`.
         ends: where sampling ended in earlier results.
         learned_from: how many measured cases predictions rest on; 0 where nothing is predicted.
+        learned_imported: how many of them others measured.
         why: nothing is, where nothing is.
     """
 
     cases: Mapping[tuple[str, str], CaseForecast] = field(default_factory=dict)
     ends: SamplingEnds = field(default_factory=SamplingEnds)
     learned_from: int = 0
+    learned_imported: int = 0
     why: str = ""
 
 

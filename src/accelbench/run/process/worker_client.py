@@ -17,6 +17,7 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.process.device_meters import DeviceWatch
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.open_request import open_request
+from accelbench.run.process.phase_words import phase_said
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.process.worker_pool import Worker
@@ -129,7 +130,7 @@ class WorkerClient:
             return Outcome(
                 Status.OUT_OF_MEMORY,
                 "killed_for_memory",
-                f"the kernel killed the worker for memory while {phase}",
+                f"the kernel killed the worker for memory while {phase_said(phase)}",
             )
         words = worker.last_words()
         how = processes.describe_end(status)
@@ -138,7 +139,8 @@ class WorkerClient:
         return Outcome(
             Status.FAILED,
             "killed" if status in (-9, None) else "crash",
-            f"the worker ended while {phase} ({how})" + (f"; it said: {words}" if words else ""),
+            f"the worker ended while {phase_said(phase)} ({how})"
+            + (f"; it said: {words}" if words else ""),
             "A fresh worker went on with the next case. Run again with --debug for its log.",
         )
 
@@ -184,7 +186,7 @@ def _timed_out(phase: str, patience: float) -> Outcome:
     return Outcome(
         Status.TIMEOUT,
         "timeout",
-        f"not finished after {patience:g} s, ended while {phase}",
+        f"not finished after {patience:g} s, ended while {phase_said(phase)}",
         "Allow more time with --timeout, or use a smaller batch.",
     )
 
