@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from ai_edge_litert import schema_py_generated as schema
 import ncnn_model
 import tflite_model
 from accelbench.catalog.cost import cost
+from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.graph_files.costs import counted
 from accelbench.catalog.graph_files.signatures import UntracedError
@@ -161,6 +164,33 @@ def test_layers_of_ncnn_are_counted(tmp_path: Path) -> None:
     made = 3 * 8 * 8 + 3 * 16 * places + 5 * 8 * 8 + 5 + 10
     assert found["bytes_moved"] == [[4 * 946], [4 * made]]
     assert found["weight_bytes"] == 4 * 946
+
+
+def test_sizes_of_an_ncnn_network_are_those_that_are_said_of_an_item(tmp_path: Path) -> None:
+    """The file's own 16 were counted, or nothing was and the command ended by a fault of ours."""
+    stated = ncnn_model.write(tmp_path / "stated.param", sizes="0=16 1=16 2=3")
+    free = ncnn_model.write(tmp_path / "free.param")
+    for path in (stated, free):
+        for shape in ("[3,32,32]", "[batch,3,32,32]"):
+            model = model_of_file(str(path), given_inputs([f"in0={shape}"]))
+            found = cost(model, Shapes(2), "fp32")
+            assert found is not None
+            assert found.flops == 2 * (2 * 8 * 27 * 1024 + 2 * 8 * 1024 + 2 * 8 * 4)
+    with pytest.raises(UntracedError, match="other axes"):
+        counted(stated, "ncnn", {"in0": [3, 32]})
+
+
+def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path: Path) -> None:
+    """An array of some 128 kB and more is unmapped once nothing keeps it: SIGSEGV at 224 pixels."""
+    path = ncnn_model.write(tmp_path / "net.param")
+    code = (
+        "from pathlib import Path; from accelbench.catalog.file_models.ncnn_sizes import *;"
+        f"print(item_shapes(Path({str(path)!r}), {{'in0': ('float32', (3, 224, 224))}})['1'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "(8, 224, 224)")
 
 
 def test_what_both_cost_is_a_models_own(tmp_path: Path) -> None:

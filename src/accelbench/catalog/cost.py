@@ -213,7 +213,7 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
     if along is None:
         return CostPoint(counted, settled.batch, 0)
     size = getattr(settled, along)
-    return None if size % step else CostPoint(counted, settled.batch, size // step)
+    return None if size is None or size % step else CostPoint(counted, settled.batch, size // step)
 
 
 def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:

@@ -43,7 +43,8 @@ def item_shapes(
     extractor = net.create_extractor()
     extractor.set_light_mode(False)  # what a layer has taken is looked at again
     for name, (dtype, shape) in inputs.items():
-        extractor.input(name, ncnn.Mat(np.zeros(shape, dtype)).clone())
+        zeros = np.zeros(shape, dtype)  # a matrix of it keeps it neither alive nor mapped
+        extractor.input(name, ncnn.Mat(zeros).clone())
     shapes: dict[str, tuple[int, ...]] = {}
     for layer in layers_of(path.read_bytes()):
         if layer.takes and (why := mismatch(layer, shapes[layer.takes[0]])):

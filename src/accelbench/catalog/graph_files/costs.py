@@ -110,8 +110,12 @@ def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str,
 
 def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:
     """The sizes of an input, free ones by the names that its model has them by."""
-    if given is not None and len(given) == len(entry.shape):
-        return tuple(given)
+    if given is not None:
+        # Of ncnn the sizes of an item may be said, whose batch is an axis of its own.
+        whole = tuple(given) if len(given) == len(entry.shape) else (BATCH, *given)
+        if len(whole) != len(entry.shape):
+            raise UntracedError(f"Its input {entry.name} is said to have other axes than it has.")
+        return whole
     return tuple(
         size if isinstance(size, int) else size_named(size, place, len(entry.shape))
         for place, size in enumerate(entry.shape)
