@@ -26,6 +26,9 @@ COUNTS = (
 )
 #: More cells of a model, or a device, are on no page of its own.
 MOST_CELLS = 240
+#: Configurations on a page of a model's table: each is two or three lines high where there is
+#: little room, and 240 of them were 26,000 pixels on a phone.
+CONFIGURATIONS = 40
 #: Launches that are read of all of these.
 MOST_LAUNCHES = 1500
 #: An import may bring a configuration in forty versions: of each the newest is shown.
@@ -33,6 +36,8 @@ _NEWEST = (
     "QUALIFY row_number() OVER (PARTITION BY coalesce(case_id, key), machine, kind, device_name,"
     " threads, compiled ORDER BY moment DESC NULLS LAST, key) = 1"
 )
+#: Milliseconds of an item: a step's by its batch, else what its rate comes to.
+_ITEM_MS = "coalesce(coalesce(latency, tail) / coalesce(batch_size, 1), 1000 / throughput)"
 #: What a list can be ordered by: that of `asked.ORDERS` → SQL.
 _LIST_ORDERS: Mapping[str, str] = {"model": "lower(name)", "date": "newest", "launches": "cells"}
 #: A browser takes these for steps through folders, however they are written.
@@ -159,6 +164,30 @@ def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
             [name, mode],
         )
     )
+
+
+def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[list[Cell], int]:
+    """A page of a model's configurations in a mode, of every version the newest, and their count.
+
+    Devices are in the order of their quickest time of an item, and so are the configurations of
+    each. What counts nowhere stands behind all that does, and what has no figures last.
+    """
+    rows = snapshot.whole(
+        "WITH newest AS (SELECT rowid AS place, status, batch_size, runtime, precision, key,"  # noqa: S608
+        f" coalesce({COUNTS}, false) AS counts, {DEVICE} AS device, {_ITEM_MS} AS item_ms FROM cell"
+        f" WHERE model = ? AND coalesce(mode, '') = ? {_NEWEST}) SELECT place FROM newest"
+        " ORDER BY status <> 'ok', NOT counts, min(item_ms) FILTER (status = 'ok' AND counts)"
+        " OVER (PARTITION BY device) NULLS LAST, device, item_ms NULLS LAST, runtime, precision,"
+        f" batch_size, key LIMIT {CONFIGURATIONS} OFFSET {(page - 1) * CONFIGURATIONS}",
+        [name, mode],
+        "* EXCLUDE (series, results)",
+    )
+    (counted,) = snapshot.ask(
+        "SELECT count(*) AS n FROM (SELECT key FROM cell WHERE model = ?"  # noqa: S608
+        f" AND coalesce(mode, '') = ? {_NEWEST})",
+        [name, mode],
+    )
+    return told_apart(cast("list[Cell]", rows)), int(number(counted, "n") or 0)
 
 
 def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:

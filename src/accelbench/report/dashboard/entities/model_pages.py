@@ -19,9 +19,9 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject
 from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.asked import PageQuery, exactly_named
+from accelbench.report.dashboard.asked import PageQuery, exactly_named, page_of
 from accelbench.report.dashboard.entities import lists as entities
-from accelbench.report.dashboard.entities.lists import MOST_CELLS, MOST_LAUNCHES
+from accelbench.report.dashboard.entities.lists import CONFIGURATIONS, MOST_CELLS, MOST_LAUNCHES
 from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.pictures.pictures import chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
@@ -73,7 +73,10 @@ class ModelPages:
         )
 
     def model(self, request: Request) -> Response:
-        """One model: the answer first, then all devices, engines, precisions and batches."""
+        """One model: the answer first, then all devices, engines, precisions and batches.
+
+        Its answers, pictures and outputs are of the same configurations on each page of its table.
+        """
         snapshot = self.site.snapshot()
         name = name_of(request)
         about = entities.about_model(snapshot, name)
@@ -81,8 +84,10 @@ class ModelPages:
             raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
         modes = entities.modes_of_model(snapshot, name)
         mode = _mode(request, modes)
-        cells, more = _shown(entities.of_model(snapshot, name, mode))
-        query = PageQuery(cells=tuple(cell["key"] for cell in cells))
+        told, _ = _shown(entities.of_model(snapshot, name, mode))
+        page = page_of(request.query_params.get("page"))
+        cells, count = entities.page_of_model(snapshot, name, mode, page)
+        query = PageQuery(cells=tuple(cell["key"] for cell in told))
         subject = self.site.pictures.subject(snapshot, query)
         return self.site.page(
             request,
@@ -94,8 +99,10 @@ class ModelPages:
             mode=mode,
             answers=self._answers(snapshot, subject),
             cells=cells,
-            more=more,
-            most=MOST_CELLS,
+            count=count,
+            page=page,
+            last=max(1, -(-count // CONFIGURATIONS)),
+            told=len(told),
             drawn=self._drawn(snapshot, query),
             verified=verified_ways(subject.rows),
             of_it=f"?{urlencode({'name': name, 'mode': mode})}",
