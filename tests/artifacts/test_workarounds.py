@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -16,6 +17,7 @@ from accelbench.artifacts.workarounds import (
     next_for,
 )
 from accelbench.catalog.find import find as find_model
+from accelbench.core.model import FileFormat, ModelFile
 
 BERT, MAMBA, NEXT, XCLIP = (
     find_model(name) for name in ("bert-tiny", "mamba-tiny", "llava-next-tiny", "xclip-tiny")
@@ -67,6 +69,15 @@ def test_a_known_failure_has_its_entry(model, failure: str, first: str) -> None:
     found = next_for(model, failure, ())
     assert found is not None
     assert found.startswith(first)
+
+
+@pytest.mark.parametrize("form", FileFormat)
+def test_of_files_those_that_are_made_anew_alone_have_workarounds(form: FileFormat) -> None:
+    """An ncnn network whose outputs were wrong was said to be no `onnx.ModelProto`."""
+    file = ModelFile(form, "net", "digest", "stamp", "fp32", ())
+    mine = dataclasses.replace(BERT, builder=f"file:{form.value}", file=file)
+    found = next_for(mine, "wrong_outputs: its outputs are not the reference's", ())
+    assert (found == "fixed_batch") is (form in {FileFormat.ONNX, FileFormat.PT2})
 
 
 def test_an_entry_is_for_its_models_alone() -> None:

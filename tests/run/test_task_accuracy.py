@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import soundfile
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
@@ -112,6 +113,31 @@ def test_perplexity_is_of_the_tokens_that_come_next(tmp_path: Path, following: b
     assert columns["accuracy_samples"] == 6
     assert columns["accuracy_low"] < columns["accuracy"] < columns["accuracy_high"]
     assert answer["details"]["tokens"] == tokens
+
+
+def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path: Path) -> None:
+    rate, samples = 4000, 800
+    times = np.arange(samples) / rate
+    waves = np.stack([np.sin(2 * np.pi * hertz * times) for hertz in (250, 1000)], axis=1)
+    basis = waves.astype(np.float32)
+    random = np.random.default_rng(5)
+    right = []
+    for label, name in enumerate(("deep", "high")):
+        (tmp_path / name).mkdir()
+        for number in range(7):
+            wave = 0.02 * waves[:, label] + 0.3 * random.standard_normal(samples)
+            path = tmp_path / name / f"{number}.wav"
+            soundfile.write(path, wave[: samples - 40 * number], rate)
+            read, _ = soundfile.read(path, dtype="float32")
+            scores = np.abs(read @ basis[: len(read)])
+            right.append(float(scores.argmax() == label))
+    assert 0 < sum(right) < len(right)
+    settings = JobSettings(data=str(tmp_path), preprocessing=f"wave:{rate}")
+    case = asked(InputSpec("wave", ("batch", samples), "float32"))
+    session = Answering(case, settings, lambda fed: {"scores": np.abs(fed["wave"] @ basis)})
+    answer = task_accuracy(cast(Session, session), case, settings)
+    assert answer["columns"]["accuracy_per_sample"] == right
+    assert any(note.startswith("Sounds as wave:4000 says") for note in answer["notes"])
 
 
 def test_labels_that_are_no_tokens_of_the_model_are_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import FileFormat, ModelSpec
 
 #: A pattern that nothing matches.
 _NOTHING = r"(?!)"
@@ -36,7 +36,13 @@ class Workaround:
     at_once: str = _NOTHING  # a pattern of the builders that it is applied to from the start
 
     def fits(self, model: ModelSpec) -> bool:
-        """Whether it is for this model at all."""
+        """Whether it is for this model at all.
+
+        Of files graphs in ONNX alone can be made for fixed sizes: an engine's own is opened as it
+        is.
+        """
+        if model.graph is not None and model.graph.format is not FileFormat.ONNX:
+            return False
         return re.search(self.builders, model.builder) is not None
 
 

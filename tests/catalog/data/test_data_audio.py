@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from data_makers import tone
+from labelled_sound_makers import case, labelled, sounds
 
 from accelbench.catalog.data import audio
 from accelbench.catalog.data.rows import UnreadableError
 from accelbench.catalog.find import find
-from accelbench.core.errors import UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.model import InputSpec
 
 
 @pytest.mark.parametrize("ending", ["wav", "flac", "ogg", "mp3"])
@@ -79,3 +82,20 @@ def test_features_have_the_shape_of_the_input(model: str, shape: tuple[int, ...]
 def test_an_unknown_shape_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="which no recipe makes"):
         audio.features(find("whisper-mini"), (80, 299), 3, 16_000)
+
+
+def test_spectra_are_what_the_extractor_beside_the_model_makes(tmp_path: Path) -> None:
+    from transformers import WhisperFeatureExtractor
+
+    extract = WhisperFeatureExtractor(feature_size=8, chunk_length=1)
+    extract.save_pretrained(tmp_path)
+    root = sounds(tmp_path / "s", 16_000)
+    mel = case(InputSpec("input_features", ("batch", 8, 100), "float32"))
+    data = labelled(root, mel, preprocessing=str(tmp_path / "preprocessor_config.json"))
+    made = list(data.rows())[1][0]["input_features"]
+    own, _ = soundfile.read(root / "high/short.wav", dtype="float32")
+    expected = extract(own, sampling_rate=16_000, return_tensors="np")["input_features"][0]
+    assert np.array_equal(made, expected)
+    other = case(InputSpec("input_features", ("batch", 8, 90), "float32"))
+    with pytest.raises(CaseError, match=r"makes \[8, 100\] of a sound, and m is fed \[8, 90\]"):
+        list(labelled(root, other, preprocessing=str(tmp_path / "preprocessor_config.json")).rows())

@@ -9,40 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from data_makers import tone
+from labelled_sound_makers import RATE, case, labelled, sounds
 
-from accelbench.catalog.data.labelled_feed import labelled_data
-from accelbench.catalog.data.labelled_sounds import LabelledSounds
-from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.core.job_settings import JobSettings
-from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.vocabulary import Architecture, Family
-
-RATE = 8000
-WAVE = InputSpec("wave", ("batch", RATE), "float32")
-
-
-def case(input_: InputSpec = WAVE, **config: Any) -> Case:
-    model = ModelSpec(
-        "m", Family.AUDIO, Architecture.SPEECH, ("audio",), "", "tiny", "made:up", config,
-        (input_,), 1,
-    )  # fmt: skip
-    return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(2))
-
-
-def sounds(root: Path, rate: int = RATE) -> Path:
-    for name, hertz in (("high", 2000), ("low", 200)):
-        tone(root / name / "short.wav", 0.5, rate, hertz)
-        tone(root / name / "long.wav", 2.0, rate, hertz, channels=2)
-    return root
-
-
-def labelled(root: Path, asked: Case | None = None, **settings: Any) -> LabelledSounds:
-    settings = {"preprocessing": f"wave:{RATE}", **settings}
-    found = labelled_data(JobSettings(data=str(root), **settings), asked or case())
-    assert isinstance(found, LabelledSounds)
-    return found
+from accelbench.core.model import InputSpec
 
 
 def test_sounds_of_any_length_are_cut_or_filled_and_numbered(tmp_path: Path) -> None:
@@ -88,22 +58,6 @@ def test_a_recipe_lies_beside_or_is_asked_for_and_is_never_guessed(tmp_path: Pat
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
     with pytest.raises(CaseError, match="it has no sampling_rate"):
         labelled(root, preprocessing=None, weights=str(tmp_path))
-
-
-def test_spectra_are_what_the_extractor_beside_the_model_makes(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    extract = transformers.WhisperFeatureExtractor(feature_size=8, chunk_length=1)
-    extract.save_pretrained(tmp_path)
-    root = sounds(tmp_path / "s", 16_000)
-    mel = case(InputSpec("input_features", ("batch", 8, 100), "float32"))
-    data = labelled(root, mel, preprocessing=str(tmp_path / "preprocessor_config.json"))
-    made = list(data.rows())[1][0]["input_features"]
-    own, _ = soundfile.read(root / "high/short.wav", dtype="float32")
-    expected = extract(own, sampling_rate=16_000, return_tensors="np")["input_features"][0]
-    assert np.array_equal(made, expected)
-    other = case(InputSpec("input_features", ("batch", 8, 90), "float32"))
-    with pytest.raises(CaseError, match=r"makes \[8, 100\] of a sound, and m is fed \[8, 90\]"):
-        list(labelled(root, other, preprocessing=str(tmp_path / "preprocessor_config.json")).rows())
 
 
 def test_what_is_no_sound_is_skipped_and_counted(tmp_path: Path) -> None:
