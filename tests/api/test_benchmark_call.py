@@ -17,6 +17,7 @@ from accelbench.api.batches import batches_meant
 from accelbench.api.benchmark import _spec
 from accelbench.api.result import Result
 from accelbench.catalog.code_models import loading
+from accelbench.catalog.code_models.models import described
 from accelbench.core.errors import UsageError
 from accelbench.store.lake import store_at
 
@@ -128,6 +129,14 @@ def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path: Pat
     assert spec.id == "tests/t.py::test[a=b]"
     with pytest.raises(UsageError, match="bert-tiny is a model of the catalogue"):
         _spec("bert-tiny", None, "mine", tmp_path)
+
+
+def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path: Path) -> None:
+    """A note said that live_object.py was run, which was written for it."""
+    spec = _spec(product, (np.ones((2, 3)), np.ones((3, 2))), "mine", tmp_path)
+    (first, *_) = described(spec)
+    assert "live_object" not in first
+    assert first.endswith("it was made again to look at it, and is in every worker.")
 
 
 def test_two_results_are_compared_by_the_rules_of_compare(result: Result) -> None:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from accelbench.catalog.code_models.loading import is_owners
-from accelbench.catalog.code_models.words import SUFFIX
+from accelbench.catalog.code_models.words import LIVE_OBJECT, SUFFIX
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
@@ -97,8 +97,8 @@ def written(subject: Any, inputs: Any, folder: Path) -> str:
     # Beside the source, whose digest tells versions of the object apart, wherever they lie.
     (folder / "places.json").write_text(json.dumps(places), encoding="utf-8")
     source = _SOURCE.format(sources=total.hexdigest()[:16], digest=digest)
-    (folder / "live_object.py").write_text(source, encoding="utf-8")
-    return f"{folder / 'live_object.py'}:make"
+    (folder / LIVE_OBJECT).write_text(source, encoding="utf-8")
+    return f"{folder / LIVE_OBJECT}:make"
 
 
 def _files_alone(data: bytes, path: list[str]) -> dict[str, str]:

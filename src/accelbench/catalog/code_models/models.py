@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.code_models.loading import builder_of
-from accelbench.catalog.code_models.words import SUFFIX, CodeWord
+from accelbench.catalog.code_models.words import LIVE_OBJECT, SUFFIX, CodeWord
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError
@@ -62,6 +62,8 @@ def described(spec: ModelSpec) -> list[str]:
     package = code.package
     what = "a torch module" if code.kind is CodeKind.MODULE else "timed as it is"
     runs = f"{where} was run to look at it, and runs in every worker"
+    if where == LIVE_OBJECT:  # written for it: its owner has no such file
+        runs = "it was made again to look at it, and is in every worker"
     lines = [
         f"{spec.id} is built by {_with_version(package)}, with random weights."
         if package

@@ -13,6 +13,8 @@ from pathlib import Path
 
 #: Of files that are run as Python.
 SUFFIX = ".py"
+#: The file that is written to make a live object again: no file of its owner's.
+LIVE_OBJECT = "live_object.py"
 _ATTRIBUTE = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")
 _NAME = re.compile(r"^[^=/\\:]+$")
 
