@@ -337,3 +337,15 @@ def test_a_prediction_is_asked_with_what_was_measured_of_parts(
     assert len(heard) > 1
     for measured in heard:
         assert {entry.case.part for entry in measured} == {"", "prefill", "decode"}
+
+
+@pytest.mark.parametrize("provenance", ["measured", "imported"])
+def test_what_was_measured_in_a_precision_that_does_not_count_is_no_prediction(
+    tmp_path: Path, provenance: str
+) -> None:
+    card = {"hardware": "cuda", "device_name": "A card", "provenance": provenance}
+    quantised = result(precision="int8", latency_p50_ms=3.0, latency_mean_ms=3.0, **card)
+    answer = ask(selector(tmp_path, quantised), "cuda")
+    (left_out,) = answer["left_out"]
+    assert (left_out["precision"], left_out["latency"]) == ("int8", 3.0)
+    assert "predictions" not in answer["all_scores"]["cuda"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _EXACT = "fp32"
+#: The basis of a case that a store has itself, by whoever measured it.
+_MEASUREMENTS = ("this case, measured", "this case, measured by others")
 #: What tells one way of running from another.
 _WAY = ("hardware", "device", "runtime", "precision", "mode", "compiled", "threads")
 #: Devices that results of one machine are of, by platform; None where every machine counts.
@@ -155,7 +157,14 @@ class CandidatePredictions:
                 for figure in self._of(question, f"{candidate.platform}:{name}")
                 if figure["device"] == name and device.lower() in name.lower()
             ]
-        figures = [figure for figure in figures if figure["device"] not in candidate.but]
+        # What was measured and does not count, as int8 that nobody asked for, is told as that: it
+        # is no prediction.
+        figures = [
+            figure
+            for figure in figures
+            if figure["device"] not in candidate.but
+            and (figure["measured_provenance"] is None or figure["basis"] not in _MEASUREMENTS)
+        ]
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
         some = figures if question.precisions else exact or figures
         fitting = [entry for entry in some if not self._too_large(entry)]
