@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -298,3 +300,34 @@ def test_cells_lie_in_the_order_of_the_usual_page(database: Database) -> None:
     whole = made.lying([int(str(row["place"])) for row in wanted], "key, model")
     assert [row["key"] for row in whole] == [row["key"] for row in wanted]
     assert set(whole[0]) == {"key", "model"}
+
+
+_ENDS_MEANWHILE = """
+import sys, time
+from pathlib import Path
+import duckdb
+from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.store.database import Database
+
+def reads():
+    Path(sys.argv[2]).write_text("begun")
+    end = time.monotonic() + 0.5
+    with duckdb.connect() as con:
+        while time.monotonic() < end:
+            con.execute("SELECT count(*) FROM range(1000)").fetchall()
+    Path(sys.argv[2]).write_text("ended")
+
+SnapshotKeeper(Database(Path(sys.argv[1])), reads).begin()
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.01)
+"""
+
+
+def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
+    database: Database, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    words = [sys.executable, "-c", _ENDS_MEANWHILE, str(database.path), str(told)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert told.read_text() == "ended"

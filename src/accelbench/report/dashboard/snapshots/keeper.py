@@ -89,7 +89,8 @@ class SnapshotKeeper:
             if not due and self._mark is not None and self._mark == self._looks():
                 return
             self._begun = now
-            self._working = threading.Thread(target=self._take, args=(due,), daemon=True)
+            # No daemon: an interpreter that ends under a reader of DuckDB aborts.
+            self._working = threading.Thread(target=self._take, args=(due,))
             self._working.start()
 
     def newest(self, patience: float = PATIENCE) -> Snapshot | None:
