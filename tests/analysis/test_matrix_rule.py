@@ -546,3 +546,12 @@ def test_a_median_alone_is_no_time_that_nobody_took() -> None:
     assert cell(rows, "openvino").reason == f"timed, but the CPU has no such time: {known}"
     only = cell([row(**OPENVINO)], "openvino").reason
     assert only == "timed, but the CPU has no verified and usable result"
+
+
+def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated() -> None:
+    nowhen = {"started_at": None, "run_id": None}
+    rows = [row(launch=n, throughput=rate, **nowhen) for n, rate in enumerate((90.0, 110.0))]
+    assert cell(rows, "cpu").rating is Rating.MEDIUM
+    # Nor does a refusal of as unknown a moment take their figures from them.
+    refusal = row(status="failed", reason="out_of_memory", device=None, throughput=None, **nowhen)
+    assert cell([*rows, refusal], "cpu").rating is Rating.MEDIUM

@@ -156,6 +156,10 @@ def _options(row: Row) -> str:
     return json.dumps(rest, sort_keys=True) if rest else _NO_OPTIONS
 
 
+#: Of a result that says neither when it was nor in which run.
+_UNKNOWN_MOMENT = ("", "")
+
+
 def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
     """Device by device, the rows of each run, the newest run first.
 
@@ -171,10 +175,12 @@ def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
         return f"{row.get('device') or ''}{print_}"
 
     everywhere = [row for row in rows if not device(row)]
-    since = max((_moment(row) for row in everywhere), default=("", ""))
+    since = max(map(_moment, everywhere), default=_UNKNOWN_MOMENT)
     of_device: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if device(row) and (_moment(row) > since or _same_run(row, since)):
+        # Of what says neither a moment nor a run nobody knows whether it was later.
+        overtaken = since != _UNKNOWN_MOMENT and _moment(row) <= since
+        if device(row) and (not overtaken or _same_run(row, since)):
             of_device[device(row)].append(row)
     if not of_device:
         return [_runs(everywhere)]
