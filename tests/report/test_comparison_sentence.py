@@ -154,3 +154,23 @@ def test_names_are_never_the_same() -> None:
     names = names_of(rows, {})
     assert len(set(names)) == 2
     assert names_of([], {}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("batch 8", "Batch 8 is"),
+        ("not compiled", "Not compiled is"),
+        ("training", "Training is"),
+        ("bert-tiny", "bert-tiny is"),
+        ("fp16", "fp16 is"),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_and_names_stay_as_they_are(
+    name: str, begins: str
+) -> None:
+    assert sentence("A", [side(name, 1.2, 1.11, 1.29)]).startswith(begins)
+    assert sentence("A", [side(name, 2.0, 1.9, 2.1), side("B", 1.0)]).startswith(begins)
+    refused = [SideOfRatio(name, refused="another engine")]
+    assert sentence("A", refused).startswith(begins)
+    assert f" {begins} not compared" in sentence("A", [side("B", 1.2, 1.1, 1.3), *refused])

@@ -23,6 +23,8 @@ _MOST_DIGITS = 3
 #: Memory that differs by less is said to be alike.
 _AS_MUCH = 0.02
 _LISTED = 3
+#: Words of ours that the name of a side may begin with; models, engines and precisions have names.
+_OURS = frozenset(("batch", "compiled", "not", "training", "inference", "measured", "imported"))
 _TEN = 9.95
 
 
@@ -56,12 +58,18 @@ def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
     if not others:
         return ""
     if not compared:
-        return _nothing(base, others)
+        return _begun(_nothing(base, others))
     if len(others) == 1:
-        return _pair(base, compared[0])
+        return _begun(_pair(base, compared[0]))
     refused = [side for side in others if side not in compared]
-    more = f" {_not_compared(refused)}" if refused else ""
-    return _several(base, compared) + more
+    more = f" {_begun(_not_compared(refused))}" if refused else ""
+    return _begun(_several(base, compared)) + more
+
+
+def _begun(text: str) -> str:
+    """A sentence with a capital letter where a word of ours begins it; names stay as they are."""
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first in _OURS else text
 
 
 def times(low: float, high: float) -> str:

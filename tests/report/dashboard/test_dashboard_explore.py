@@ -285,3 +285,11 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
     tab.js(f"{send}'pointerup', {other[0] + 20}, {other[1] - 30})")
     tab.until(lambda: "x-from=" in str(tab.js("location.search")))
     tab.until(lambda: tab.js("document.querySelectorAll('.marks circle').length") == 3)
+
+
+def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    store(database, "r", result(precision=None, provenance="imported"))
+    text = page(visitor(database), "/explore")
+    assert "None" not in text.partition("The front as a table")[2]

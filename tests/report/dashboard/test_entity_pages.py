@@ -137,6 +137,35 @@ def test_a_list_is_filtered_ordered_and_searched_by_its_address(visited: TestCli
     assert ordered[0][0] == "bert-tiny"
 
 
+def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    early, late = "2026-01-01T00:00:00+00:00", "2026-05-01T00:00:00+00:00"
+    both = {**card(FAST), "device_name": "Anything"}
+    store(database, "old", result(model="a-model", started_at=early, **card(SLOW)))
+    store(
+        database,
+        "new",
+        result(model="b-model", started_at=late, **both),
+        result(model="c-model", started_at=late, **both),
+        result(model="c-model", started_at=late, **{**both, "hardware": "openvino"}),
+    )
+    site = visitor(database)
+    page = site.get("/models").text
+    # Of one moment what has more comes first.
+    assert [line[0] for line in rows_of(page, "Table of models")] == [
+        "c-model",
+        "b-model",
+        "a-model",
+    ]
+    assert 'aria-sort="descending"' in page
+    (named,) = re.findall(r'<a href="([^"]+)">Model<', page)
+    ordered = rows_of(site.get(html.unescape(named)).text, "Table of models")
+    assert [line[0] for line in ordered] == ["a-model", "b-model", "c-model"]
+    devices = rows_of(site.get("/devices").text, "Table of devices")
+    assert [line[:2] for line in devices] == [["Anything", "cuda, openvino"], [SLOW, "cuda"]]
+
+
 def test_every_figure_of_a_model_is_the_stores(visited: TestClient, database: Database) -> None:
     page = visited.get("/model/bert-tiny").text
     lines = rows_of(page, "Table of configurations")

@@ -10,7 +10,7 @@ from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.as_html import html
 from accelbench.report.full_report.as_markdown import markdown
-from accelbench.report.full_report.contents import Report, Sentence, Table
+from accelbench.report.full_report.contents import Report, Section, Sentence, Table
 from accelbench.report.full_report.parts import ReportData, report
 from accelbench.report.full_report.result_lines import MOST_RESULTS
 from asked_rows import row
@@ -91,6 +91,11 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
     assert len(table.rows) == len(table.anchors) == MOST_RESULTS
     assert f"{len(many) - MOST_RESULTS:,} more, slower ways of the same models" in table.caption
+    shown = Report("A title", [], [Section("Results", [table])])
+    page = html(shown, draw.svg)
+    assert "are in the files of <code>accelbench db export csv</code></caption>" in page
+    assert "`" not in page
+    assert "are in the files of** `accelbench db export csv`\n" in markdown(shown, {})
     fastest = {f"model-{n:04}" for n in range(MOST_RESULTS // 2 + 10)}
     names = [line[0] for line in table.rows if "jax" in line[0]]
     assert {name for name in fastest if any(name in line for line in names)} == fastest

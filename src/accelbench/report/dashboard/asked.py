@@ -43,6 +43,10 @@ _LISTED = 12
 LEAST, MOST = "-min", "-max"
 
 Pairs = Iterable[tuple[str, str]]
+#: What a table is ordered by, and whether the largest or the newest is first.
+Order = tuple[str, bool]
+BY_MODEL: Order = ("model", False)
+NEWEST_FIRST: Order = ("date", True)
 #: The least and the most of a number; None where there is no end.
 Bounds = tuple[float | None, float | None]
 
@@ -60,6 +64,7 @@ class PageQuery:
         falling: the largest or the newest first.
         page: from 1.
         cells: those that were picked for comparison.
+        usual: the order of a page whose address names none.
     """
 
     model: str = ""
@@ -71,6 +76,7 @@ class PageQuery:
     falling: bool = False
     page: int = 1
     cells: tuple[str, ...] = ()
+    usual: Order = BY_MODEL
 
     @property
     def narrowed(self) -> bool:
@@ -90,7 +96,7 @@ class PageQuery:
             for end, limit in zip((LEAST, MOST), limits, strict=True)
             if limit is not None
         ]
-        if order and (self.sort, self.falling) != ("model", False):
+        if order and (self.sort, self.falling) != self.usual:
             parameters.append(("sort", f"{'-' * self.falling}{self.sort}"))
         if order and self.page > 1:
             parameters.append(("page", str(self.page)))
@@ -178,12 +184,13 @@ def named_exactly(words: str) -> str | None:
     return words[1:-1] if quoted else None
 
 
-def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
+def asked(pairs: Pairs, known: Mapping[str, Sequence[str]], usual: Order = BY_MODEL) -> PageQuery:
     """What an address says.
 
     Args:
         pairs: names and values, in their order; those that are not ours are passed over.
         known: the values of each facet that there are.
+        usual: the order where it names none.
 
     Raises:
         UsageError: A value is none that there is.
@@ -198,7 +205,7 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
     since, until = (_day(name, parameters) for name in ("from", "to"))
     if since and until and since > until:
         raise UsageError(f"{since} is after {until}.", "Give the earlier day first.")
-    sort = _last(parameters, "sort") or "model"
+    sort = _last(parameters, "sort") or f"{'-' * usual[1]}{usual[0]}"
     if sort.removeprefix("-") not in ORDERS:
         raise UsageError(
             f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
@@ -213,6 +220,7 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
         falling=sort.startswith("-"),
         page=page_of(_last(parameters, "page")),
         cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:MOST_CHOSEN],
+        usual=usual,
     )
 
 

@@ -22,7 +22,15 @@ from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.asked import FACETS, ORDERS, PageQuery, asked, exactly
+from accelbench.report.dashboard.asked import (
+    BY_MODEL,
+    FACETS,
+    ORDERS,
+    Order,
+    PageQuery,
+    asked,
+    exactly,
+)
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
@@ -113,9 +121,9 @@ class Site:
             raise BeingReadError
         return newest_snapshot
 
-    def asked(self, request: Request, snapshot: Snapshot) -> PageQuery:
-        """What a request's address asks for."""
-        return asked(request.query_params.multi_items(), snapshot.known)
+    def asked(self, request: Request, snapshot: Snapshot, usual: Order = BY_MODEL) -> PageQuery:
+        """What a request's address asks for, in the usual order where it names none."""
+        return asked(request.query_params.multi_items(), snapshot.known, usual)
 
     def page(
         self,

@@ -81,9 +81,13 @@ def _figure(block: Figure, pictures: Mapping[str, str]) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     if table.folded:
-        yield from (f"<details><summary>{text_of(table.caption or 'Table')}</summary>", "")
+        # Within an element of HTML there is no Markdown.
+        command = f" <code>{text_of(table.command)}</code>" if table.command else ""
+        caption = text_of(table.caption or "Table")
+        yield from (f"<details><summary>{caption}{command}</summary>", "")
     elif table.caption:
-        yield from (f"**{text_of(table.caption)}**", "")
+        command = f" {_code(table.command)}" if table.command else ""
+        yield from (f"**{text_of(table.caption)}**{command}", "")
     yield f"| {' | '.join(text_of(header) for header in table.headers)} |"
     kinds = ("---:" if i in table.figures else "---" for i in range(len(table.headers)))
     yield f"| {' | '.join(kinds)} |"

@@ -19,6 +19,10 @@ class Text:
     listed: bool = False
 
 
+#: What brings the lines that a table leaves out.
+EXPORT = "accelbench db export csv"
+
+
 @dataclass(frozen=True)
 class Table:
     """A table; figures stand to the right."""
@@ -27,6 +31,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     figures: frozenset[int] = frozenset()  # columns that hold figures
     caption: str = ""
+    command: str = ""  # what brings the rest: the last words of the caption
     folded: bool = False  # shown where somebody opens it
     anchors: Sequence[str] = ()  # of its lines, what a finding leads to
 

@@ -113,9 +113,8 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
     )
     folded = len(ordered) > _MOST_OPEN
     rows = [[name, *_cell(point)] for point, name in zip(ordered, names, strict=True)]
-    return Table(
-        headers, rows, frozenset({2, 4, 5, 6}), "Every configuration that has a price", folded
-    )
+    caption = "Every configuration that has a price"
+    return Table(headers, rows, frozenset({2, 4, 5, 6}), caption, folded=folded)
 
 
 def _place(point: Point) -> tuple[str, str, float]:

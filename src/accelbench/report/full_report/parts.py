@@ -20,7 +20,15 @@ from accelbench.core.vocabulary import Status
 from accelbench.query.findings.collected import findings_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
-from accelbench.report.full_report.contents import Block, Figure, Report, Section, Table, Text
+from accelbench.report.full_report.contents import (
+    EXPORT,
+    Block,
+    Figure,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from accelbench.report.full_report.costs import costs
 from accelbench.report.full_report.drawn_tables import digits as digits
 from accelbench.report.full_report.drawn_tables import drawn_table
@@ -146,7 +154,7 @@ def _verification(known: ReportData) -> Section:
     headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Block] = [
         Text([_OUTPUTS]),
-        Table(headers, rows, frozenset({2, 3}), _whole(more), folded=len(rows) > 40),
+        Table(headers, rows, frozenset({2, 3}), *_whole(more), folded=len(rows) > 40),
     ]
     warnings = warned(done)
     if warnings:
@@ -158,13 +166,11 @@ def _verification(known: ReportData) -> Section:
     return Section("Verification and workarounds", blocks)
 
 
-def _whole(more: int, caption: str = "Every cell") -> str:
-    """A caption, with how many lines a table of thousands leaves out."""
+def _whole(more: int, caption: str = "Every cell") -> tuple[str, str]:
+    """A caption, with how many lines a table of thousands leaves out, and what brings them."""
     if not more:
-        return caption
-    return (
-        f"{caption}: the worst first; {more:,} more are in the files of `accelbench db export csv`"
-    )
+        return caption, ""
+    return f"{caption}: the worst first; {more:,} more are in the files of", EXPORT
 
 
 def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], int]:
@@ -203,7 +209,7 @@ def _refusals(known: ReportData) -> Iterable[Section]:
         for row, name in kept
     ]
     headers = ("configuration", "status", "reason", "what happened", "what to do")
-    yield Section("Without a figure", [Table(headers, rows, caption=_whole(more, "And why"))])
+    yield Section("Without a figure", [Table(headers, rows, frozenset(), *_whole(more, "And why"))])
 
 
 # -- around it

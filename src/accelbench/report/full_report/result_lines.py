@@ -14,7 +14,7 @@ from accelbench.core.rows import number
 from accelbench.query.findings.collected import Findings
 from accelbench.report.charts.chart import newer_set_aside
 from accelbench.report.charts.words import PointNames, told
-from accelbench.report.full_report.contents import Section, Table, Text
+from accelbench.report.full_report.contents import EXPORT, Section, Table, Text
 from accelbench.report.full_report.drawn_tables import digits
 
 #: A table's lines may be as long as names are: what is cut reads like what it is beside.
@@ -74,14 +74,13 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
     aside = newer_set_aside(points)
     caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
     caption += f". All: {names.together}" if names.together else ""
-    if more := len(every) - len(points):
+    more = len(every) - len(points)
+    if more:
         caption = caption.replace("Every configuration", f"{len(points):,} configurations", 1)
-        caption += (
-            f". {more:,} more, slower ways of the same models, are in the files of"
-            " `accelbench db export csv`"
-        )
+        caption += f". {more:,} more, slower ways of the same models, are in the files of"
     lines = [f"c{number}" for number in range(len(rows))]
-    table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption, anchors=lines)
+    right = frozenset({2, 3, 4, 5, 6, 7, 8})
+    table = Table(headers, rows, right, caption, EXPORT if more else "", anchors=lines)
     return Section("Results", [table if rows else Text(["There are no figures."])])
 
 

@@ -20,7 +20,7 @@ from accelbench.query.calibrations import calibrations
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
-from accelbench.report.dashboard.asked import PAGE, PageQuery, page_of
+from accelbench.report.dashboard.asked import NEWEST_FIRST, PAGE, PageQuery, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.common_ground import (
     MOST_COMMON,
@@ -77,7 +77,7 @@ class DevicePages:
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_devices(request))
         snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        query = self.site.asked(request, snapshot, NEWEST_FIRST)
         return self.site.page(
             request,
             "devices.html",
@@ -132,7 +132,7 @@ class DevicePages:
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_engines(request))
         snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        query = self.site.asked(request, snapshot, NEWEST_FIRST)
         return self.site.page(
             request,
             "engines.html",

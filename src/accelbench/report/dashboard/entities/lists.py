@@ -100,14 +100,16 @@ def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> Entit
     way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"
     order = _LIST_ORDERS.get(query.sort, _LIST_ORDERS["model"])
     rows = snapshot.ask(
-        f"SELECT {name} AS name, any_value(hardware) AS hardware, any_value(family) AS family,"  # noqa: S608
+        f"SELECT {name} AS name, list_sort(list(DISTINCT hardware)) AS platforms,"  # noqa: S608
+        " min(family) AS family,"
         " max(parameters) AS parameters, count(*) AS cells, count(DISTINCT model)::INTEGER AS"
         f" models, count(DISTINCT runtime)::INTEGER AS engines, max(moment) AS newest, {more},"
         " count(*) FILTER (status <> 'ok') AS failed,"
         " count(*) FILTER (kind = 'imported') AS imported,"
         " arg_min(key, row(mode <> 'inference', coalesce(batch_size, 1000000000), latency, key))"
         f" FILTER ({COUNTS} AND latency IS NOT NULL) AS best, count(*) OVER () AS every"
-        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY {order} {way}, lower(name), name"
+        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY {order} {way}, cells DESC,"
+        " lower(name), name"
         f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
         values,
     )
@@ -129,8 +131,8 @@ def about_device(snapshot: Snapshot, name: str) -> Row | None:
 def _about(snapshot: Snapshot, condition: str, name: str) -> Row | None:
     (row,) = snapshot.ask(
         "SELECT count(*) AS cells, count(DISTINCT model)::INTEGER AS models,"  # noqa: S608
-        f" list_sort(list(DISTINCT {DEVICE})) AS devices, any_value(family) AS family,"
-        " any_value(architecture) AS architecture, max(parameters) AS parameters,"
+        f" list_sort(list(DISTINCT {DEVICE})) AS devices, min(family) AS family,"
+        " min(architecture) AS architecture, max(parameters) AS parameters,"
         " list_sort(list(DISTINCT runtime)) AS engines, max(moment) AS newest,"
         " list_sort(list(DISTINCT hardware)) AS platforms,"
         " list_sort(list(DISTINCT precision)) AS precisions,"

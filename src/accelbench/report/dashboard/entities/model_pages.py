@@ -19,7 +19,7 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject
 from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.asked import PageQuery, exactly_named, page_of
+from accelbench.report.dashboard.asked import NEWEST_FIRST, PageQuery, exactly_named, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import CONFIGURATIONS, MOST_CELLS, MOST_LAUNCHES
 from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
@@ -63,7 +63,7 @@ class ModelPages:
     def all(self, request: Request) -> Response:
         """Every model of what was asked for."""
         snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        query = self.site.asked(request, snapshot, NEWEST_FIRST)
         return self.site.page(
             request,
             "models.html",

@@ -217,7 +217,9 @@ def _sql(
     figure = f"CASE WHEN {counts} THEN {told.column} END"
     sql = (
         f"SELECT {named}, count(*) AS n, count(figure) AS known, {best}(figure) AS best,"  # noqa: S608
-        f" arg_{best}(key, figure) AS best_key, median(figure) AS middle, min(figure) AS low,"
+        # Of those that are as good the first by its key: a page says the same each time.
+        f" arg_min(key, row({'-' * (best == 'max')}figure, key)) FILTER (figure IS NOT NULL)"
+        " AS best_key, median(figure) AS middle, min(figure) AS low,"
         f" max(figure) AS high, {several} AS units,"
         f" list(DISTINCT latency_of) FILTER ({counts}) AS statistics"
         f" FROM (SELECT *, {figure} AS figure FROM cell WHERE {where}) GROUP BY ALL"
