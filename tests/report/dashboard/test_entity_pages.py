@@ -343,8 +343,8 @@ def test_engines_are_in_the_menu_and_each_is_told_what_it_ran(visited: TestClien
     assert '<a href="/engines" aria-current="page">Engines</a>' in page
     # Engine, configurations, those without figures, models, devices.
     assert [line[:5] for line in rows_of(page, "Table of engines")] == [
-        ["onnxruntime", "1", "0", "1", "1"],
         ["pytorch", "8", "0", "4", "3"],
+        ["onnxruntime", "1", "0", "1", "1"],
     ]
 
 
