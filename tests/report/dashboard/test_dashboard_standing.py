@@ -229,3 +229,31 @@ def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(
     assert "torch 2.9" in lines
     key = lines.splitlines()[1].partition(",")[0]
     assert site.get(f"/cell/{key}.json").json()["cell"]["samples"] == 3
+
+
+def test_of_an_import_that_names_no_software_the_newest_day_stands(tmp_path: Path) -> None:
+    """Nobody knows that its other days had the same software, whatever they say more."""
+    theirs = {"provenance": "imported", "series_key": "theirs", "conditions": {}}
+    settled = {"quality": "converged", "effective_sample_count": 50.0}
+    days = [
+        result(
+            **theirs,
+            **settled,
+            launch=n,
+            started_at=f"2026-02-0{day} 00:00:0{n}",
+            latency_p50_ms=ms,
+            latency_mean_ms=ms,
+        )
+        for day, many, ms in ((1, 5, 8.0), (2, 1, 9.0))
+        for n in range(many)
+    ]
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    store(database, "import-1", *days, machine={})
+    (cell,) = cells.every(taken(database, "now"), PageQuery())
+    (point,) = points(details.rows_of(database, [str(key) for key in _all(database)]))
+    assert point.latency is not None
+    assert (point.latency.value, cell["latency"]) == (9.0, 9.0)
+    (drawn,) = subject_in(database, {}, None).points
+    assert drawn.latency is not None
+    assert drawn.latency.value == 9.0

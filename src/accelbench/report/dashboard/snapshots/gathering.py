@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import version_sql, worth_sql
+from accelbench.analysis.standing import SOFTWARE, version_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
+from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
@@ -109,9 +110,11 @@ WITH one AS (
         count(*) FILTER ({answered}) AS answered, {worth} AS worth
     FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
 ), ranked AS (
-    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER (
-        PARTITION BY {identity} ORDER BY moment DESC, run_id DESC), worth, moment, run_id) AS rank
-    FROM one
+    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER newest
+        AND (NOT {unsaid} OR row(run_id, brought) IS NOT DISTINCT FROM
+            first_value(row(run_id, brought)) OVER newest),
+        worth, moment, run_id) AS rank
+    FROM one WINDOW newest AS (PARTITION BY {identity} ORDER BY moment DESC, run_id DESC)
 ), best AS (
     SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id,
         arg_max(brought, rank) AS new_brought, count(*) AS runs, arg_max(moment, rank) AS stood,
@@ -123,6 +126,11 @@ SELECT * EXCLUDE (stood, every),
         AS set_aside
 FROM best
 """
+#: An import that names no software: only its newest day stands, as nobody knows that others had
+#: the same.
+_UNSAID = (
+    f"({OF_IMPORT_SQL} AND coalesce(software, '') IN ('', '{canonical(dict.fromkeys(SOFTWARE))}'))"
+)
 _REPLACED = """
 DELETE FROM newest WHERE EXISTS (FROM standing WHERE {alike});
 INSERT INTO newest BY NAME FROM standing
@@ -233,7 +241,9 @@ def _choose_runs(con: DuckDBPyConnection, columns: set[str]) -> None:
     con.execute(_OPEN.format(rows=_rows(whole, columns, of_runs), same=same, **words))
     if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
         return
-    con.execute(_STANDING.format(rows=_rows(whole, columns), same=_same(_IDENTITY), **words))
+    con.execute(
+        _STANDING.format(rows=_rows(whole, columns), same=_same(_IDENTITY), unsaid=_UNSAID, **words)
+    )
     alike = " AND ".join(
         f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
     )
