@@ -223,6 +223,27 @@ def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
     assert "Of 1 way to run it (engine and precision on a device) outputs were not" in text(page)
 
 
+def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    devices = {"A card": 9.0, "B card": 8.0, "C card": 2.0}
+    rows = [
+        result(hardware="cuda", device_name=name, case_id=name, series_key=name,
+               launch=launch, latency_mean_ms=ms * factor,
+               latency_p50_ms=ms * factor, throughput_items_per_s=1000.0 / ms / factor)
+        for name, ms in devices.items()
+        for launch, factor in enumerate(FIVE)
+    ]  # fmt: skip
+    store(database, "r", *rows)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.lists.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.model_pages.MOST_CELLS", 2)
+    page = visitor(database).get("/model/bert-tiny").text
+    assert "C card" in answers(page)
+    assert "are of 2 of 3 configurations, the quickest of each device" in text(page)
+
+
 def test_a_models_pictures_are_files_and_what_is_not_there_is_said(visited: TestClient) -> None:
     page = visited.get("/model/bert-tiny").text
     sources = [html.unescape(one) for one in re.findall(r'<img src="([^"]+)"', page)]

@@ -155,17 +155,24 @@ def modes_of_model(snapshot: Snapshot, name: str) -> list[str]:
 
 
 def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
-    """The cells of a model in a mode, of every version the newest, up to a limit."""
-    return told_apart(
-        _cells(
-            snapshot,
-            f"SELECT * EXCLUDE (series) FROM cell WHERE model = ? AND coalesce(mode, '') = ?"  # noqa: S608
-            f" {_NEWEST}"
-            f" ORDER BY status <> 'ok', {DEVICE}, runtime, precision, batch_size, key"
-            f" LIMIT {MOST_CELLS + 1}",
-            [name, mode],
-        )
+    """The cells of a model in a mode, of every version the newest, up to a limit.
+
+    First the quickest of each device at each batch, then the next of each: where there is no room
+    for all, what is called the fastest is the fastest of all. By their names the first 240 of 319
+    left out two phones, which were twice as fast as what was said to be.
+    """
+    rows = snapshot.whole(
+        "WITH newest AS (SELECT rowid AS place, status, batch_size, key,"  # noqa: S608
+        f" coalesce({COUNTS}, false) AS counts, {DEVICE} AS device, {_ITEM_MS} AS item_ms FROM cell"
+        f" WHERE model = ? AND coalesce(mode, '') = ? {_NEWEST}),"
+        " told AS (SELECT *, row_number() OVER (PARTITION BY device, batch_size"
+        " ORDER BY status <> 'ok', NOT counts, item_ms NULLS LAST, key) AS nth FROM newest)"
+        " SELECT place FROM told ORDER BY status <> 'ok', NOT counts, nth, item_ms NULLS LAST, key"
+        f" LIMIT {MOST_CELLS + 1}",
+        [name, mode],
+        "* EXCLUDE (series)",
     )
+    return told_apart(cast("list[Cell]", rows))
 
 
 def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[list[Cell], int]:
@@ -209,7 +216,3 @@ def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int
     )
     count = int(number(counted, "n") or 0) if rows else 0
     return told_apart(cast("list[Cell]", rows)), count
-
-
-def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
-    return cast("list[Cell]", snapshot.ask(sql, values))
