@@ -45,6 +45,7 @@ def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
         ("Intel(R) Core(TM) i7-1360P CPU @ 2.20GHz", "Core i7-1360P"),
         ("AMD EPYC", "EPYC"),
         ("Intel(R) Graphics", "Intel(R) Graphics"),
+        ("13th Gen Intel® Core™ i7-13700K", "13th Gen Core i7-13700K"),
     ],
 )
 def test_a_device_s_short_name(name: str, short: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import begin, result, store, visitor
+from dashboard_world import begin, result, store, visitor, world
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
@@ -129,6 +129,16 @@ def test_imported_figures_are_marked_where_they_are_the_best(tmp_path: Path) -> 
     store(database, "import-theirs", *launches(ms=8.0, provenance="imported"))
     page = overview(visitor(database))
     assert 'class="badge kind imported"' in page
+
+
+def test_other_machines_of_the_store_have_a_way_in(tmp_path: Path) -> None:
+    site = visitor(world(tmp_path / "a.duckdb"))
+    page = overview(site)
+    ((address, name, cells),) = re.findall(
+        r'<a href="(/results\?machine=[^"]+)"><bdi>([^<]+)</bdi></a> \((\d+) configuration', page
+    )
+    assert name.startswith("office")
+    assert f"{cells} configuration" in plain(site.get(address).text)
 
 
 def test_an_old_address_with_filters_leads_to_the_results(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ _OF_A_WORD = 14
 #: Of a device's name what its platform's colour and its number say already.
 _NOISE = re.compile(
     r"\b(NVIDIA|GeForce|Tesla|Quadro|AMD|ATI|Radeon|Intel|Qualcomm|Apple|Google|Samsung|Graphics"
-    r"|CPU|GPU|Generation|Processor|\d+-Core)\b|\((R|TM|C|Proxy)\)|@.*",
+    r"|CPU|GPU|Generation|Processor|\d+-Core)\b|\((R|TM|C|Proxy)\)|[®™©]|@.*",
     re.IGNORECASE,
 )
 

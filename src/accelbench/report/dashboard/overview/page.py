@@ -25,13 +25,15 @@ from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.overview.findings import FindingsKeeper, OverviewFindings
 from accelbench.report.dashboard.runs.progress import progress_of
 from accelbench.report.dashboard.site import Site
-from accelbench.report.dashboard.snapshots.cells import named
+from accelbench.report.dashboard.snapshots.cells import named, newest_machine
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: Configurations that a finding leads to one by one, or beside each other.
 _LINKED, _COMPARED = 3, 12
 #: Lines of what is unsteady, and tasks of the table.
 _MOST_UNSTEADY, _MOST_TASKS = 6, 16
+#: Other machines and sources of the store that are named.
+_MOST_MACHINES = 6
 #: What stands below under a heading of its own.
 _ELSEWHERE = (FindingKind.UNMEASURED, FindingKind.LAUNCHES)
 
@@ -84,8 +86,25 @@ class OverviewPage:
             known=known,
             why_none=self._findings.trouble,
             nothing=NOTHING,
+            others=_other_machines(snapshot),
             **({} if known is None else _contents(known, snapshot)),
         )
+
+
+def _other_machines(snapshot: Snapshot) -> list[dict[str, object]]:
+    """What else the store has: findings are of one machine, and this is the way to the others."""
+    newest = newest_machine(snapshot)
+    rows = snapshot.ask(
+        "SELECT machine, count(*) AS cells, count(DISTINCT model) AS models FROM cell"  # noqa: S608
+        " WHERE machine IS NOT NULL AND machine <> ? GROUP BY 1 ORDER BY cells DESC, machine"
+        f" LIMIT {_MOST_MACHINES}",
+        newest or ("",),
+    )
+    return [
+        {**row, "name": str(snapshot.machines[str(row["machine"])])}
+        for row in rows
+        if str(row["machine"]) in snapshot.machines
+    ]
 
 
 def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
