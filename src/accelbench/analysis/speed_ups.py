@@ -68,6 +68,20 @@ def verdict(line: Compared) -> str:
     return SLOWER if speedup.high < 1.0 else UNSURE
 
 
+def other_versions(line: Compared) -> list[str]:
+    """Which versions are not alike of what both sides ran: a word and its two values each.
+
+    Two engines have versions of their own; what packages both name is of either.
+    """
+    base = line.baseline
+    one_engine = base is not None and base.row.get("runtime") == line.side.row.get("runtime")
+    return [
+        said
+        for said in line.differs
+        if said.startswith("packages.") or (one_engine and said.startswith("engine "))
+    ]
+
+
 def speed_ups(
     rows: Iterable[Row], axis: ComparisonAxis, base: Key, other: Key, known: Histories
 ) -> SpeedUps:

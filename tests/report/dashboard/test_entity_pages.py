@@ -394,8 +394,8 @@ def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: 
     store(database, "r", *rows)
     address = urlencode({"a": "pytorch", "b": "onnxruntime"})
     said = answers(visitor(database).get(f"/engines?{address}").text)
-    assert f"bert-tiny (fp32, batch 1, {SLOW}) " in said
-    assert f"bert-tiny (fp32, batch 1, {FAST}) " in said
+    assert f"bert-tiny (fp32, batch 1, {SLOW}, cuda) " in said
+    assert f"bert-tiny (fp32, batch 1, {FAST}, cuda) " in said
 
 
 def test_nothing_in_common_is_refused_in_a_sentence(visited: TestClient) -> None:
@@ -430,13 +430,95 @@ def test_what_is_narrowed_down_counts_alone(visited: TestClient) -> None:
 
 
 def test_more_in_common_than_a_page_takes_is_said(
-    visited: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(common_ground, "MOST_COMMON", 2)
+    """Two configurations of three launches a side are read, the third no longer."""
+    monkeypatch.setattr(common_ground, "MOST_READ", 2 * 2 * len(LAUNCHES))
     page = visitor(filled(tmp_path / "a.duckdb")).get(
         f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
     )
-    assert "They have 3 configurations in common, of which 2 are compared" in text(page.text)
+    assert "They have 3 configurations in common, more than a page takes: 2 of them" in text(
+        page.text
+    )
+    assert "(2 of the 3 in common, chosen by a fixed rule)" in answers(page.text)
+    assert len(rows_of(page.text, "Table of ratios")) == 2
+
+
+def version(name: str, engine: str, ms: float, model: str, **changes: Any) -> dict[str, Any]:
+    """An import's only launch by a version of an engine, which names no moment."""
+    said = {
+        "conditions": {"engine": engine},
+        "provenance": "imported",
+        "started_at": None,
+        "finished_at": None,
+        **card(name),
+        **changes,
+    }
+    return result(latency_p50_ms=ms, throughput=1e3 / ms, model=model, **said)
+
+
+def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> None:
+    """A 4090 was slower than a 3090 by torch 2.9 against 1.13, where both had run 2.4."""
+    old, shared, new = ("torch 1.13 eager", "torch 2.4.0 eager", "torch 2.9.1 eager")
+    database = Database(tmp_path / "versions.duckdb")
+    database.ensure()
+    store(
+        database,
+        "import-1",
+        *(version(SLOW, engine, ms, "lambda") for engine, ms in ((old, 6.0), (shared, 8.0))),
+        *(version(FAST, engine, ms, "lambda") for engine, ms in ((new, 7.0), (shared, 4.0))),
+        # Of this the cards have no version in common; of two as unlike the faster one counts.
+        *(version(SLOW, engine, ms, "nest") for engine, ms in ((old, 6.0), ("torch 2.0", 5.0))),
+        version(FAST, new, 10.0, "nest"),
+    )
+    page = visitor(database).get(f"/devices?{urlencode({'a': SLOW, 'b': FAST})}").text
+    ratios = {line[0].split()[0]: line[3] for line in rows_of(page, "Table of ratios")}
+    assert ratios["lambda"].startswith("2.00×")
+    assert "≠" not in ratios["lambda"]
+    assert ratios["nest"].startswith("0.500×")
+    assert "≠" in ratios["nest"]
+    said = answers(page)
+    assert "slower, no interval in 1, all of them with other versions" in said
+    assert f"nest (fp32, batch 1, ≠ torch 2.0 → {new}) 0.500×" in said
+
+
+def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> None:
+    """The median of two engines was of 500 of 912, which were float."""
+    names = [f"m{number}" for number in range(600)]
+    database = Database(tmp_path / "many.duckdb")
+    database.ensure()
+    store(
+        database,
+        "import-1",
+        *(
+            version(SLOW, engine, ms, name, runtime=engine)
+            for name in names
+            for engine, ms in (("onnx", 4.0), ("tflite", 2.0))
+        ),
+    )
+    said = answers(
+        visitor(database).get(f"/engines?{urlencode({'a': 'onnx', 'b': 'tflite'})}").text
+    )
+    assert "2.00× as fast as onnx in the median of 600 common configurations" in said
+
+
+def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> None:
+    """The two with most figures had nothing in common, and a visitor was told so."""
+    database = Database(tmp_path / "pairs.duckdb")
+    database.ensure()
+    ran = {"alone": "abcde", "many": "fghi", "some": "gh", "few": "f"}
+    store(
+        database,
+        "import-1",
+        *(
+            version(SLOW, engine, 4.0, model, runtime=engine)
+            for engine, models in ran.items()
+            for model in models
+        ),
+    )
+    site = visitor(database)
+    chosen = re.findall(r'<option value="([^"]+)" selected>', site.get("/engines").text)
+    assert sorted(chosen) == ["many", "some"]
 
 
 def test_a_device_has_its_facts_its_models_and_no_roof_where_none_is_measured(

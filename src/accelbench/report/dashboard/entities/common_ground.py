@@ -21,43 +21,50 @@ from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.store.database import Database
 
-#: Configurations in common that are compared with each other on a page, of each model the smallest
-#: batch first: a ratio with its interval takes a millisecond.
-MOST_COMMON = 500
 #: Launches of each cell: a sweep has five, an import any number.
 _MOST_LAUNCHES = 12
-#: Launches that are read at all.
-_MOST_READ = 6000
+#: Launches that are read for a page: of thirteen hundred configurations that two cards have in
+#: common 5,500, which takes half a second. Of more in common some are chosen (`_COMMON`).
+MOST_READ = 8000
 _COUNTS = "status = 'ok' AND kind IN ('measured', 'imported')"
 #: What else is narrowed down by: its name in an address → the column.
 NARROWED: Mapping[str, str] = {"mode": "mode", "precision": "precision", "batch": "batch_size"}
 
-#: Cells of both, of each way to run the newest version, of the questions that both answered.
-#: What only one of them answered is left out first, by a hash: to tell questions and versions of
-#: two hundred thousand cells takes half a second.
+#: Cells of both, of the questions that both answered. What only one of them answered is left out
+#: first, by a hash: to tell questions and versions of two hundred thousand cells takes half a
+#: second. An import brings many versions at once: of each way to run those count that both sides
+#: have, else the newest, or all where it names no moments, for `matching` to choose of. Which
+#: questions are read where they are too many is by their digests, which favour no model, precision
+#: or batch.
 _COMMON = """
 WITH of_both AS (
     SELECT hash({alike}) AS about FROM cell WHERE {condition}
     GROUP BY 1 HAVING count(DISTINCT {side}) = 2
 ), here AS (
     SELECT rowid AS place, {side} AS side, md5(concat_ws(chr(31), {alike})) AS question,
-        batch_size, model
+        {way}, kind, machine, versions, moment
     FROM cell WHERE {condition} AND hash({alike}) IN (FROM of_both)
-    QUALIFY row_number() OVER (
-        PARTITION BY {side}, {alike}, {way}, kind, machine ORDER BY moment DESC NULLS LAST, key) = 1
+), shared AS (
+    SELECT *, min(side) OVER alike <> max(side) OVER alike AS of_two
+    FROM here WINDOW alike AS (PARTITION BY question, kind, versions)
+), kept AS (
+    SELECT * FROM shared QUALIFY rank() OVER (
+        PARTITION BY side, question, {way}, kind, machine
+        ORDER BY of_two DESC, moment DESC NULLS LAST) = 1
+), sized AS (
+    SELECT place, kept.side, question, least(len(results), {launches}) AS launches
+    FROM kept JOIN cell ON cell.rowid = place
 ), common AS (
-    SELECT question, any_value(batch_size) AS batch, any_value(model) AS model
-    FROM here GROUP BY 1 HAVING count(DISTINCT side) = 2
-), of_models AS (
-    SELECT *, row_number() OVER (PARTITION BY model ORDER BY batch NULLS LAST, question) AS of_model
-    FROM common
+    SELECT question, sum(launches) AS launches
+    FROM sized GROUP BY 1 HAVING count(DISTINCT side) = 2
 ), numbered AS (
     SELECT question, count(*) OVER () AS every,
-        row_number() OVER (ORDER BY of_model, lower(model), question) AS nth FROM of_models
+        sum(launches) OVER (ORDER BY question) - launches AS before
+    FROM common
 )
-SELECT key, results[:{launches}] AS results, every
-FROM here JOIN numbered USING (question) JOIN cell ON cell.rowid = here.place
-WHERE nth <= {most} ORDER BY nth, here.side, key
+SELECT key, results[:{launches}] AS results, every, numbered.question AS question
+FROM sized JOIN numbered USING (question) JOIN cell ON cell.rowid = sized.place
+WHERE before < {most} ORDER BY numbered.question, sized.side, key
 """
 
 
@@ -85,6 +92,12 @@ class TwoSides:
     def of_devices(self) -> bool:
         """Whether they are devices, and not engines."""
         return self.axis.name == "hardware"
+
+    @property
+    def alike(self) -> str:
+        """What a question is of, in SQL over cells: of engines the device too."""
+        names = [f"coalesce({name}::VARCHAR, '')" for name in self.axis.alike]
+        return ", ".join(names if self.of_devices else [*names, DEVICE])
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -116,7 +129,7 @@ class CommonGround:
     Attributes:
         made: the ratios.
         count: how many configurations they have in common.
-        held: how many of them were looked at.
+        held: how many of them were looked at: all, or those that a fixed rule chose.
         cells: of each launch's run and question the cell, to lead to it: by result.
         machines: those of either side.
     """
@@ -142,28 +155,53 @@ def engines_beside(base: str, other: str, device: str, narrowed: Mapping[str, st
     return TwoSides(base, other, "runtime", AXES["runtime"], device, narrowed)
 
 
+#: Of so many, those with most configurations, two are chosen: of all three hundred devices each
+#: question would be held against each other forty thousand times.
+_MOST_CHOSEN_OF = 12
+_PAIR = """
+WITH many AS (
+    SELECT {side} AS side, count(*) AS cells FROM cell WHERE {side} IS NOT NULL AND {counts}
+    GROUP BY 1 ORDER BY cells DESC, side LIMIT {most}
+), each AS (
+    SELECT DISTINCT hash({alike}) AS about, side, cells FROM cell JOIN many ON {side} = side
+    WHERE {counts}
+)
+SELECT a.side AS base, b.side AS other FROM each a JOIN each b USING (about)
+WHERE (a.cells, b.side) > (b.cells, a.side)
+GROUP BY ALL ORDER BY count(*) DESC, base, other LIMIT 1
+"""
+
+
+def most_in_common(snapshot: Snapshot, of_devices: bool) -> tuple[str, str] | None:
+    """The two that have most configurations in common, the one with more of its own first."""
+    two = devices_beside("", "", {}) if of_devices else engines_beside("", "", "", {})
+    rows = snapshot.ask(
+        _PAIR.format(side=two.column, alike=two.alike, counts=_COUNTS, most=_MOST_CHOSEN_OF)
+    )
+    return (str(rows[0]["base"]), str(rows[0]["other"])) if rows else None
+
+
 def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> CommonGround:
-    """Everything that both have answered, up to a limit."""
+    """Everything that both have answered; of more than a page can take a choice over all."""
     condition, values = two.where()
-    names = [f"coalesce({name}::VARCHAR, '')" for name in two.axis.alike]
-    if not two.of_devices:
-        names.append(DEVICE)
     found = cast(
         "list[Cell]",
         snapshot.ask(
             _COMMON.format(
                 side=two.column,
-                alike=", ".join(names),
+                alike=two.alike,
                 way=", ".join(two.axis.along),
                 condition=condition,
                 launches=_MOST_LAUNCHES,
-                most=MOST_COMMON,
+                most=MOST_READ,
             ),
             [*values, *values],
         ),
     )
     count = int(number(cast(Row, found[0]), "every") or 0) if found else 0
-    ids, by_result = _launches(found)
+    held = len({str(cast(Row, cell)["question"]) for cell in found})
+    by_result = {result: cell["key"] for cell in found for result in cell["results"]}
+    ids = list(by_result)
     with database.asking():
         rows = _read(database, ids) if ids else []
         placed = [_placed(row, two) for row in rows]
@@ -189,21 +227,11 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
         )
         for side in (two.base, two.other)
     ]
-    return CommonGround(made, count, len(made.lines), by_result, sides)
+    return CommonGround(made, count, held, by_result, sides)
 
 
 #: Of more runs nobody asks which machine each older run was on.
 _FEW_RUNS = 200
-
-
-def _launches(found: Sequence[Cell]) -> tuple[list[str], dict[str, str]]:
-    """Ids of launches, and the cell of each; as many as are read."""
-    by_result: dict[str, str] = {}
-    for cell in found:
-        if len(by_result) + len(cell["results"]) > _MOST_READ:
-            break
-        by_result.update(dict.fromkeys(cell["results"], cell["key"]))
-    return list(by_result), by_result
 
 
 def _read(database: Database, ids: Sequence[str]) -> list[Row]:

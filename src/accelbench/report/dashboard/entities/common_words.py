@@ -14,6 +14,7 @@ from accelbench.analysis.speed_ups import (
     SLOWER_ALONE,
     UNSURE,
     SpeedUps,
+    other_versions,
 )
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import text
@@ -39,6 +40,8 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
     if middle is None:
         return f"Can't tell how {other} compares with {base}{where}: {_why(made)}."
     what = f"{counted(len(made.told), 'common configuration')} of {counted(made.models, 'model')}"
+    if ground.held < ground.count:
+        what += f" ({ground.held:,} of the {ground.count:,} in common, chosen by a fixed rule)"
     told = set(map(id, made.told))
     counts = [
         f"{found} in {_counted(lines)}"
@@ -60,10 +63,22 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
 
 
 def _counted(lines: Sequence[Compared]) -> str:
-    """How many, and of how many of them nobody knows how another launch would differ."""
-    within = sum(line.ratio is not None and line.ratio.of == SAMPLES for line in lines)
-    alone = f", {within:,} of them within single launches" if within else ""
-    return f"{len(lines):,}{alone}"
+    """How many; of how many of them nobody knows how another launch would differ, and of how many
+    other versions ran.
+    """
+    counts = (
+        (sum(line.ratio is not None and line.ratio.of == SAMPLES for line in lines), _WITHIN),
+        (sum(bool(other_versions(line)) for line in lines), "with other versions"),
+    )
+    beside = "".join(
+        f", {'all' if count == len(lines) else f'{count:,}'} of them {what}"
+        for count, what in counts
+        if count
+    )
+    return f"{len(lines):,}{beside}"
+
+
+_WITHIN = "within single launches"
 
 
 def _why(made: SpeedUps) -> str:
@@ -82,16 +97,32 @@ def losers(ground: CommonGround) -> Sequence[str]:
     made = ground.made
     slower = made.of(SLOWER) or made.of(SLOWER_ALONE)
     more = [f"and {len(slower) - _NAMED:,} more"] if len(slower) > _NAMED else []
-    # Of engines on any device the same configuration comes once a device.
-    devices = len({text(line.side.row, "device_name") for line in made.lines}) > 1
-    return [*(_named(line, devices) for line in slower[:_NAMED]), *more]
+    # Of engines on any device the same configuration comes once a device, and a unit of it.
+    places = {_place(line) for line in made.lines}
+    return [*(_named(line, len(places) > 1) for line in slower[:_NAMED]), *more]
 
 
-def _named(line: Compared, with_device: bool) -> str:
+def _place(line: Compared) -> str:
+    """The device, and the unit of it that either side ran on."""
+    row, base = line.side.row, (line.baseline or line.side).row
+    units = dict.fromkeys(text(one, "hardware") for one in (row, base))
+    name = text(row, "device_name")
+    known = [safe(one, 40) for one in (name, " against ".join(filter(None, units))) if one]
+    return ", ".join(known)
+
+
+def _named(line: Compared, with_place: bool) -> str:
     row, ratio = line.side.row, line.ratio
     assert ratio is not None
-    batch = f", batch {row['batch_size']}" if row.get("batch_size") else ""
-    device = text(row, "device_name") if with_device else ""
-    where = f", {safe(device, 40)}" if device else ""
-    name = f"{safe(row.get('model'), 60)} ({safe(text(row, 'precision'), 20)}{batch}{where})"
-    return f"{name} {digits(ratio.value)}×"
+    batch = f"batch {row['batch_size']}" if row.get("batch_size") else ""
+    place = _place(line) if with_place else ""
+    parts = [safe(text(row, "precision"), 20), batch, place, _versions(line)]
+    return f"{safe(row.get('model'), 60)} ({', '.join(filter(None, parts))}) {digits(ratio.value)}×"
+
+
+def _versions(line: Compared) -> str:
+    """The first of other versions, and how many more there are; "" where all are alike."""
+    first, *more = other_versions(line) or [""]
+    said = safe(first.removeprefix("engine ").removeprefix("packages."), 80)
+    rest = f" and {len(more):,} more" if more else ""
+    return f"≠ {said}{rest}" if said else ""

@@ -23,13 +23,13 @@ from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PAGE, PageQuery, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.common_ground import (
-    MOST_COMMON,
     NARROWED,
     CommonGround,
     TwoSides,
     common_ground,
     devices_beside,
     engines_beside,
+    most_in_common,
     narrowings,
 )
 from accelbench.report.dashboard.entities.common_words import answer, losers
@@ -85,6 +85,7 @@ class DevicePages:
             snapshot=snapshot,
             listed=entities.devices_in(snapshot, query),
             names=_names(snapshot, DEVICE),
+            pair=self._pair(snapshot, True),
         )
 
     def device(self, request: Request) -> Response:
@@ -140,6 +141,7 @@ class DevicePages:
             snapshot=snapshot,
             listed=entities.engines_in(snapshot, query),
             engines=_names(snapshot, "runtime"),
+            pair=self._pair(snapshot, False),
             devices=_names(snapshot, DEVICE),
         )
 
@@ -182,7 +184,6 @@ class DevicePages:
             answer=answer(two, ground) if ground else "",
             losers=losers(ground) if ground else [],
             drawn=self._picture(snapshot, two) if ground else None,
-            most=MOST_COMMON,
             verdict=verdict,
             doubtful=doubtful,
         )
@@ -193,6 +194,12 @@ class DevicePages:
         key = ("common ground", snapshot.at, two.key)
         database = self.site.database
         return self.site.pictures.once(key, lambda: common_ground(snapshot, database, two))
+
+    def _pair(self, snapshot: Snapshot, of_devices: bool) -> Sequence[str]:
+        """Which two a form begins with: those with most in common, else those with most of all."""
+        key = ("most in common", snapshot.at, of_devices)
+        found = self.site.pictures.once(key, lambda: most_in_common(snapshot, of_devices))
+        return found or _names(snapshot, DEVICE if of_devices else "runtime")[:2]
 
     def _picture(self, snapshot: Snapshot, two: TwoSides) -> Picture | None:
         ground = self._ground(snapshot, two)
