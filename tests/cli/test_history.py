@@ -58,6 +58,34 @@ def test_a_step_is_told_with_its_commits(tmp_path: Path, shell: Command) -> None
     assert "Of 1 series: 1 worse." in said
 
 
+@pytest.mark.parametrize("metric", [metric.name for metric in METRICS])
+@pytest.mark.parametrize("unit", ["images/s", "items/s"])
+def test_a_newest_run_that_is_off_is_told_of_every_metric_in_every_unit(
+    tmp_path: Path, shell: Command, metric: str, unit: str
+) -> None:
+    for day, level in enumerate([*[1.0] * 8, 4.0]):
+        launches = [
+            {
+                "series_key": "s",
+                "launch": n,
+                "latency_p50_ms": 8.0 * level,
+                "throughput": 100.0 / level,
+                "throughput_unit": unit,
+                "memory_peak_mb": 500.0 * level,
+                "energy_joules": 2.0 * level,
+                "started_at": f"2026-03-{day + 1:02d}T03:04:05.000000Z",
+            }
+            for n in range(3)
+        ]
+        store(tmp_path / DB, *launches, run=f"r{day:02d}")
+    code, out, err = shell("--metric", metric, "--json")
+    assert code == 0, err
+    (told,) = json.loads(out)["series"]
+    assert told["unconfirmed"] is not None
+    assert told["unconfirmed"]["at"] == 8
+    assert told["unit"] == {"throughput": unit}.get(metric, told["unit"])
+
+
 CRASH = {"status": "failed", "reason": "crash", "verification": "not_done"}
 WRONG = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
 

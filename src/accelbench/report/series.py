@@ -251,11 +251,16 @@ def _looked_at(
             ],
         )
         for series in off.values()
-        for at in (metric.alternatives.index(series.metric),)
+        for at in (_place(series.metric, metric),)
     ]
     for number, update in zip(off, every_series(again, least), strict=True):
         all_series[number] = replace(update, points=all_series[number].points)
     return all_series
+
+
+def _place(told: Metric, asked: Metric) -> int:
+    """Which of a metric's figures a series is of; that of a rate is in the unit of its points."""
+    return [one.statistic for one in asked.alternatives].index(told.statistic)
 
 
 def _whole(
