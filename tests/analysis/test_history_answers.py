@@ -101,10 +101,68 @@ def test_a_newest_run_that_is_off_is_judged_as_a_check_judges_it() -> None:
     assert told.course is not None
     assert told.course.unconfirmed is not None
     assert told.answer is Judgement.WORSE
+    assert told.said == (
+        "worse by the newest run alone, +49.8% beside those before it;"
+        " one does not tell whether it stays: measure again"
+    )
+    assert told.newest_step == pytest.approx(0.498, abs=1e-3)  # it stands among what became worse
     assert check(values, -2).outcome is Outcome.WORSE
+    assert line([*values, values[-1]]).said == "worse"  # it stayed
+    much = line([*quiet, [ms * 1000.0 for ms in values[-1]]])
+    assert "by the newest run alone, 1,498× those before it;" in much.said
     single = [one[:1] for one in values]  # one launch may have been a slow one
     assert line(single).answer is Judgement.CANNOT_TELL
     assert check(single, -2).outcome is Outcome.CANNOT_TELL
+
+
+ABOVE = "the newest run is +47.7% beside the first run, of 2026-01-01"
+LEVEL = (0.582, 0.583, 0.581, 0.582, 0.583, 0.582, 0.581, 0.582)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        # The first release was faster by a third, and the last step took back a part of that.
+        (
+            (0.394, *(0.627, 0.626, 0.628, 0.627, 0.626) * 2, *LEVEL),
+            f"better; but {ABOVE}",
+        ),
+        (
+            (0.394, *LEVEL),
+            f"no change shown in 8 runs since 2026-01-02; but {ABOVE}",
+        ),
+        ((0.9, *LEVEL), "no change shown in 8 runs since 2026-01-02"),  # it is no worse
+        (LEVEL, "no change shown in 8 runs"),
+    ],
+)
+def test_a_first_run_that_is_off_never_came_back(values: Sequence[float], said: str) -> None:
+    told = line([[ms] for ms in values])
+    assert told.said == said
+    assert told.came_back == ()
+    assert [spike.at for spike in told.first_off] == ([0] if values != LEVEL else [])
+
+
+def test_a_run_that_is_off_between_others_came_back() -> None:
+    told = line([[ms] for ms in (*LEVEL, 0.9, *LEVEL)])
+    assert ([spike.at for spike in told.came_back], told.first_off) == ([8], ())
+    assert told.said == "no change shown in 17 runs"
+
+
+def test_a_last_step_that_took_back_a_part_does_not_hide_the_steps_before() -> None:
+    levels = (20.0, 30.0, 28.0)
+    told = line([[ms * f] for ms in levels for f in (1.0, 1.002, 0.999, 1.001, 0.998, 1.0)])
+    assert told.answer is Judgement.BETTER
+    assert told.said == "better; but the newest run is +40.0% beside the first run, of 2026-01-01"
+
+
+def test_a_rate_that_fell_below_its_first_is_told_too() -> None:
+    rate = next(metric for metric in METRICS if metric.name == "throughput")
+    points = [
+        HistoryPoint(f"2026-01-{day:02d}", f"r{day}", "", 1.0 / ms, 1, (), (1.0 / ms,))
+        for day, ms in enumerate((0.394, *LEVEL), start=1)
+    ]
+    told = series_of({"series_key": "s"}, rate, points, 0.03)
+    assert "but the newest run is -32.3% beside the first run" in told.said
 
 
 def test_no_answer_of_the_one_contradicts_the_other() -> None:

@@ -8,35 +8,28 @@ would judge it (`analysis.judging`). Two runs make a line; of fewer than four no
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
+from accelbench.analysis.judging import Judgement, Metric
+from accelbench.analysis.line_answers import NEEDED, ONE, answered
 from accelbench.analysis.line_parts import Kinds, Parting, joined, partings, stretches
 from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.analysis.standing import Software
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
 from accelbench.measure.launches import (
-    LEAST_EFFECT,
-    MOST_LAUNCHES,
-    POWER,
-    Noise,
     interval_of,
-    pooled_noise,
     typical,
 )
-from accelbench.measure.runs import FEWEST_RUNS, noise_between, noise_of_levels
-from accelbench.measure.student import t_quantile
-from accelbench.measure.unpaired import Apart
+from accelbench.measure.runs import FEWEST_RUNS
 
 if TYPE_CHECKING:
-    from accelbench.measure.changes import Course
+    from accelbench.measure.changes import Course, Spike
 
 from accelbench.core.rows import Row
 
@@ -44,9 +37,9 @@ from accelbench.core.rows import Row
 FEWEST_DRAWN = 2
 #: Fewer points are not judged.
 FEWEST_POINTS = FEWEST_RUNS
-_NUMBERS = {4: "four"}
 #: What a series is of which there is no answer.
 NOT_JUDGED = "drawn, not judged"
+_MUCH = 10.0
 
 
 class HistoryPoint(NamedTuple):
@@ -96,6 +89,8 @@ class Series:
     why: str = ""  # it cannot be told
     gap: Gap | None = None  # the newest run, where it has no figure
     partings: tuple[Parting, ...] = ()  # where it is no longer of what it was of
+    alone: float | None = None  # by how much the newest run is off, where the answer is of it alone
+    beside_first: float | None = None  # the newest beside the first, where it gained nothing
 
     @property
     def changed(self) -> bool:
@@ -109,10 +104,11 @@ class Series:
 
     @property
     def newest_step(self) -> float | None:
-        """The last step as a share of becoming worse."""
-        if self.course is None or not self.course.steps:
+        """The last step as a share of becoming worse; a newest run that is answered for is one."""
+        steps = self.course.steps if self.course else ()
+        if self.alone is None and not steps:
             return None
-        share = self.course.steps[-1].share
+        share = steps[-1].share if self.alone is None else self.alone
         return share if self.metric.lower_is_better else 1.0 / (1.0 + share) - 1.0
 
     @property
@@ -140,6 +136,25 @@ class Series:
     def stretches(self) -> list[range]:
         """The pieces of it that are figures of one thing, the newest last."""
         return stretches(len(self.points), self.partings)
+
+    @property
+    def came_back(self) -> tuple[Spike, ...]:
+        """Points that stood alone between others that are alike."""
+        ends = self._firsts | {where[-1] for where in self.stretches}
+        return tuple(spike for spike in self._spikes if spike.at not in ends)
+
+    @property
+    def first_off(self) -> tuple[Spike, ...]:
+        """First points that are unlike those that follow: there was nothing to come back to."""
+        return tuple(spike for spike in self._spikes if spike.at in self._firsts)
+
+    @property
+    def _spikes(self) -> tuple[Spike, ...]:
+        return self.course.spikes if self.course else ()
+
+    @property
+    def _firsts(self) -> set[int]:
+        return {where.start for where in self.stretches}
 
     def doubt_of(self, at: int) -> str:
         """Why a change at a point is no gain, whatever became of the figure; empty where it may be.
@@ -174,16 +189,32 @@ class Series:
     @property
     def _said(self) -> str:
         """The same of its points."""
+        if self.alone is not None and self.answer is not None:
+            off = _beside(self.alone, "those before it")
+            return f"{self.answer.value} by the newest run alone, {off}; {ONE}: measure again"
+        if self.beside_first is None:
+            return self._answer_said
+        first = self.points[self.stretches[-1].start].moment[:10]
+        beside = _beside(self.beside_first, f"the first run, of {first}")
+        return f"{self._answer_said}; but the newest run is {beside}"
+
+    @property
+    def _answer_said(self) -> str:
+        """The answer, and why it is none."""
         runs = counted(len(self.stretches[-1]), "run")
         if self.answer is None:
-            few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
             runs = counted(len(self.points), "run")
-            return f"{NOT_JUDGED}: {runs}, {few} are needed"
+            return f"{NOT_JUDGED}: {runs}, {NEEDED} are needed"
         if self.answer is Judgement.CANNOT_TELL:
             return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
         if self.answer is Judgement.STEADY:
-            since = self.points[self.partings[-1].at].moment[:10] if self.partings else ""
-            return f"{self.answer.value} in {runs}{since and f' since {since}'}"
+            where = self.stretches[-1]
+            late = any(spike.at == where.start for spike in self.first_off)
+            runs = counted(len(where) - late, "run")
+            since = self.points[where.start + late].moment[:10]
+            return (
+                f"{self.answer.value} in {runs}{f' since {since}' if where.start or late else ''}"
+            )
         return self.answer.value
 
 
@@ -237,7 +268,7 @@ def every_series(
             (where, next(course_iter) if len(where) >= FEWEST_POINTS else None)
             for where in series.stretches
         )
-        series_list.append(_answered(replace(series, course=whole), least))
+        series_list.append(answered(replace(series, course=whole), least))
     return series_list
 
 
@@ -258,105 +289,6 @@ def _versions(point: HistoryPoint) -> list[tuple[str, list[tuple[int, str]]]]:
     return [(name, natural(value)) for name, value in point.software]
 
 
-def _answered(series: Series, least: float) -> Series:
-    """The same with its answer, which is of the newest stretch."""
-    metric, course, where = series.metric, series.course, series.stretches[-1]
-    if len(series.points) < FEWEST_POINTS:
-        return series
-    points = series.points[where.start :]
-    if course is None or len(points) < FEWEST_POINTS:
-        return replace(series, answer=Judgement.CANNOT_TELL, why=_too_new(series))
-    answer: Judgement | None = None
-    why, since = "", where.start
-    steps = [step for step in course.steps if step.at > where.start]
-    if steps or course.drift:
-        share = course.drift.share if course.drift else steps[-1].share
-        answer = Judgement.WORSE if (share > 0) == metric.lower_is_better else Judgement.BETTER
-        since = course.drift.since if course.drift else steps[-1].at
-    if course.unconfirmed:
-        newest = _of_newest(metric, points, least)
-        if newest in (Judgement.WORSE, Judgement.BETTER) or answer is None:
-            answer = newest if newest is not Judgement.STEADY else Judgement.CANNOT_TELL
-            why = "the newest run is off, and one does not tell whether it stays: measure again"
-            since = len(series.points) - 1
-    if answer is None:
-        answer, why = _of_level(metric, points, course, where.start, least)
-    answer, why = _as_outputs_are(series, answer, why, since)
-    return replace(series, answer=answer, why=why)
-
-
-def _too_new(series: Series) -> str:
-    """Why a line that was parted lately has no answer."""
-    last, runs = series.partings[-1], counted(len(series.stretches[-1]), "run")
-    few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
-    since = series.points[last.at].moment[:16]
-    return f"{last.said}, since {since}; {runs} since then, {few} are needed"
-
-
-def _as_outputs_are(
-    series: Series, answer: Judgement, why: str, since: int
-) -> tuple[Judgement, str]:
-    """An answer, where outputs are no longer what they were known to be: as a check has it.
-
-    Args:
-        series: of which.
-        answer: by its figures alone.
-        why: it cannot be told.
-        since: the first point of what is answered for.
-    """
-    if answer is Judgement.WORSE:
-        return answer, why
-    if answer is Judgement.BETTER:
-        doubt = series.doubt_of(max(since, series.stretches[-1].start + 1))
-        return (Judgement.CANNOT_TELL, doubt) if doubt else (answer, why)
-    outputs = [point.outputs for point in series.points[series.stretches[-1].start :]]
-    other = why_other_outputs(of_level(outputs[:-1]), outputs[-1])
-    return (Judgement.CANNOT_TELL, other) if other else (answer, why)
-
-
-def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> Judgement:
-    """The newest run against the one before, as a check judges them."""
-    runs = [point.each or (point.value,) for point in points]
-    known = NoisePrior(
-        pooled_noise([run for run in runs if len(run) > 1]),
-        noise_between(runs, (), metric.runs, len(points) - 1),
-    )
-    threshold = None if least == LEAST_EFFECT else least
-    settled = all(point.settled for point in points[-2:])
-    return judged(metric, runs[-2], runs[-1], known, threshold, settled=settled).answer
-
-
-def _of_level(
-    metric: Metric, points: Sequence[HistoryPoint], course: Course, start: int, least: float
-) -> tuple[Judgement, str]:
-    """Whether no change is an answer, where none was found: as a check has it of two sides.
-
-    Wherever the level is cut into two, a change of what is asked would have been seen to be larger
-    in four of five cases. What came back is the machine's, and was told.
-
-    Args:
-        metric: of which figure.
-        points: of the newest stretch.
-        course: what happened in the line.
-        start: the place of the first of these points in it.
-        least: what a change has to exceed, as a share.
-    """
-    off = {spike.at - start for spike in course.spikes}
-    logs = [math.log(point.value) for at, point in enumerate(points) if at not in off]
-    noise = noise_of_levels([logs], metric.runs)
-    limit = math.log1p(least)
-    if max(logs) - min(logs) + _reach(noise, 2, len(logs)) <= limit:
-        return Judgement.STEADY, ""
-    sums = list(accumulate(logs, initial=0.0))
-    n = len(logs)
-    for at in range(2, n - 1):
-        effect = (sums[n] - sums[at]) / (n - at) - sums[at] / at
-        if abs(effect) + _reach(noise, at, n) > limit:
-            most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, noise).detectable(least)
-            return Judgement.CANNOT_TELL, runs_differ(most or 0.0)
-    return Judgement.STEADY, ""
-
-
-def _reach(noise: Noise, at: int, n: int) -> float:
-    """How far two levels of so many runs may be apart by chance, on one side."""
-    return t_quantile(POWER, noise.freedom) * noise.value * math.sqrt(1.0 / at + 1.0 / (n - at))
+def _beside(share: float, what: str) -> str:
+    """A change in percent; beyond ten times, how many times as much."""
+    return f"{share:+.1%} beside {what}" if share < _MUCH else f"{1.0 + share:,.0f}× {what}"

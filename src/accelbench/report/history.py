@@ -21,7 +21,6 @@ def document(
     """
     course, gap = series.course, series.gap
     steps = course.steps if course else ()
-    spikes = course.spikes if course else ()
     drift = course.drift if course else None
     last = course.unconfirmed if course else None
     return {
@@ -73,11 +72,14 @@ def document(
             }
             for parting in series.partings
         ],
-        "spikes": [{"at": spike.at, "change": spike.share} for spike in spikes],
+        "spikes": [{"at": spike.at, "change": spike.share} for spike in series.came_back],
+        "first_off": [{"at": spike.at, "change": spike.share} for spike in series.first_off],
+        "beside_first": series.beside_first,
         "drift": None
         if drift is None
         else {"since": drift.since, "change": drift.share, "p_value": drift.p_value},
         "unconfirmed": None if last is None else {"at": last.at, "change": last.share},
+        "by_newest_alone": series.alone is not None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,9 +12,14 @@ import pytest
 from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 
+from accelbench.analysis.judging import METRICS
+from accelbench.api.telling_history import HistoryTable
+from accelbench.cli.display.history import show
+from accelbench.report.all_series import series_in
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
 from accelbench.report.dashboard.snapshots.snapshot import taken
+from accelbench.report.history import document
 from accelbench.store.database import Database
 
 #: Of each line its factor from the fourth run on, and how many days later than others it ends.
@@ -54,6 +60,38 @@ def nightly(path: Path) -> Database:
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return nightly(tmp_path_factory.mktemp("history") / "results.duckdb")
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        # A newest run that is off: worse, as a check has it, and not known to stay.
+        ((*[1.0] * 8, 4.2), "worse by the newest run alone, +320.0% beside those before it; one"),
+        # The first was faster by far, and the last step took back a part of what was lost.
+        ((0.6, *[1.07] * 8, *[1.0] * 8), "better; but the newest run is +66.7% beside the first"),
+    ],
+)
+def test_one_line_has_one_answer_on_the_page_in_a_notebook_and_in_a_terminal(
+    tmp_path: Path, levels: tuple[float, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = Database(tmp_path / "one.duckdb")
+    database.ensure()
+    for night, level in enumerate(levels):
+        moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
+        launches = [
+            result(launch=n, latency_p50_ms=level * (8.0 + 0.001 * n), started_at=moment)
+            for n in range(5)
+        ]
+        store(database, f"night-{night}", *launches)
+    ((series,), _) = series_in(database, METRICS[0], "true", [], 0.03)
+    show([series], {}, 0, "here")
+    table = HistoryTable([document(series)])
+    page = visitor(database).get("/history").text
+    assert series.said.startswith(said)
+    for shown in (page, capsys.readouterr().out, repr(table), table._repr_html_()):
+        assert said[1:] in " ".join(unescape(re.sub("<[^>]+>", "", shown)).split())
+        assert "came back" not in shown
+    assert f'class="worse">{said[:5].capitalize()}' in page or said.startswith("better")
 
 
 @pytest.fixture(scope="module")

@@ -152,16 +152,20 @@ def _happened(series: Series, course: Course) -> Iterable[str]:
             f"{_share(step.share)} ({interval}), {word}:"
             f" between {_place(before)} and {_place(since)}"
         )
-    for spike in course.spikes:
+    for spike in series.first_off:
+        at = _place(series.points[spike.at])
+        yield f"{_share(spike.share)} at {at}, a first point: those that follow are unlike it"
+    for spike in series.came_back:
         yield f"{_share(spike.share)} at {_place(series.points[spike.at])} alone: it came back"
     if course.drift is not None:
         crept = _place(series.points[course.drift.since])
         yield f"{_share(course.drift.share)} crept in since {crept}, with no step"
     if course.unconfirmed is not None:
         last = course.unconfirmed
+        again = "" if series.alone is not None else "; measure again"  # which the answer says
         yield (
             f"{_share(last.share)} at {_place(series.points[last.at])}, the newest point:"
-            " it stands alone or begins a new level; measure again"
+            f" it stands alone or begins a new level{again}"
         )
 
 

@@ -119,7 +119,7 @@ def _answers(shown: Sequence[Series]) -> list[str]:
     """What cannot be read off the lines: whether they are judged, and what nobody can tell."""
     if len(shown) == 1:
         (series,) = shown
-        seen = series.answer in (Judgement.WORSE, Judgement.BETTER)
+        seen = series.said in (Judgement.WORSE, Judgement.BETTER)
         return [] if seen else [f"{series.said[:1].upper()}{series.said[1:]}."]
     answers = Counter(
         NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in shown
@@ -145,9 +145,7 @@ def _panel(series: Series, name: str, about: str, moments: Sequence[str], wide: 
 
 
 def _points(series: Series) -> list[Record]:
-    # Before the first point nothing is known, and after the last: neither came back.
-    spikes = {spike.at for spike in series.course.spikes} if series.course else set()
-    spikes -= {0, len(series.points) - 1}
+    spikes = {spike.at for spike in series.came_back}
     kind = str(series.row.get("provenance") or "measured")
     software = {at: safe(in_short(what), _LONGEST) for at, what in series.software_changes}
     return [
