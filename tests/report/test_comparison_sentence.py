@@ -149,6 +149,15 @@ def test_names_are_what_tells_them_apart() -> None:
     assert names_of(cards, {}) == ["H100", "A100"]
 
 
+def test_each_of_a_pair_that_shares_a_name_says_what_it_is() -> None:
+    rows = [
+        {**RUNTIMES, "runtime": "pytorch", "batch_size": 8, "apart": "layout nhwc"},
+        {**RUNTIMES, "runtime": "pytorch", "batch_size": 8, "apart": "layout nchw"},
+        {**RUNTIMES, "runtime": "pytorch", "batch_size": 1},
+    ]
+    assert names_of(rows, {}) == ["batch 8 (layout nhwc)", "batch 8 (layout nchw)", "batch 1"]
+
+
 def test_names_are_never_the_same() -> None:
     rows = [{**RUNTIMES, "runtime": "pytorch"}] * 2
     names = names_of(rows, {})

@@ -103,11 +103,12 @@ def names_of(rows: Sequence[Row], machines: Mapping[str, str]) -> list[str]:
     """
     several = [_parts(row, machines) for row in rows]
     differ = [n for n in several[0] if len({parts[n] for parts in several}) > 1] if several else []
-    names = [_name([parts[n] for n in differ if parts[n]]) for parts in several]
+    usuals = [_name([parts[n] for n in differ if parts[n]]) for parts in several]
+    names = list(usuals)
     for n, row in enumerate(rows):
         apart = text(row, "apart")
-        if names.count(names[n]) > 1 or not names[n]:
-            usual = names[n] or " ".join(part for part in several[n].values() if part)
+        if usuals.count(usuals[n]) > 1 or not usuals[n]:
+            usual = usuals[n] or " ".join(part for part in several[n].values() if part)
             names[n] = f"{usual} ({apart})" if apart else usual
     counts: dict[str, int] = {}
     for n, name in enumerate(names):

@@ -398,6 +398,42 @@ def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> N
     assert "can&#39;t tell" in visitor(made).get("/results?group=model&figure=throughput").text
 
 
+def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
+    made = Database(tmp_path / "a.duckdb")
+    made.ensure()
+    rows = [
+        result(mode=mode, threads=threads, throughput=rate, series_key=f"{mode}{threads}")
+        for mode, threads, rate in (
+            ("inference", 1, 900.0),
+            ("training", 1, 300.0),
+            ("training", 2, 500.0),
+        )
+    ]
+    store(made, "run", *(dict(row, case_id=f"{n}") for n, row in enumerate(rows)))
+    snapshot, site = taken(made, "now"), visitor(made)
+    listed = grouping.grouped(snapshot, query_of("group=model&group=runtime&figure=throughput"))
+    assert [(group.values["mode"], group.best, group.count) for group in listed.groups] == [
+        ("inference", 900.0, 1),
+        ("training", 500.0, 2),
+    ]
+    pivot = "group=model&group=threads&as=pivot&figure=throughput"
+    crossed = grouping.grouped(snapshot, query_of(pivot))
+    assert [
+        (row.mode, {at: group.best for at, group in row.groups.items()}) for row in crossed.rows
+    ] == [("inference", {"1": 900.0}), ("training", {"1": 300.0, "2": 500.0})]
+    # Each row says its mode and leads to its own configurations.
+    page = site.get(f"/results?{pivot}").text
+    assert "<small>inference</small>" in page
+    assert "<small>training</small>" in page
+    assert "mode=training" in page.partition('class="results pivot"')[2]
+    table = site.get("/results?group=model&group=threads").text.partition("results groups")[2]
+    assert table.index(">Threads<") < table.index(">Mode<") < table.index("<tbody>")
+    # Where one mode was asked for, or is grouped by, nothing is said twice.
+    for asked_for in ("mode=training&group=model&group=threads", "group=model&group=mode"):
+        known = {**KNOWN, "mode": ["inference", "training"]}
+        assert not grouping.grouped(snapshot, query_of(asked_for, known)).modes_apart
+
+
 def test_a_view_has_a_name_in_its_address(site: TestClient) -> None:
     name = "fast & <b>small</b>"
     page = site.get(f"/results?latency-max=5&view={quote(name)}").text

@@ -1,13 +1,15 @@
 """Rows put together: what groups of configurations have, as a list or with one column across.
 
 Best and median are of what was measured here or elsewhere and is usable: nobody measured what is
-predicted or simulated. Rates of different things, tokens and images, have neither in common.
+predicted or simulated. Rates of different things, tokens and images, have neither in common. A
+training step and an inference are not the same work: where both are among what is grouped, each is
+a group of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.core.exactness import not_exact
@@ -28,6 +30,8 @@ MOST_ACROSS = 24
 _RISING = ("throughput",)
 #: Figures of something that is counted, which may be of several kinds.
 _COUNTED = ("throughput", "cost")
+#: What is never mixed in a group, whatever it is made by.
+MODE = "mode"
 #: The comparison along which fields of a row of a pivot lie, by the column that is across.
 _AXES = {
     "hardware": "hardware",
@@ -81,6 +85,7 @@ class PivotRow:
     Attributes:
         groups: by the text of the value across.
         best: the value across whose figure is best and apart from the second's.
+        mode: of all its configurations, where rows differ in it and nothing else says so.
         unlike: what the best figures differ in beside what is across: none of them is called best.
     """
 
@@ -88,6 +93,11 @@ class PivotRow:
     groups: Mapping[str, ResultGroup]
     best: str = ""
     unlike: Sequence[str] = ()
+    mode: str = ""
+
+    def values(self, down: str) -> dict[str, object]:
+        """What its configurations have alike."""
+        return {down: self.value, **({MODE: self.mode} if self.mode else {})}
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,8 @@ class GroupPage:
         count: how many groups there are; of a pivot, rows.
         groups: of a list.
         across: the values across, of a pivot, and `left_out` how many more there are.
+        names: of the columns that groups of a list are made by.
+        modes_apart: whether the mode is one of them that nobody asked for.
     """
 
     count: int
@@ -105,6 +117,8 @@ class GroupPage:
     rows: Sequence[PivotRow] = ()
     across: Sequence[object] = field(default=())
     left_out: int = 0
+    names: Sequence[str] = ()
+    modes_apart: bool = False
 
     @property
     def pages(self) -> int:
@@ -113,12 +127,25 @@ class GroupPage:
 
 def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
     """A page of groups, as a list or as a pivot."""
-    return _pivot(snapshot, query) if query.crossed else _list(snapshot, query)
+    apart = _modes_apart(snapshot, query)
+    names = (*query.groups, MODE) if apart else query.groups
+    made = _pivot(snapshot, query, names) if query.crossed else _list(snapshot, query, names)
+    return replace(made, names=names, modes_apart=apart)
 
 
-def _list(snapshot: Snapshot, query: TableQuery) -> GroupPage:
-    sql, values = _sql(query)
-    names = [f"value_{n}" for n in range(len(query.groups))]
+def _modes_apart(snapshot: Snapshot, query: TableQuery) -> bool:
+    """Whether groups would mix modes if nothing were done about it."""
+    if MODE in query.groups:
+        return False
+    where, values = query.where()
+    distinct = "count(DISTINCT coalesce(mode, ''))"
+    (found,) = snapshot.ask(f"SELECT {distinct} AS n FROM cell WHERE {where}", values)  # noqa: S608
+    return (number(found, "n") or 0) > 1
+
+
+def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> GroupPage:
+    sql, values = _sql(query, groups)
+    names = [f"value_{n}" for n in range(len(groups))]
     order = query.group_order.removeprefix("-")
     way = "DESC" if query.group_order.startswith("-") else "ASC"
     columns = {"count": "n", BEST: "best", MEDIAN: "middle"}
@@ -134,10 +161,11 @@ def _list(snapshot: Snapshot, query: TableQuery) -> GroupPage:
     if not rows:  # beyond the last page
         (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({sql})", values)  # noqa: S608
         count = int(number(found, "n") or 0)
-    return GroupPage(count, _with_cells(snapshot, query, [_group(query, row) for row in rows]))
+    of_rows = [_group(query, row, groups) for row in rows]
+    return GroupPage(count, _with_cells(snapshot, query, of_rows))
 
 
-def _pivot(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> GroupPage:
     where, values = query.where()
     down, across = (GROUPS[name] for name in query.groups)
     of_each = snapshot.ask(
@@ -150,33 +178,48 @@ def _pivot(snapshot: Snapshot, query: TableQuery) -> GroupPage:
         sizes[name] = sizes.get(name, 0) + int(number(one, "cells") or 0)
     kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
     columns = sorted((one["value"] for one in of_each if str(one["value"]) in kept), key=_place)
-    lines, count = _lines(snapshot, query, down)
-    here = _figures(snapshot, query, {down.column: lines, across.column: columns})
-    of_lines: dict[str, list[ResultGroup]] = {str(value): [] for value in lines}
-    for group in _with_cells(snapshot, query, here):
-        of_lines[str(group.values[down.name])].append(group)
-    rows = [_row(query, value, of_lines[str(value)]) for value in lines]
+    apart = MODE in names and MODE not in query.groups
+    lines, count = _lines(snapshot, query, down, apart=apart)
+    shown = {down.column: list(dict.fromkeys(value for value, _ in lines)), across.column: columns}
+    of_lines: dict[tuple[str, str], list[ResultGroup]] = {
+        (str(value), mode): [] for value, mode in lines
+    }
+    for group in _with_cells(snapshot, query, _figures(snapshot, query, names, shown)):
+        line = (str(group.values[down.name]), str(group.values[MODE] or "") if apart else "")
+        if line in of_lines:  # the other mode of a value may be on the next page
+            of_lines[line].append(group)
+    rows = [_row(query, value, of_lines[str(value), mode], mode) for value, mode in lines]
     return GroupPage(count, rows=rows, across=columns, left_out=max(0, len(sizes) - MOST_ACROSS))
 
 
-def _lines(snapshot: Snapshot, query: TableQuery, down: ResultColumn) -> tuple[list[object], int]:
-    """The values down of a page, and how many there are: numbers by size, words by letters."""
+def _lines(
+    snapshot: Snapshot, query: TableQuery, down: ResultColumn, *, apart: bool
+) -> tuple[list[tuple[object, str]], int]:
+    """The values down of a page, each with its mode where modes are apart, and how many there are.
+
+    Numbers by size, words by letters.
+    """
     where, values = query.where()
-    distinct = f"SELECT DISTINCT {down.column} AS value FROM cell WHERE {where}"  # noqa: S608
+    mode = "coalesce(mode, '')" if apart else "''"
+    distinct = f"SELECT DISTINCT {down.column} AS value, {mode} AS mode FROM cell WHERE {where}"  # noqa: S608
     order = "value" if down.number else "lower(value::VARCHAR)"
     rows = snapshot.ask(
-        f"SELECT value, count(*) OVER () AS every FROM ({distinct})"  # noqa: S608
-        f" ORDER BY {order} NULLS LAST, value LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        f"SELECT value, mode, count(*) OVER () AS every FROM ({distinct})"  # noqa: S608
+        f" ORDER BY {order} NULLS LAST, value, mode"
+        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
         values,
     )
     if not rows:  # beyond the last page
         (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({distinct})", values)  # noqa: S608
         return [], int(number(found, "n") or 0)
-    return [row["value"] for row in rows], int(number(rows[0], "every") or 0)
+    return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
 
 
 def _figures(
-    snapshot: Snapshot, query: TableQuery, shown: Mapping[str, Sequence[object]]
+    snapshot: Snapshot,
+    query: TableQuery,
+    names: Sequence[str],
+    shown: Mapping[str, Sequence[object]],
 ) -> list[ResultGroup]:
     """The fields of a page of a pivot: of forty thousand models nobody sees the others' medians."""
     if not all(shown.values()):
@@ -188,8 +231,8 @@ def _figures(
         among += [f"{column} IS NULL"] if len(known) < len(wanted) else []
         parts.append(f"({' OR '.join(among)})")
         more += known
-    sql, values = _sql(query, parts, more)
-    return [_group(query, row) for row in snapshot.ask(sql, values)]
+    sql, values = _sql(query, names, parts, more)
+    return [_group(query, row, names) for row in snapshot.ask(sql, values)]
 
 
 def _place(value: object) -> tuple[object, ...]:
@@ -200,7 +243,10 @@ def _place(value: object) -> tuple[object, ...]:
 
 
 def _sql(
-    query: TableQuery, narrowed: Sequence[str] = (), more: Sequence[object] = ()
+    query: TableQuery,
+    names: Sequence[str],
+    narrowed: Sequence[str] = (),
+    more: Sequence[object] = (),
 ) -> tuple[str, list[object]]:
     """Groups of what was asked for, in SQL; columns are ours, values are parameters."""
     where, values = query.where()
@@ -212,7 +258,7 @@ def _sql(
     counts = f"status = 'ok' AND kind IN ('measured', 'imported'){usable} AND {told.column} > 0"
     best = "max" if told.name in _RISING else "min"
     several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
-    groups = [GROUPS[name].column for name in query.groups]
+    groups = [GROUPS[name].column for name in names]
     named = ", ".join(f"{column} AS value_{n}" for n, column in enumerate(groups))
     figure = f"CASE WHEN {counts} THEN {told.column} END"
     sql = (
@@ -227,7 +273,7 @@ def _sql(
     return sql, values
 
 
-def _group(query: TableQuery, row: Row) -> ResultGroup:
+def _group(query: TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
     units = sorted(texts(row, "units")) if query.figure in _COUNTED else []
     several = len(units) > 1
     figures = {
@@ -236,7 +282,7 @@ def _group(query: TableQuery, row: Row) -> ResultGroup:
     }
     statistics = sorted(texts(row, "statistics")) if query.figure == "latency" else []
     return ResultGroup(
-        {name: row[f"value_{n}"] for n, name in enumerate(query.groups)},
+        {name: row[f"value_{n}"] for n, name in enumerate(names)},
         int(number(row, "n") or 0),
         int(number(row, "known") or 0),
         "" if several else text(row, "best_key"),
@@ -264,7 +310,7 @@ def _with_cells(
     return made
 
 
-def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup]) -> PivotRow:
+def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: str) -> PivotRow:
     across = GROUPS[query.groups[1]]
     by_value = {str(group.values[across.name]): group for group in groups}
     ranked = sorted(
@@ -273,13 +319,13 @@ def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup]) -> Piv
         reverse=query.figure in _RISING,
     )
     if query.by != BEST or len(ranked) < 2:
-        return PivotRow(value, by_value)
+        return PivotRow(value, by_value, mode=mode)
     apart = unlike([group.cell for group in ranked if group.cell], across)
     apart += _doubt([group.cell for group in ranked if group.cell])
     first, second = ranked[0].interval, ranked[1].interval
     is_best = not apart and first is not None and second is not None and first.apart_from(second)
     best = str(ranked[0].values[across.name]) if is_best else ""
-    return PivotRow(value, by_value, best, apart)
+    return PivotRow(value, by_value, best, apart, mode)
 
 
 def _doubt(ranked: Sequence[Cell]) -> list[str]:
