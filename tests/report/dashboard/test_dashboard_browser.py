@@ -148,6 +148,23 @@ def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address:
     assert (search(tab), count(tab)) == ("", before)
 
 
+def test_a_choice_counts_before_the_server_has_answered(tab: Chrome, address: str) -> None:
+    tab.look()
+    tab.go(f"{address}/results?sort=-latency")
+    keys: list[str] = tab.js(
+        "[...document.querySelectorAll('td.pick input')].slice(0, 2).map((one) => one.value)"
+    )
+    tab.go(f"{address}/results?sort=-latency&status=ok&cell={keys[0]}")
+    # The server never answers again; the tick is on the page, and nowhere else.
+    tab.js("window.fetch = (at) => { window.asked = at; return new Promise(() => {}); }; 1")
+    tab.js(f"document.querySelector('input[value=\"{keys[1]}\"]').click()")
+    sort = tab.js("document.querySelector('#results th a[href^=\"/results?\"]').search")
+    assert [sort.count(f"cell={key}") for key in keys] == [1, 1]
+    tab.js("setTimeout(() => document.querySelector('#tray .buttons button').click())")
+    tab.until(lambda: tab.js("location.pathname === '/compare'"))
+    assert search(tab) == "?" + "&".join(f"cell={key}" for key in keys)
+
+
 def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
     """Skip to the table, narrow it down, choose two, compare, look into one, and come back."""
     tab.look()

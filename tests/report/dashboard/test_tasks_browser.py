@@ -348,11 +348,14 @@ def three_of_two_pages_beside_each_other(visit: Visit) -> None:
     visit.hand.press(visit.role("link", re.compile("^Next")))
     visit.hand.press(visit.role("checkbox", by_model.format(chosen[1]), whole=False))
     expect(visit.role("heading", re.compile("^Chosen: 2"))).to_be_visible()
+    # A choice does not turn the page back.
+    expect(visit.role("checkbox", by_model.format(chosen[1]), whole=False)).to_be_visible()
+    assert "page=2" in visit.page.url
     visit.hand.write(visit.field("Model"), chosen[2])
     expect(visit.role("status", re.compile(""))).to_contain_text("1 configuration ")
     visit.hand.press(visit.role("checkbox", by_model.format(chosen[2]), whole=False))
     expect(visit.role("heading", re.compile("^Chosen: 3"))).to_be_visible()
-    visit.hand.press(visit.role("link", "Compare"))
+    visit.hand.press(visit.role("button", "Compare"))
     expect(visit.role("heading", "Comparison")).to_be_visible()
     for model in chosen:
         ms = visit.ask("SELECT latency_mean_ms FROM benchmark_results WHERE model = ?", model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -52,7 +51,7 @@ class ComparedPage:
         return self.site.page(
             request,
             "compare.html",
-            replace(query, chosen={}, model=""),
+            PageQuery(cells=query.cells),  # the form of the table sends its filters along
             snapshot=snapshot,
             sides=list(zip(sides, names, strict=True)),
             base=base,

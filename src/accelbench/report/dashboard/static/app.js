@@ -5,6 +5,7 @@
 const FORM = "form[data-instant]";
 let asking = null;
 let shown = location.pathname + location.search;
+let latest = shown;
 
 function put(text) {
   const come = new DOMParser().parseFromString(text, "text/html");
@@ -31,6 +32,7 @@ function put(text) {
 async function show(address, keep) {
   if (asking) asking.abort();
   asking = new AbortController();
+  latest = address;
   try {
     const answer = await fetch(address, { signal: asking.signal, credentials: "same-origin" });
     const text = await answer.text();
@@ -57,6 +59,22 @@ function wanted(form) {
   return form.getAttribute("action") + (words ? `?${words}` : "");
 }
 
+// A choice changes no row: it stays on the page of the table, and links there take it along at
+// once, whenever the answer comes.
+function chosen(form) {
+  const said = new URLSearchParams(wanted(form).split("?")[1]);
+  const page = new URLSearchParams(latest.split("?")[1]).get("page");
+  if (page) said.set("page", page);
+  const here = form.getAttribute("action");
+  for (const link of document.querySelectorAll(`#results a[href^="${here}?"]`)) {
+    const there = new URLSearchParams(link.search);
+    there.delete("cell");
+    for (const key of said.getAll("cell")) there.append("cell", key);
+    link.setAttribute("href", `${here}?${there}`);
+  }
+  return `${here}?${said}`;
+}
+
 let waiting = 0;
 document.addEventListener("input", (event) => {
   const form = formOf(event.target);
@@ -67,15 +85,20 @@ document.addEventListener("input", (event) => {
 document.addEventListener("change", (event) => {
   const form = formOf(event.target);
   // What is chosen is no step back of its own.
-  const keep = event.target.name === "cell" ? "replace" : "push";
-  if (form && event.target.type !== "search") show(wanted(form), keep);
+  if (form && event.target.name === "cell") show(chosen(form), "replace");
+  else if (form && event.target.type !== "search") show(wanted(form), "push");
   counted();
 });
 document.addEventListener("submit", (event) => {
   const form = event.target.closest(FORM);
   if (!form) return;
   event.preventDefault();
-  show(wanted(form), "push");
+  const other = event.submitter?.getAttribute("formaction");
+  // Another page is sent what is ticked, and no filters.
+  if (other) {
+    const cells = new FormData(form).getAll("cell").map((key) => ["cell", key]);
+    location.assign(`${other}?${new URLSearchParams(cells)}`);
+  } else show(wanted(form), "push");
 });
 // Going back brings another address, or only another place of the same page.
 window.addEventListener("popstate", () => {
