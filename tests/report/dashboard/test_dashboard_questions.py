@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,17 @@ import pytest
 import typer
 from barriers import barriers
 from chrome import Chrome
-from dashboard_world import served
+from dashboard_world import served, visitor
 from starlette.testclient import TestClient
 
+from accelbench.analysis.cost_words import money
 from accelbench.cli.commands import predict, recommend
 from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.questions import pages as question_pages
+from accelbench.report.dashboard.questions.answer_tables import answer_sentences
 from accelbench.report.dashboard.questions.forms import PREDICT, RECOMMEND, QuestionForm
 from accelbench.report.dashboard.questions.jobs import (
     BusyError,
@@ -214,6 +217,65 @@ def test_a_price_is_the_dashboards_own(
     assert f"--prices={prices}" in words
     assert "--max-cost=2" in words
     assert f"--max-cost 2 --prices {prices}" in page.text
+
+
+def test_an_answer_begins_with_its_sentence_and_says_what_costs_least(
+    stored: Database, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"per_hour": {"cpu": 1.0, "cuda": 90.0}, "currency": "EUR"}')
+    with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
+        keeper.begin()
+        app = application(stored, None, keeper)
+        site = TestClient(app, base_url="http://127.0.0.1:8501", follow_redirects=False)
+        page = asked(site, "/recommend?model=bert-tiny").text
+        answer = site.get("/recommend.json?model=bert-tiny").json()["recommendations"][0]
+    top = page.partition('<form method="get"')[0]
+    assert answer["explanation"].splitlines()[0] in unescape(top)
+    cpu = answer["all_scores"]["cpu"]["cost_per_million"]
+    assert cpu < answer["all_scores"]["cuda"]["cost_per_million"]
+    assert f"Lowest cost of a million items: €{money(cpu)}, cpu" in top
+    known = {row["Hardware"]: row["Cost of a million"] for row in rows(page)}
+    assert known["cpu"] == f"€{money(cpu)}"
+    assert known["rocm"] == "no data"
+
+
+def test_the_lowest_cost_is_measured_and_of_like_items() -> None:
+    def score(cost: float, basis: str = "measured", unit: str = "images/s") -> dict[str, Any]:
+        figures = {"throughput_unit": unit, "latency": 1.0}
+        return {
+            "compatible": True,
+            "basis": basis,
+            "cost_per_million": cost,
+            "predictions": figures,
+        }
+
+    def said(**scores: Any) -> list[str]:
+        answers = [{"explanation": "Take a.\nElse b.", "all_scores": scores, "currency": "USD"}]
+        return answer_sentences({"recommendations": answers})
+
+    assert said(a=score(2.0), b=score(1.0, "extrapolated"), c=score(3.0)) == [
+        "Take a.",
+        (
+            "Lowest cost of a million items: $2.00, a; 2 of 3 candidates have a price and a"
+            " measured figure."
+        ),
+    ]
+    assert said(a=score(2.0), b=score(1.0, unit="tokens/s")) == ["Take a."]
+    assert said(b=score(1.0, "predicted")) == ["Take a."]
+
+
+def test_rows_of_a_long_answer_are_folded(
+    stored: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = {"model": "m", "hardware": "cpu", "runtime": "pytorch", "precision": "fp32"}
+    figures |= dict.fromkeys(("latency_low_ms", "latency_high_ms", "throughput", "memory_mb"), 1.0)
+    every = [{**figures, "batch_size": n, "latency_ms": 1.0, "basis": "b"} for n in range(1, 31)]
+    answer = question_pages.CommandAnswer(json.dumps({"predictions": every}), "", 0)
+    monkeypatch.setattr(question_pages.QuestionPages, "_asked", lambda *_: answer)
+    page = asked(visitor(stored), "/predict?model=bert-tiny").text
+    seen, _, folded = page.partition("18 more rows</summary>")
+    assert (seen.count('scope="row"'), folded.count('scope="row"')) == (12, 18)
 
 
 def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:

@@ -6,15 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.analysis.cost_words import money
+from accelbench.core.nouns import counted
+from accelbench.core.rates import kind_of_unit
+from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.report.dashboard.words import number
 
 Document = Mapping[str, Any]
 _HEADERS = (
     *("Model", "Hardware", "Device", "Engine", "Precision", "Batch", "Latency, ms", "Statistic"),
-    *("From", "To", "Throughput", "Unit", "Memory, MB", "Rests on", "Score"),
+    *("From", "To", "Throughput", "Unit", "Memory, MB", "Cost of a million", "Rests on", "Score"),
 )
 #: Columns of figures.
-FIGURES = frozenset(("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Score"))
+FIGURES = frozenset(
+    ("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million", "Score")
+)
+#: Answers of which each has its sentence above the table; of more, the table says it shorter.
+_MOST_SENTENCES = 6
 
 
 @dataclass(frozen=True)
@@ -40,18 +48,60 @@ def answer_table(document: Document) -> AnswerTable:
     return AnswerTable(headers, rows)
 
 
+def answer_sentences(document: Document) -> list[str]:
+    """What an answer comes to: what to take, and what costs least where prices were given.
+
+    The first line of an explanation is the command's own sentence; only `predict` has none.
+    """
+    answers = document.get("recommendations", ())
+    if len(answers) > _MOST_SENTENCES:
+        return []
+    said = [
+        line
+        for answer in answers
+        for line in (str(answer.get("explanation") or "").partition("\n")[0], _cheapest(answer))
+    ]
+    return list(dict.fromkeys(line for line in said if line))
+
+
+def _cheapest(answer: Document) -> str:
+    """The lowest cost that rests on a measurement; "" of rates of different things."""
+    scores = {name: one for name, one in answer.get("all_scores", {}).items() if one["compatible"]}
+    priced = {
+        name: one
+        for name, one in scores.items()
+        if one["basis"] == "measured" and one.get("cost_per_million")
+    }
+    units = {
+        kind_of_unit(str((one.get("predictions") or {}).get("throughput_unit") or ""))
+        for one in priced.values()
+    }
+    if not priced or len(units) > 1:
+        return ""
+    name, least = min(priced.items(), key=lambda named: float(named[1]["cost_per_million"]))
+    where = f"{name} ({least['device']})" if least.get("device") else name
+    cost = _cost({**least, "currency": answer.get("currency")})
+    return (
+        f"Lowest cost of a million items: {cost}, {where}; {len(priced)} of"
+        f" {counted(len(scores), 'candidate')} {'has' if len(priced) == 1 else 'have'}"
+        " a price and a measured figure."
+    )
+
+
 def _rows(document: Document) -> Iterator[AnswerRow]:
     for figures in document.get("predictions", ()):
         yield _predicted(figures)
     for place in document.get("ranking", ()):
-        yield _row(place, place)
+        yield _row({"currency": document.get("currency"), **place}, place)
     for answer in document.get("recommendations", ()):
+        currency = answer.get("currency")
         for option in answer.get("fits", ()):
-            yield _row({"model": answer["model"], **option}, option)
+            yield _row({"model": answer["model"], "currency": currency, **option}, option)
         question = answer.get("question", {})
         for name, score in answer.get("all_scores", {}).items():
             if score["compatible"]:
                 about = {"model": question.get("model"), "batch_size": question.get("batch_size")}
+                about["currency"] = currency
                 yield _row({**about, "hardware": name, **score}, score.get("predictions") or {})
 
 
@@ -76,12 +126,20 @@ def _row(about: Document, figures: Document) -> AnswerRow:
                 "Throughput": _figure(figures.get("throughput")),
                 "Unit": _rate(figures),
                 "Memory, MB": _figure(memory),
+                "Cost of a million": _cost(about),
                 "Rests on": f"{rated}; figures {kind}" if kind == "predicted" else rated,
                 "Score": _figure(about.get("score")),
             }
         ),
         kind,
     )
+
+
+def _cost(about: Document) -> str:
+    """With its currency, as the command has it; "" where there is no price."""
+    cost = about.get("cost_per_million")
+    sign = sign_of(str(about.get("currency") or USUAL_CURRENCY))
+    return "" if cost is None else f"{sign}{money(float(cost))}"
 
 
 def _of_others(about: Document) -> str:

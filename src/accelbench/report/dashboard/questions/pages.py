@@ -22,7 +22,12 @@ from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, Accelbenc
 from accelbench.core.visible import in_quotes, visible_lines
 from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.questions.answer_tables import FIGURES, AnswerTable, answer_table
+from accelbench.report.dashboard.questions.answer_tables import (
+    FIGURES,
+    AnswerTable,
+    answer_sentences,
+    answer_table,
+)
 from accelbench.report.dashboard.questions.forms import (
     PREDICT,
     RECOMMEND,
@@ -47,6 +52,8 @@ STOP = "stop"
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 #: Names that a field offers.
 _MOST_OFFERED = 400
+#: Rows of an answer that are seen at once; the rest is folded below them.
+_MOST_ROWS = 12
 _ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
 #: What an answer is to a question, by the exit code of its command.
 _VERDICTS = {
@@ -73,6 +80,11 @@ class CommandAnswer:
     def table(self) -> AnswerTable:
         """Its figures."""
         return answer_table(json.loads(self.document))
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it comes to, in the command's sentences."""
+        return answer_sentences(json.loads(self.document))
 
     @property
     def lines(self) -> list[str]:
@@ -142,6 +154,7 @@ class QuestionPages:
             priced=bool(self._prices),
             line=form.line(values, self.site.database.name, self._prices),
             figures=FIGURES,
+            most_rows=_MOST_ROWS,
             banded=FIGURES - {"Batch", "Score"},
             offered=self._offered(snapshot),
             address=str(request.url.query),
