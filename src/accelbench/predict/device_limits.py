@@ -1,15 +1,16 @@
 """The least that a case can take on its device: no step is faster, no model smaller. Pure numpy.
 
 Products take no less than at the device's peak, measured or a vendor's, and weights that no cache
-holds are read no faster than at its bandwidth. Memory holds the weights in their precision. Where
-something was measured below such a limit (a convolution that multiplies less than was counted, a
-mapped file of which few rows are read), the limit of its configuration is lowered by that much.
+holds are read no faster than at its bandwidth. Memory holds the weights in the precision that they
+are kept in, which is fp32 under autocast. Where something was measured below such a limit (a
+convolution that multiplies less than was counted, a mapped file of which few rows are read), the
+limit of its configuration is lowered by that much.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -24,6 +25,7 @@ from accelbench.predict.terms import (
     peak_limits,
     peaks_are_known,
     value_bytes,
+    weight_bytes,
 )
 
 #: Bytes of weights that a cache may hold from one step to the next: the largest of a server's CPU.
@@ -53,7 +55,7 @@ def least_values(
         calibrated: measured limits of devices.
     """
     if target != LATENCY:
-        return np.array([_weight_bytes(entry) / _MIB for entry in traced])
+        return np.array([_bytes_of(entry, weight_bytes) / _MIB for entry in traced])
     places = dict.fromkeys(entry.case.configuration for entry in traced)
     known = {place: peaks_are_known(place, calibrated) for place in places}
     limiting = {place: peak_limits(place, calibrated) for place in places}
@@ -61,14 +63,14 @@ def least_values(
     products *= [limiting[entry.case.configuration] for entry in traced]
     by_rule = np.array([entry.is_trained_by_rule for entry in traced], dtype=bool)
     products = products * np.where(by_rule, _LEAST_TRAINED, 1.0)
-    read = np.array([_weight_bytes(entry) > _CACHED for entry in traced], dtype=bool)
+    read = np.array([_bytes_of(entry, value_bytes) > _CACHED for entry in traced], dtype=bool)
     least = np.maximum(products, np.where(read, times[:, -2], 0.0))
     return np.where([known[entry.case.configuration] for entry in traced], least, 0.0)
 
 
-def _weight_bytes(entry: TracedCase) -> float:
+def _bytes_of(entry: TracedCase, each: Callable[[str], float]) -> float:
     weights = max(passed.weights for passed in entry.passes.values())
-    return weights * value_bytes(entry.case.configuration.precision)
+    return weights * each(entry.case.configuration.precision)
 
 
 def measured_below(

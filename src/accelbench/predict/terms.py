@@ -92,7 +92,7 @@ class TracedCase:
         shapes, place, part = self.case.shapes, self.case.configuration, self.case.part
         if part:
             return {part: 1.0}
-        is_narrowed = place.precision.startswith("amp-")
+        is_narrowed = is_autocast(place.precision)
         is_sgd = "sgd" in place.options
         return {
             "forward": float(shapes.steps or 1),
@@ -198,6 +198,16 @@ def value_bytes(precision: str) -> float:
     return _BYTES.get(precision, 2.0)
 
 
+def weight_bytes(precision: str) -> float:
+    """Bytes of a weight that is kept in a precision: under autocast weights stay in fp32."""
+    return _BYTES["fp32"] if is_autocast(precision) else value_bytes(precision)
+
+
+def is_autocast(precision: str) -> bool:
+    """Whether products alone are in a narrow type."""
+    return precision.startswith("amp-")
+
+
 def usual_time() -> Floats:
     """The factor of each term of time, before anything was measured."""
     return np.array(_USUAL_TIME)
@@ -284,7 +294,8 @@ def _memory(traced: TracedCase, batches: Ints) -> Floats:
     weights = max(passed.weights for passed in passes)
     multiplied = min(max(passed.sums.weights_read for passed in passes), weights)
     is_trained = configuration.mode == Mode.TRAINING
-    kept = width * (_TRAINED_COPIES if is_trained else 1.0)
+    stored = weight_bytes(configuration.precision) / _MIB
+    kept = stored * (_TRAINED_COPIES if is_trained else 1.0)
     alive = width * (_TRAINING if is_trained else 1.0)
     terms = np.full((len(batches), len(MEMORY_TERMS)), _CONSTANT_MB)
     if "training" in traced.passes:
@@ -302,9 +313,8 @@ def _trained_memory(traced: TracedCase, batches: Ints, terms: Floats) -> Floats:
     gradients. Autocast keeps weights, gradients and state in fp32, and a narrow copy of weights.
     """
     place, step = traced.case.configuration, traced.passes["training"]
-    is_narrowed = place.precision.startswith("amp-")
-    width = value_bytes(place.precision) / _MIB
-    stored = 4.0 / _MIB if is_narrowed else width
+    is_narrowed = is_autocast(place.precision)
+    width, stored = (each(place.precision) / _MIB for each in (value_bytes, weight_bytes))
     state = 1.0 if "sgd" in place.options else 2.0
     terms[:, 0] = step.weights * (stored * (1.0 + state) + (width if is_narrowed else 0.0))
     terms[:, 1] = 0.0
