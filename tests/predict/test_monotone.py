@@ -27,7 +27,8 @@ class FallingPredictor(CasePredictor):
     """One whose noise lets larger batches be quicker; the batch decides what it says."""
 
     def predict(self, features: CaseFeatures) -> CasePredictions:
-        value = np.array([FALLING[BATCHES.index(c.shapes.batch)] for c in features.cases])
+        batches = np.array([case.shapes.batch for case in features.cases], dtype=np.float64)
+        value = np.interp(batches, BATCHES, FALLING) * np.maximum(batches / BATCHES[-1], 1.0)
         return CasePredictions(
             value, value / 1.5, value * 1.2, (Basis.OTHER_MODELS,) * len(features)
         )
@@ -85,6 +86,50 @@ def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> Non
     # As predicted, batch 8 has all of the throughput of 32; pooled with batch 4 it has 87 %.
     (knee,) = said.knees
     assert knee["batch_size"] == 16
+
+
+@pytest.mark.parametrize("batch", [1, 4, 6, 8, 1024, 3000, 4096])
+def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(
+    tmp_path: Path, batch: int
+) -> None:
+    """resnet50 at batch 8 had 60.2 MB by itself and 71.8 beside four other batches."""
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
+    predictor = FallingPredictor("latency", nothing, np.zeros(0))
+    of = {"latency": predictor, "memory": predictor}
+    place = replace(HERE, device="AMD EPYC 7763")
+
+    def said(*batches: int) -> list[float]:
+        cases = [
+            PredictedCase("bert-tiny", "embedding", Shapes(size, sequence=128), place)
+            for size in batches
+        ]
+        figures = answer(cases, of, measured, Traces(tmp_path, trace=False)).figures
+        (figure,) = (entry for entry in figures if entry["batch_size"] == batch)
+        names = ("latency_ms", "latency_low_ms", "latency_high_ms", "memory_mb", "memory_high_mb")
+        return [figure[name] for name in names]  # type: ignore[literal-required]
+
+    measured: tuple[MeasuredCase, ...] = ()
+    alone = said(batch)
+    assert said(*{1, 3, 4, 7, 8, 64, 20000, batch}) == pytest.approx(alone)
+    # A measured one beside it decides, and does so asked or not.
+    other = PredictedCase("bert-tiny", "embedding", Shapes(5, sequence=128), place)
+    measured = (MeasuredCase(other, 33.0, None),)
+    assert said(batch) == pytest.approx(said(*{5, batch}))
+
+
+def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
+    predictor = FallingPredictor("latency", nothing, np.zeros(0))
+    place = replace(HERE, device="AMD EPYC 7763")
+    cases = [
+        PredictedCase("bert-tiny", "embedding", Shapes(size, sequence=128), place)
+        for size in range(1, 40)
+    ]
+    of = {"latency": predictor, "memory": predictor}
+    figures = answer(cases, of, (), Traces(tmp_path, trace=False)).figures
+    for name in ("latency_ms", "latency_low_ms", "latency_high_ms"):
+        values = [entry[name] for entry in figures]  # type: ignore[literal-required]
+        assert values == sorted(values), name
 
 
 def test_what_was_measured_is_pooled_with_nothing() -> None:

@@ -13,6 +13,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
 from accelbench.predict.bases import Basis
+from accelbench.predict.batch_nodes import rising_with_batch
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import (
@@ -25,14 +26,14 @@ from accelbench.predict.cases import (
 )
 from accelbench.predict.learned_words import measured_cases
 from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.monotone import BatchSeries, held_by_measured
+from accelbench.predict.monotone import held_by_measured
 from accelbench.predict.operator_counts import PassCounts
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
+    TracedCase,
     peaks_are_known,
-    time_terms,
 )
 from accelbench.predict.traces import Traces
 
@@ -150,15 +151,18 @@ def answer(
         calibrated: measured limits of devices, with which the predictors were fitted.
     """
     traced, failures = traces.of_cases(cases)
-    times = time_terms(traced, calibrated)
     known_cases = [entry.case for entry in traced]
-    series = BatchSeries.of(known_cases)
     known = {entry.case: entry for entry in measured}
 
     def predicted(target: str) -> CasePredictions:
-        made = predictors[target].predict(CaseFeatures.of(traced, target, times, calibrated))
-        held = held_by_measured(made, known_cases, measured, target)
-        return series.rising(held.as_measured(known_cases, known, target))
+        def each(entries: Sequence[TracedCase]) -> CasePredictions:
+            cases = [entry.case for entry in entries]
+            made = predictors[target].predict(
+                CaseFeatures.of(entries, target, calibrated=calibrated)
+            )
+            return held_by_measured(made, cases, measured, target).as_measured(cases, known, target)
+
+        return rising_with_batch(traced, measured, each)
 
     latency, memory = predicted(LATENCY), predicted(MEMORY)
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)

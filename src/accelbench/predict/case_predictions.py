@@ -58,6 +58,15 @@ class CasePredictions:
         limited = np.setdiff1d(self.limited, measured)
         return replace(self, measured=measured, limited=limited).with_values(measured, values)
 
+    def at(self, rows: Ints) -> CasePredictions:
+        """Those of some rows, in that order."""
+        return CasePredictions(
+            self.value[rows], self.low[rows], self.high[rows],
+            tuple(self.basis[row] for row in rows.tolist()),
+            np.flatnonzero(np.isin(rows, self.limited)),
+            np.flatnonzero(np.isin(rows, self.measured)),
+        )  # fmt: skip
+
     def scaled(self, row: int, value: float) -> CasePredictions:
         """The same with another value in a row, and its interval as wide about it as before."""
         by = np.ones(len(self.value))

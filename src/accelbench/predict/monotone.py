@@ -65,12 +65,12 @@ def held_by_measured(
     measured: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for entry, place in zip(known, places[len(cases) :], strict=True):
         if value := entry.latency_ms if target == LATENCY else entry.memory_mb:
-            line = measured.setdefault(_series(entry.case, place), [])
+            line = measured.setdefault(series_key(entry.case, place), [])
             line.append((entry.case.shapes.batch, value))
     models = {str(key[0]) for key in measured}
     ends = np.stack([predictions.value, predictions.low, predictions.high])
     for row, case in enumerate(cases):
-        line = measured.get(_series(case, places[row]), []) if case.model in models else []
+        line = measured.get(series_key(case, places[row]), []) if case.model in models else []
         batch = case.shapes.batch
         least = max((value for size, value in line if size < batch), default=0.0)
         most = min((value for size, value in line if size > batch), default=np.inf)
@@ -88,7 +88,8 @@ def _hold(ends: Floats, least: float, most: float) -> None:
     ends[:] = held, min(low, held / _SINGLE), max(high, held * _SINGLE)
 
 
-def _series(case: PredictedCase, place: int) -> tuple[object, ...]:
+def series_key(case: PredictedCase, place: int) -> tuple[object, ...]:
+    """What cases that differ in their batch alone have in common; place is its configuration's."""
     return case.model, case.part, place, SIZES_WITHOUT_BATCH(case.shapes)
 
 
@@ -109,7 +110,7 @@ class BatchSeries:
         """The series of cases in any order."""
         numbers: dict[tuple[object, ...], int] = {}
         keys = (
-            _series(case, place)
+            series_key(case, place)
             for case, place in zip(cases, numbers_of_places(cases), strict=True)
         )
         series = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
@@ -130,11 +131,14 @@ class BatchSeries:
         if not len(falling):
             return predictions
         weights = 1.0 / np.maximum(logs[2] - logs[1], 1e-6) ** 2
-        weights[predictions.measured] = _CERTAIN * weights.max()
+        certain = np.zeros(len(weights), dtype=bool)
+        certain[predictions.measured] = True
         starts = np.searchsorted(self.number, falling)
         ends = np.searchsorted(self.number, falling, side="right")
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             rows = self.order[start:end]
+            # Of its own series alone: what else is asked is not to decide how far one moves.
+            weights[rows[certain[rows]]] = _CERTAIN * weights[rows].max()
             for figures in logs:
                 figures[rows] = isotonic(figures[rows], weights[rows])
         value, low, high = np.exp(logs)

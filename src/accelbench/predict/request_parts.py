@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from accelbench.core.vocabulary import Mode
+from accelbench.predict.batch_nodes import rising_with_batch
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import DECODE, PREFILL, MeasuredCase, PredictedCase
 from accelbench.predict.measurements import LATENCY
-from accelbench.predict.monotone import BatchSeries
-from accelbench.predict.terms import Calibrated, TracedCase, time_terms
+from accelbench.predict.terms import Calibrated, TracedCase
 
 #: Parts that come to within so much of the whole add up to it, as figures are shown.
 _ROUNDING = 1e-3
@@ -82,10 +82,13 @@ def request_parts(
     if not requests:
         return RequestFigures(whole)
     cases = [part for _, parts in requests for part in parts]
-    names = [part.case for part in cases]
-    features = CaseFeatures.of(cases, LATENCY, time_terms(cases, calibrated), calibrated)
-    predicted = predictor.predict(features).as_measured(names, known, LATENCY)
-    predicted = BatchSeries.of(names).rising(predicted)
+    features = CaseFeatures.of(cases, LATENCY, calibrated=calibrated)
+
+    def each(entries: Sequence[TracedCase]) -> CasePredictions:
+        made = predictor.predict(CaseFeatures.of(entries, LATENCY, calibrated=calibrated))
+        return made.as_measured([entry.case for entry in entries], known, LATENCY)
+
+    predicted = rising_with_batch(cases, known.values(), each)
     measured, least = set(predicted.measured.tolist()), predictor.least(features)
     measured_wholes = set(whole.measured.tolist())
     values, ends = predicted.value.tolist(), (predicted.low.tolist(), predicted.high.tolist())
