@@ -162,7 +162,9 @@ def answer(
             )
             return held_by_measured(made, cases, measured, target).as_measured(cases, known, target)
 
-        return rising_with_batch(traced, measured, each)
+        risen = rising_with_batch(traced, measured, each)
+        # Read off between two batches an end may lie below what a smaller one was measured at.
+        return held_by_measured(risen, known_cases, measured, target)
 
     latency, memory = predicted(LATENCY), predicted(MEMORY)
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)
