@@ -12,6 +12,7 @@ from accelbench.analysis.judging import Judgement
 from accelbench.analysis.run_noise import histories
 from accelbench.core.columns import ASKED
 from accelbench.measure.runs import PRIOR
+from accelbench.report.check import ordered
 from asked_rows import row
 
 NOW = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
@@ -53,6 +54,22 @@ def test_what_is_slower_is_worse_and_the_whole_with_it() -> None:
     assert (only(found).outcome, found.outcome) == (Outcome.WORSE, Outcome.WORSE)
     assert checked(launches(0.7, **NOW), launches()).outcome is Outcome.STEADY
     assert only(checked(launches(0.7, **NOW), launches())).outcome is Outcome.BETTER
+
+
+def test_of_one_answer_the_worst_comes_first() -> None:
+    factors = {"a": 1.2, "b": 1.9, "c": 0.5, "d": 1.5, "e": 0.7, "f": 1.0}
+    sides = [
+        [
+            one
+            for model, factor in factors.items()
+            for one in launches(
+                factor if now else 1.0, model=model, series_key=model, case_id=model, **now
+            )
+        ]
+        for now in (NOW, {})
+    ]
+    found = ordered(checked(*sides))
+    assert [question.row["model"] for question in found] == ["b", "d", "a", "e", "c", "f"]
 
 
 def test_only_what_was_asked_alike_is_held_against_each_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -400,6 +401,29 @@ def test_a_course_in_one_line() -> None:
     assert spark([1.0, 2.0, 8.0, 4.5]) == "▁▂█▅"
     assert spark([3.0, 3.0]) == "▁▁"
     assert len(spark([float(n) for n in range(200)])) == 60
+
+
+@pytest.mark.parametrize(
+    ("levels", "options", "course"),
+    [
+        ((1.0, 1.002), (), "▁▁"),  # it was told as 8.00 – 8.05 ms, and drawn from bottom to top
+        ((1.0,) * 6, (), "▁" * 6),
+        ((1.0, 1.2), (), "▁█"),
+        ((*[1.0] * 8, *[1.025] * 8), ("--threshold", "0.01"), "█"),  # whoever asks for less sees it
+    ],
+)
+def test_a_course_of_nothing_but_noise_is_flat(
+    tmp_path: Path,
+    shell: Command,
+    levels: tuple[float, ...],
+    options: tuple[str, ...],
+    course: str,
+) -> None:
+    nights(tmp_path, *levels)
+    code, out, _ = shell("--all", *options)
+    assert code == 0
+    (drawn,) = re.findall("[▁▂▃▄▅▆▇█]+", out)
+    assert drawn.endswith(course) if options else drawn == course
 
 
 def test_another_machine_is_another_history(tmp_path: Path, shell: Command) -> None:

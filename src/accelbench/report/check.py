@@ -31,10 +31,26 @@ def document(check: Check, about: Json) -> dict[str, object]:
 
 
 def ordered(check: Check) -> list[CheckedQuestion]:
-    """What is bad first."""
+    """What is bad first, of one answer that which became worse by the most."""
     return sorted(
-        check.questions, key=lambda question: (_ORDER.index(question.outcome), title(question.row))
+        check.questions,
+        key=lambda question: (
+            _ORDER.index(question.outcome),
+            -_worse_by(question),
+            title(question.row),
+        ),
     )
+
+
+def _worse_by(question: CheckedQuestion) -> float:
+    """The worst of the figures that its answer is of; 0 where none was judged."""
+    of_it = [
+        figure.worse_by
+        for figure in question.figures
+        if figure.answer.value == question.outcome.value
+    ]
+    every = [figure.worse_by for figure in question.figures]
+    return round(max(of_it or every, default=0.0), 3)  # as it is shown: alike are in order of names
 
 
 def sides(about: Json) -> str:

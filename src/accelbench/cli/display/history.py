@@ -12,6 +12,7 @@ from accelbench.cli.display.words import figure, other_machines
 from accelbench.core.nouns import counted
 from accelbench.core.worth import interval_text
 from accelbench.exchange.titles import title
+from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course
@@ -76,7 +77,11 @@ def _course_of(series: Series, widest: int) -> str:
     """Its course in so many letters; what is not compared with each other has its own scale."""
     newest = len(series.points) - _WIDEST
     parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
-    return "|".join(spark(part) for part in parts if part)[-widest:]
+    # What no history tells of is flat: stretched to the whole height, noise looks like a step.
+    course = series.course
+    told = course and (course.steps or course.spikes or course.drift or course.unconfirmed)
+    least = 0.0 if told else LEAST_EFFECT
+    return "|".join(spark(part, least) for part in parts if part)[-widest:]
 
 
 def _level(series: Series) -> str:
@@ -89,11 +94,16 @@ def _level(series: Series) -> str:
     return f"Level: {figure(level.value)} {unit}{apart}, of {runs} since {since}"
 
 
-def spark(values: Sequence[float]) -> str:
-    """A course in one line: the newest points, low to high."""
+def spark(values: Sequence[float], least: float = 0.0) -> str:
+    """A course in one line: the newest points, low to high.
+
+    Args:
+        values: of the points.
+        least: what is no further apart than this share is flat.
+    """
     newest = values[-_WIDEST:]
     low, high = min(newest), max(newest)
-    if high <= low:
+    if high <= low * (1.0 + least):
         return _LEVELS[0] * len(newest)
     scale = (len(_LEVELS) - 1) / (high - low)
     return "".join(_LEVELS[round((value - low) * scale)] for value in newest)
