@@ -182,6 +182,18 @@ def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
     assert re.search(r"<th [^>]*><a [^>]*>Device", page)
     for name in cards:
         assert len(keys(visitor(made).get(f"/results?device={quote(name)}").text)) == 1
+    # A narrow screen has no room for the column: the line below the model says what differs.
+    narrow = r"<small class=\"narrow\"><bdi>([^<]+)</bdi>"
+    lines = re.findall(narrow, page)
+    assert sorted(line.rpartition(" · ")[2] for line in lines) == ["A100", "H100"]
+    alone = visitor(made).get(f"/results?device={quote(cards[0])}").text
+    assert "H100" not in re.findall(narrow, alone)[0]
+    chosen = "&".join(f"cell={key}" for key in keys(page))
+    compared = re.findall(narrow, visitor(made).get(f"/compare?{chosen}").text)
+    assert sorted(line.rpartition(" · ")[2] for line in compared) == ["A100", "H100"]
+    # The page of a cell names it in its heading.
+    heading = visitor(made).get(f"/cell/{keys(alone)[0]}").text.partition("</h1>")[2]
+    assert "<bdi>H100</bdi></a>" in heading.partition("</div>")[0]
 
 
 def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: TestClient) -> None:
