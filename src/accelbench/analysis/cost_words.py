@@ -9,10 +9,12 @@ from accelbench.analysis.costs import PRICE, Price, known_price, priceable
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.core.absent import NO_DATA, UNKNOWN_HARDWARE
 from accelbench.core.rows import Row
-from accelbench.exchange.prices import Prices, near_names
+from accelbench.exchange.prices import Prices, near_names, plain_name
 
 #: More names than this are counted.
 _NAMED = 6
+#: Names that may have been meant, of those that are like one.
+_MEANT = 2
 
 
 def priced_by(rows: Iterable[Row]) -> list[Price]:
@@ -81,9 +83,35 @@ def nothing_priced(rows: Sequence[Row], prices: Prices | None) -> list[str]:
     near = dict.fromkeys(
         candidate for name in prices.per_hour for candidate in near_names(name, names)
     )
-    meant = f" Did you mean {' or '.join(list(near)[:2])}?" if near else ""
+    meant = f" Did you mean {' or '.join(list(near)[:_MEANT])}?" if near else ""
     intro = f"No price of {prices.source} is of what is here: it has"
     return [f"{intro} {_listed(list(prices.per_hour))}; here are {_listed(devices)}.{meant}"]
+
+
+def unmatched_prices(prices: Prices, known: Iterable[str], devices: Sequence[str]) -> str:
+    """A sentence on the prices that are of nothing here, each with the name that may be meant.
+
+    Args:
+        prices: the user's.
+        known: every name that a price of something here could have.
+        devices: the names of devices, as they are shown.
+    """
+    names = {plain_name(name) for name in known}
+    unmatched = [
+        f"{name}{_meant(name, devices)}"
+        for name in prices.per_hour
+        if plain_name(name) not in names
+    ]
+    return (
+        f"Prices of {prices.source} that are of nothing here: {_listed(unmatched)}."
+        if unmatched
+        else ""
+    )
+
+
+def _meant(name: str, devices: Sequence[str]) -> str:
+    near = near_names(name, devices)[:_MEANT]
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def _device(row: Row) -> str:

@@ -77,6 +77,11 @@ def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price 
     return None
 
 
+def names_of_place(row: Row, machine: Machine | None = None) -> set[str]:
+    """Every name under which a price would be of what a row ran on."""
+    return {name for _, name, _ in _names(row, machine)}
+
+
 def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
     """The names of what it ran on, the most specific first, each with how many of it there were."""
     if machine is not None:

@@ -16,6 +16,7 @@ from accelbench.exchange.prices import Prices
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import taken
+from accelbench.report.publishing.published_pages import PublishedPages
 from accelbench.store.database import Database
 
 PRICES = Prices({"cpu": 0.36, "NVIDIA A100": 3.6, "office": 7.2})
@@ -127,6 +128,30 @@ def test_a_comparison_has_the_column(database: Database) -> None:
     keys = [one["key"] for one in cells(database, PRICES)][:3]
     page = visitor(database, PRICES).get("/compare", params=[("cell", key) for key in keys]).text
     assert ">$/M</th>" in page
+
+
+def test_prices_of_nothing_here_are_named(database: Database) -> None:
+    said = "Prices of p.json that are of nothing here: "
+    prices = Prices({"A100": 1.0, "cpu": 1.0, "OFFICE": 2.0, "lab-9": 3.0}, path=Path("p.json"))
+    taken_with = taken(database, "now", prices)
+    meant = "A100 (did you mean NVIDIA A100?), lab-9."
+    assert taken_with.unmatched_prices == said + meant
+    someone = visitor(database, prices)
+    for address in ("/", "/results", "/recommend"):
+        assert said + meant in someone.get(address).text, address
+    # A price that a more specific one overrides is of something here all the same.
+    assert taken(database, "now", PRICES).unmatched_prices == ""
+    assert taken(database, "now").unmatched_prices == ""
+    many = Prices({f"lab-{n}": 1.0 for n in range(50)})
+    assert taken(database, "now", many).unmatched_prices.endswith("and 44 more.")
+
+
+def test_a_bundle_tells_nobody_of_prices_of_nothing_in_it(database: Database) -> None:
+    keeper = SnapshotKeeper(database, prices=Prices({"secret-lab": 1.0, "cpu": 1.0}))
+    app = application(database, keeper=keeper, instead=PublishedPages([], []).routes)
+    page = TestClient(app, base_url="http://127.0.0.1:8501").get("/results").text
+    assert "Results" in page
+    assert "secret-lab" not in page
 
 
 def test_names_of_prices_are_text(tmp_path: Path) -> None:

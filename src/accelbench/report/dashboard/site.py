@@ -84,6 +84,8 @@ class Site:
         #: Seconds that a page waits for what is worked out beside it; one that becomes a file
         #: waits until it is there.
         self.patience = 0.2
+        #: Whether its pages go to others, who are told of no price that is of nothing in them.
+        self.for_others = False
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
         self.pictures = Pictures(database, self.local, keeper.prices)
@@ -143,6 +145,7 @@ class Site:
             filters=what.query(order=False, picked=False),
             store=self.database.name,
             trouble=self.keeper.trouble,
+            for_others=self.for_others,
             **context,
         )
         return HTMLResponse(text, status, dict(headers or {}))

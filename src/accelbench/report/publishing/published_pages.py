@@ -31,7 +31,7 @@ class PublishedPages:
 
     def routes(self, site: Site) -> list[Route]:
         """The addresses, for the application of a site."""
-        site.patience = _PATIENCE
+        site.patience, site.for_others = _PATIENCE, True
 
         def table(request: Request) -> Response:
             return site.page(

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.analysis.cost_words import told_of
+from accelbench.analysis.cost_words import told_of, unmatched_prices
 from accelbench.analysis.costs import (
     Price,
     items_of,
     known_price,
+    names_of_place,
     per_million,
     price_of,
     with_costs,
@@ -79,6 +80,20 @@ def add_costs(
     memory.execute("ALTER TABLE cell DROP COLUMN own_cost")
     ((count,),) = memory.execute("SELECT count(cost_per_million) FROM cell").fetchall()
     return bool(count)
+
+
+def without_a_place(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
+) -> str:
+    """Which prices are of no device, platform or machine of a snapshot, in a sentence; else ""."""
+    if prices is None:
+        return ""
+    known, devices = set[str](), set[str]()
+    for values in memory.execute(f"SELECT DISTINCT {', '.join(_PLACE)} FROM cell").fetchall():  # noqa: S608
+        row = dict(zip(_PLACE, values, strict=True))
+        known |= names_of_place(row, machines.get(str(row["machine"])))
+        devices |= {str(row["device_name"])} if row["device_name"] else set()
+    return unmatched_prices(prices, known, sorted(devices))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
 from accelbench.report.dashboard.asked import AS_THEY_LIE, FACETS
 from accelbench.report.dashboard.snapshots.gathering import gathered
-from accelbench.report.dashboard.snapshots.priced import add_costs
+from accelbench.report.dashboard.snapshots.priced import add_costs, without_a_place
 from accelbench.store.duck import connect
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Snapshot:
         at: when it was taken.
         prices: by which cells were told what they cost.
         costed: whether any has a cost.
+        unmatched_prices: which prices are of nothing here, in a sentence.
     """
 
     memory: DuckDBPyConnection
@@ -84,6 +85,7 @@ class Snapshot:
     at: str
     prices: Prices | None = None
     costed: bool = False
+    unmatched_prices: str = ""
 
     @property
     def sign(self) -> str:
@@ -175,11 +177,13 @@ def taken(
     memory.execute(_OVERTAKEN)
     by_id = {key: machine for machine, key in ids.items()}
     costed = add_costs(memory, by_id, prices)
+    unmatched = without_a_place(memory, by_id, prices)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
     ran_on = {run: ids[machine] for run, machine in machines.items()}
     known = _known(memory)
-    return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
+    counts = int(results), int(count)
+    return Snapshot(memory, known, by_id, ran_on, *counts, at, prices, costed, unmatched)
 
 
 def _machines(runs: pa.Table) -> tuple[dict[str, Machine], list[str]]:
