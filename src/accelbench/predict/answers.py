@@ -24,6 +24,7 @@ from accelbench.predict.cases import (
     is_calibrated,
     sizes_of,
 )
+from accelbench.predict.held_out import held_out_notes
 from accelbench.predict.learned_words import measured_cases
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import held_by_measured
@@ -79,6 +80,7 @@ class PredictedFigures(RequestParts):
     rests_on: list[str]  # provenances of what it was learned from
     latency_is_least: bool  # what was learned says less than the device can do
     memory_is_least: bool  # what was learned says less than its weights take
+    held_out_error: float | None  # median of such figures of time, held out: 0.5 is half off
 
 
 class Knee(TypedDict):
@@ -201,7 +203,13 @@ def answer(
     for entry, figure in zip(traced, figures, strict=True):
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, entry.case.configuration, calibrated)
+    held_out = predictors[LATENCY].held_out
+    places = [case.configuration for case in known_cases]
+    errors = [held_out.of(*row) for row in zip(latency.basis, places, strict=True)]
+    for figure, error in zip(figures, errors, strict=True):
+        figure["held_out_error"] = None if error is None else error.median
     notes = [str(error) for error in failures.values()]
+    notes += held_out_notes(known_cases, errors, latency.basis)
     notes += [*_notes_of(known_cases, traces, calibrated), *requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
         figures, _knees(figures), notes,
@@ -329,6 +337,7 @@ def _figures(
         "measured_provenance": known.provenance if known else None,
         "measured_source": (known.source or None) if known else None,
         "rests_on": [],
+        "held_out_error": None,
         "latency_is_least": False,
         "memory_is_least": False,
         **parts,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
+
+import numpy as np
 
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Ints
@@ -62,3 +65,16 @@ def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
         else:
             bases.append(Basis.OTHER_MODELS)
     return bases
+
+
+def with_its_parts(case: PredictedCase) -> object:
+    """What a case has in common with the parts of its request, which say nothing of its length."""
+    if not case.shapes.new_tokens:
+        return case
+    return case.model, case.configuration, replace(case.shapes, new_tokens=1)
+
+
+def numbered_alike(keys: Sequence[object]) -> Ints:
+    """The number of each key, equal ones alike."""
+    index = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array([index[key] for key in keys], dtype=np.int64)

@@ -8,7 +8,7 @@ What lies between two of them is read off the line between their logarithms, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import MeasuredCase, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats
-from accelbench.predict.monotone import BatchSeries, series_key
+from accelbench.predict.monotone import SINGLE, BatchSeries, series_key
 from accelbench.predict.terms import TracedCase
 
 #: The largest node of each series in which nothing larger was measured.
@@ -60,8 +60,9 @@ def rising_with_batch(
     settled = np.array([row for rows in series for row in rows.settled.values()], dtype=np.int64)
     risen = BatchSeries.of([entries[row].case for row in settled]).rising(made.at(settled))
     ends[:, settled] = risen.value, risen.low, risen.high
+    measured = set(made.measured.tolist())
     for rows in series:
-        _go_on(ends, rows)
+        _go_on(ends, rows, measured)
     value, low, high = ends
     asked = np.arange(len(traced))
     return replace(made, value=value, low=low, high=high).at(asked)
@@ -102,7 +103,7 @@ def _with_nodes(
     return entries, series
 
 
-def _go_on(ends: Floats, rows: NodeRows) -> None:
+def _go_on(ends: Floats, rows: NodeRows, measured: Container[int]) -> None:
     """Beyond what the store decides nothing falls; between two nodes all is on their line."""
     nodes = [*rows.settled.values()]
     for row in rows.beyond.values():
@@ -112,7 +113,12 @@ def _go_on(ends: Floats, rows: NodeRows) -> None:
         ends[:, row] = ends[:, twin]
     if rows.between:
         batches = np.log([*rows.settled, *rows.beyond])
-        logs = np.log(ends[:, nodes])
+        lines = ends[:, nodes]
+        # What was measured bounds its neighbours by its value, however little was learned of it.
+        at = [place for place, row in enumerate(nodes) if row in measured]
+        lines[1, at] = np.maximum(lines[1, at], lines[0, at] / SINGLE)
+        lines[2, at] = np.minimum(lines[2, at], lines[0, at] * SINGLE)
+        logs = np.log(np.maximum.accumulate(lines, axis=1))
         for batch, row in rows.between:
             ends[:, row] = [np.exp(np.interp(np.log(batch), batches, line)) for line in logs]
 

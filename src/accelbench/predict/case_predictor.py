@@ -9,12 +9,18 @@ its basis, decides how its interval is calibrated; none reaches below what the d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.bases import Basis, bases_of, left_out_bases
+from accelbench.predict.bases import (
+    Basis,
+    bases_of,
+    left_out_bases,
+    numbered_alike,
+    with_its_parts,
+)
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.device_limits import HALF_WIDTH, least_values, measured_below, within_limits
@@ -25,6 +31,7 @@ from accelbench.predict.extrapolation import (
     widening,
 )
 from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.held_out import HeldOutErrors
 from accelbench.predict.intervals import LEVEL
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum, fit_sum
@@ -164,7 +171,7 @@ class CasePredictor:
         for _ in range(_UNLIKE_ROUNDS):  # what the first round leaves out hides the next no more
             process = self.condition(usual_variances()).process
             assert process is not None
-            unlike = process.unlike_models(_numbers(keys))
+            unlike = process.unlike_models(numbered_alike(keys))
             more = zip(keys, unlike, strict=True)
             self.unlike |= {key: float(times) for key, times in more if times > 1.0}
         return self.unlike
@@ -193,6 +200,14 @@ class CasePredictor:
         shares = self._below
         reached = [shares.get(case.configuration, 1.0) for case in features.cases]
         return np.asarray(features.least * np.array(reached))
+
+    @cached_property
+    def held_out(self) -> HeldOutErrors:
+        """By how much it is off where what a figure rests on is held out."""
+        if self.process is None:
+            return HeldOutErrors()
+        unseen, _ = self.unseen or self.errors_of_unseen_models()
+        return HeldOutErrors(self.known.cases, self.process, unseen)
 
     def _beyond(self, features: CaseFeatures) -> Floats:
         known = self.known
@@ -228,7 +243,7 @@ class CasePredictor:
         if not len(self.known):
             return ConfigurationSums(PositiveSum(np.log(self.usual)))
         configurations = [case.configuration for case in self.known.cases]
-        numbers = _numbers(configurations)
+        numbers = numbered_alike(configurations)
         whole = fit_sum(self.known.terms, self.log_values, self.usual, numbers)
         rooflines = ConfigurationSums(whole)
         if self.target == LATENCY:
@@ -288,8 +303,8 @@ class CasePredictor:
         assert process is not None
         kinds = {
             # A request is left out with its parts: they would say how long it takes.
-            Basis.OTHER_SIZES: _numbers([_whole(case) for case in self.known.cases]),
-            Basis.ELSEWHERE: _numbers([(c.model, c.configuration) for c in self.known.cases]),
+            Basis.OTHER_SIZES: numbered_alike([with_its_parts(case) for case in self.known.cases]),
+            Basis.ELSEWHERE: numbered_alike([(c.model, c.configuration) for c in self.known.cases]),
         }
         for basis, groups in kinds.items():
             mean, variance = process.left_out(groups)
@@ -304,7 +319,7 @@ class CasePredictor:
 
     def _calibrate_new_configurations(self, process: ResidualProcess) -> None:
         """The width where a configuration was never measured: each whole one is left out."""
-        groups = _numbers([case.configuration for case in self.known.cases])
+        groups = numbered_alike([case.configuration for case in self.known.cases])
         if int(groups.max()):
             mean, variance = process.left_out(groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
@@ -327,7 +342,7 @@ class CasePredictor:
         NaN where there is no other model.
         """
         assert self.process is not None
-        models = _numbers([case.model for case in self.known.cases])
+        models = numbered_alike([case.model for case in self.known.cases])
         count = int(models.max()) + 1
         folds = count if len(models) <= _CASES_ONE_BY_ONE else min(_FOLDS, count)
         fold = np.random.default_rng(seed).permutation(count)[models] % folds
@@ -367,15 +382,3 @@ def predictor_of(
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
     return CasePredictor(target, features, logs)
-
-
-def _whole(case: PredictedCase) -> object:
-    """What a case has in common with the parts of its request, which say nothing of its length."""
-    if not case.shapes.new_tokens:
-        return case
-    return case.model, case.configuration, replace(case.shapes, new_tokens=1)
-
-
-def _numbers(keys: Sequence[object]) -> Ints:
-    index = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    return np.array([index[key] for key in keys], dtype=np.int64)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: Half as much again as is measured, or half of it: beyond that a figure is to be read as a band.
+POOR = 0.5
+
 
 def measured_cases(number: int, of_others: int) -> str:
     """Some measured cases, and how many of them others measured, in words."""

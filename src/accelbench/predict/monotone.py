@@ -24,7 +24,7 @@ from accelbench.predict.measurements import LATENCY
 #: How many times the weight of all else that of a measured figure is, which is not to move.
 _CERTAIN = 1e6
 #: Nothing is known any nearer than a single measured figure, of which runs differ by 3 %.
-_SINGLE = 1.03
+SINGLE = 1.03
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
@@ -85,7 +85,7 @@ def _hold(ends: Floats, least: float, most: float) -> None:
     value, low, high = ends
     held = min(max(value, least), most)
     low, high = (min(max(end * held / value, least), most) for end in (low, high))
-    ends[:] = held, min(low, held / _SINGLE), max(high, held * _SINGLE)
+    ends[:] = held, min(low, held / SINGLE), max(high, held * SINGLE)
 
 
 def series_key(case: PredictedCase, place: int) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.figures import Statistic
 from accelbench.core.vocabulary import Provenance
+from accelbench.predict.learned_words import POOR
 from accelbench.select.estimate.figures import PREDICTED, Figure
 from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow
 from accelbench.select.evidence.origins import FigureOrigin
@@ -37,8 +38,15 @@ def predicted_figure(predicted: PredictedFigures) -> Figure:
         predicted["latency_low_ms"],
         predicted["latency_high_ms"],
         cell,
-        f"from {predicted['basis']}",
+        _basis(predicted),
         batch=predicted["batch_size"],
         predicted=predicted,
         origin=FigureOrigin(tuple(predicted["rests_on"])),
     )
+
+
+def _basis(predicted: PredictedFigures) -> str:
+    """What a prediction rests on, and by how much such ones are off where that is poor."""
+    error = predicted["held_out_error"]
+    poor = "" if error is None or error <= POOR else f", off by {error:,.0%} in the median held out"
+    return f"from {predicted['basis']}{poor}"

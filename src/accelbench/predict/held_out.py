@@ -1,0 +1,140 @@
+"""By how much a predictor was off where what it rests on was held out, by its own cases. Pure.
+
+A figure that rests on other models says nothing of how far those carry: a store of phones was off
+by 87 % in the median on models that it had not seen. Each basis is held out as it is defined: a
+case, a model in one configuration, a model, a whole configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from accelbench.core.nouns import listed
+from accelbench.predict.bases import Basis, left_out_bases, numbered_alike, with_its_parts
+from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.learned_words import POOR
+
+#: Of fewer held-out cases nothing is said of an engine; then all engines count together.
+_FEWEST = 10
+_MOST_NAMED = 3
+_NOTHING: Floats = np.zeros(0)
+
+
+class LeavesOut(Protocol):
+    """A process of residuals that says what each is without its group."""
+
+    @property
+    def residual(self) -> Floats:
+        """What is left of each case."""
+
+    def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
+        """Mean and variance of each case from those of all other groups."""
+
+
+@dataclass(frozen=True)
+class HeldOutError:
+    """How far predictions of a kind were off.
+
+    Attributes:
+        median: of the errors, as a share of what was measured.
+        cases: that were held out.
+        engine: and platform, that they are of; "" for all.
+    """
+
+    median: float
+    cases: int
+    engine: str = ""
+
+
+class HeldOutErrors:
+    """The errors of a predictor of latency, by what predictions rest on.
+
+    Args:
+        cases: that it learned from.
+        process: of what is left of them; None where it learned from none.
+        unseen: errors of each case by who does not know its model, as logarithms.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[PredictedCase] = (),
+        process: LeavesOut | None = None,
+        unseen: Floats = _NOTHING,
+    ) -> None:
+        self._cases, self._process, self._unseen = cases, process, unseen
+        self._engines = np.array([_engine(case.configuration) for case in cases])
+        self._whole = np.array([not case.part for case in cases], dtype=bool)
+        self._of: dict[Basis, Floats] = {}
+
+    def of(self, basis: Basis, place: CaseConfiguration) -> HeldOutError | None:
+        """The error of predictions that rest on something, in a configuration's engine.
+
+        Args:
+            basis: what they rest on.
+            place: the configuration.
+
+        Returns:
+            None where too few were held out, and of what rests on no other case.
+        """
+        if basis in (Basis.MEASURED, Basis.PEAKS) or self._process is None:
+            return None
+        if basis not in self._of:
+            self._of[basis] = np.abs(np.exp(-self._errors(basis, self._process)) - 1.0)
+        errors, engine = self._of[basis], _engine(place)
+        for name, rows in ((engine, self._engines == engine), ("", self._whole)):
+            some = errors[rows & ~np.isnan(errors)]
+            if len(some) >= _FEWEST:
+                return HeldOutError(float(np.median(some)), len(some), name)
+        return None
+
+    def _errors(self, basis: Basis, process: LeavesOut) -> Floats:
+        """Of each case as a logarithm; NaN of those that would rest on something else."""
+        if basis is Basis.OTHER_MODELS:
+            return np.where(self._whole, self._unseen, np.nan)
+        groups = numbered_alike([_held_with(case, basis) for case in self._cases])
+        mean, _ = process.left_out(groups)
+        if basis is Basis.OTHER_CONFIGURATIONS:
+            kept = self._whole & bool(groups.any())  # else there is no other configuration
+        else:
+            kinds = left_out_bases(self._cases, groups)
+            kept = self._whole & np.array([kind is basis for kind in kinds], dtype=bool)
+        return np.where(kept, process.residual - mean, np.nan)
+
+
+def held_out_notes(
+    cases: Sequence[PredictedCase], errors: Sequence[HeldOutError | None], bases: Sequence[Basis]
+) -> list[str]:
+    """A sentence for each basis whose figures were poor where it was held out."""
+    poor: dict[Basis, dict[str, HeldOutError]] = {}
+    for case, error, basis in zip(cases, errors, bases, strict=True):
+        if error is not None and error.median > POOR:
+            place = poor.setdefault(basis, {})
+            place.setdefault(error.engine or _engine(case.configuration), error)
+    return [
+        f"figures that rest on {basis.value} are poor, and their intervals alone are to be relied"
+        " on: held out, such figures were off in the median by "
+        + listed([_said(name, error) for name, error in named.items()], _MOST_NAMED)
+        for basis, named in poor.items()
+    ]
+
+
+def _said(name: str, error: HeldOutError) -> str:
+    where = f"of {name}" if error.engine else f"of all engines, {name} having too few"
+    return f"{error.median:,.0%} ({error.cases:,} cases {where})"
+
+
+def _held_with(case: PredictedCase, basis: Basis) -> object:
+    if basis is Basis.OTHER_CONFIGURATIONS:
+        return case.configuration
+    if basis is Basis.ELSEWHERE:
+        return case.model, case.configuration
+    return with_its_parts(case)
+
+
+def _engine(place: CaseConfiguration) -> str:
+    return f"{place.runtime}/{place.hardware}"

@@ -1,0 +1,66 @@
+"""What is said of figures whose kind was poor where it was held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_up_cases import HERE, THERE, made_case
+
+from accelbench.predict.bases import Basis
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.held_out import HeldOutError, HeldOutErrors, held_out_notes
+
+
+class Process:
+    """Off by a factor of four on each case that is left out."""
+
+    def __init__(self, count: int) -> None:
+        self.residual: Floats = np.full(count, np.log(0.25))
+
+    def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
+        return np.zeros(len(groups)), np.ones(len(groups))
+
+
+CASES = [made_case(model, place, 1).case for model in range(12) for place in (HERE, THERE)]
+ENGINE = f"{HERE.runtime}/{HERE.hardware}"
+
+
+def errors(unseen: float = np.log(0.2)) -> HeldOutErrors:
+    return HeldOutErrors(CASES, Process(len(CASES)), np.full(len(CASES), unseen))
+
+
+def test_each_basis_has_the_error_of_what_is_held_out_so() -> None:
+    held = errors()
+    seen = held.of(Basis.ELSEWHERE, HERE)
+    unseen = held.of(Basis.OTHER_MODELS, HERE)
+    assert seen is not None
+    assert unseen is not None
+    assert seen.median == pytest.approx(3.0)  # four times what was measured
+    assert unseen.median == pytest.approx(4.0)
+    assert held.of(Basis.OTHER_SIZES, HERE) is None  # no model was measured at two sizes
+    assert held.of(Basis.MEASURED, HERE) is None
+    assert held.of(Basis.PEAKS, HERE) is None
+    assert HeldOutErrors().of(Basis.OTHER_MODELS, HERE) is None
+
+
+def test_of_an_engine_with_too_few_cases_all_are_counted_and_it_is_said() -> None:
+    cases = [made_case(model, HERE, 1).case for model in range(12)]
+    held = HeldOutErrors(cases, Process(12), np.full(12, np.log(0.2)))
+    other = made_case(1, THERE, 1).case
+    found = held.of(Basis.OTHER_MODELS, THERE)
+    assert found is not None
+    assert (found.engine, found.cases) == ("", 12)
+    (note,) = held_out_notes([other], [found], [Basis.OTHER_MODELS])
+    assert (
+        f"400% (12 cases of all engines, {THERE.runtime}/{THERE.hardware} having too few)" in note
+    )
+
+
+def test_poor_figures_are_said_once_a_basis_and_good_ones_not_at_all() -> None:
+    """A store of phones, off by 87 % on models that it had not seen, said nothing of it."""
+    cases = [case for case in CASES if case.configuration == HERE][:3]
+    poor, good = HeldOutError(0.87, 292, ENGINE), HeldOutError(0.2, 34, ENGINE)
+    bases = [Basis.OTHER_MODELS, Basis.OTHER_MODELS, Basis.ELSEWHERE]
+    (note,) = held_out_notes(cases, [poor, poor, good], bases)
+    assert f"off in the median by 87% (292 cases of {ENGINE})" in note
+    assert Basis.OTHER_MODELS.value in note
