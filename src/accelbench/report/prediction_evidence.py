@@ -121,7 +121,12 @@ def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
     works = _several_batches(ours, 1)[:_MOST_SCALED]
     evidence = PredictionEvidence(scaling=_scaling(predictors, works))
     picture = evidence.scaling_picture if works else None
-    return picture, "" if picture else "Nothing is predicted of it: it has no measured case here."
+    if known is None and picture is None:
+        return None, (
+            "Nothing is predicted of it: its operators are not known, as it is no model of the"
+            " catalogue. What is measured of it stands on its own page."
+        )
+    return picture, "" if picture else "Nothing is predicted of it: no batch of it is learned from."
 
 
 def _too_few(cases: Sequence[MeasuredCase]) -> str:

@@ -155,6 +155,18 @@ def test_nothing_is_started_for_what_is_no_question(
     assert started == []
 
 
+def test_of_a_model_that_results_alone_know_it_is_said_how_much_is_measured(
+    site: TestClient, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mobilenet_v2, with 319 configurations in a store, was “no model of the catalogue”."""
+    monkeypatch.setattr(question_pages, "in_catalogue", lambda _: False)
+    page = asked(site, "/predict?model=bert-tiny")
+    assert page.status_code == 400
+    assert "its operators are not known" in page.text
+    assert re.search(r"[1-9][0-9,]* configurations? of it (is|are) measured here", page.text)
+    assert started == []
+
+
 def test_words_of_a_visitor_are_values_and_no_options(
     site: TestClient, started: list[list[str]]
 ) -> None:

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from accelbench.core import processes
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
+from accelbench.core.nouns import counted
 from accelbench.core.visible import in_quotes, visible_lines
 from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.phrases import safe
@@ -213,8 +214,18 @@ class QuestionPages:
         if form is RECOMMEND and not models and "task" not in values:
             raise UsageError("Neither a model nor a task is named.", "Name one.")
         for name in models:
-            stored = snapshot.ask("SELECT 1 FROM cell WHERE model = ? LIMIT 1", [name])
-            if not in_catalogue(name) and (form is PREDICT or not stored):
+            (row,) = snapshot.ask("SELECT count(*) AS n FROM cell WHERE model = ?", [name])
+            stored = int(str(row["n"]))
+            if in_catalogue(name):
+                continue
+            if form is PREDICT and stored:
+                raise UsageError(
+                    f"{in_quotes(safe(name))} is not predicted: its operators are not known;"
+                    f" {counted(stored, 'configuration')} of it"
+                    f" {'is' if stored == 1 else 'are'} measured here.",
+                    "Only models of the catalogue are predicted, and on a command line files.",
+                )
+            if not stored:
                 raise UsageError(
                     f"{in_quotes(safe(name))} is no model of the catalogue"
                     f"{'' if form is PREDICT else ' and has no results'}.",
