@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from accelbench.predict.cases import CaseConfiguration
+from accelbench.core.case import Shapes
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.predictable import why_not
+from accelbench.predict.questions import PredictionQuestion, configurations
 
 CPU = CaseConfiguration("cpu", "A processor", "pytorch", "fp32", "inference")
 V100 = CaseConfiguration("cuda", "Tesla V100-SXM2-32GB", "pytorch", "fp16", "inference")
@@ -47,3 +49,11 @@ def test_a_calibrated_cpu_is_calibrated_for_openvino_too(precision: str) -> None
     other = replace(place, device="Another processor")
     assert why_not(place, {("cpu", "A processor")}, generates=False) == ""
     assert "is not known" in why_not(other, {("cpu", "A processor")}, generates=False)
+
+
+def test_a_measured_device_is_asked_for_by_its_name_alone() -> None:
+    """“Samsung Galaxy S25” was no platform and no documented device, though it was measured."""
+    places = [replace(V100, hardware=kind, device="Fridge 9", precision="fp32") for kind in "ab"]
+    measured = [MeasuredCase(PredictedCase("m", "f", Shapes(1), p), 1.0, None) for p in places]
+    question = PredictionQuestion((), hardware=("fridge 9",))
+    assert configurations(question, measured, lambda _: None, []) == places

@@ -180,13 +180,20 @@ def configurations(
         places = list(usual) or _never_measured("cpu", question, device_here, notes)
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
-    for typed in (word.rstrip(": ") for word in question.hardware):
+    words = (word.rstrip(": ") for word in question.hardware)
+    for typed in (place for word in words for place in _measured_called(word, counts)):
         known = any(_matches(entry.case.configuration, typed) for entry in measured)
         word = typed if known else hardware_of(typed)
         matching = [place for place in _usual(counts) if _matches(place, word)]
         some = matching or _never_measured(word, question, device_here, notes)
         places += _by_runtimes(some, question, notes)
     return _in_precisions(list(dict.fromkeys(places)), question)
+
+
+def _measured_called(word: str, counts: Iterable[CaseConfiguration]) -> list[str]:
+    """A measured device's whole name as PLATFORM:NAME, one for each platform; else the word."""
+    called = {p.hardware: p.device for p in counts if p.device.lower() == word.lower()}
+    return [f"{platform}:{called[platform]}" for platform in sorted(called)] or [word]
 
 
 def _usual(counts: Counter[CaseConfiguration]) -> list[CaseConfiguration]:
