@@ -135,11 +135,12 @@ def _amounts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float | None
 @pytest.mark.parametrize("figure", ["latency", "throughput", "memory", "cost"])
 def test_groups(store: WalkedStore, figure: str) -> None:
     held = Held()
-    groups = _groups(store, figure, "model", "hardware")
+    # Training and inference are never of one group, whatever is asked for.
+    groups = _groups(store, figure, "model", "hardware", "mode")
     address = f"/results?group=model&group=hardware&figure={figure}"
     for rows in store.pages(address):
         for row in rows:
-            name = (row.cells["Model"].text, row.cells["Hardware"].text)
+            name = tuple(row.cells[of].text for of in ("Model", "Hardware", "Mode"))
             group = groups.pop(name)
             known = _amounts(figure, group)
             held.figure(f"{name} n", row.cells["Configurations"].lead, group["n"], whole=True)
@@ -158,14 +159,14 @@ def test_groups(store: WalkedStore, figure: str) -> None:
 @pytest.mark.parametrize("figure", ["latency", "throughput", "memory"])
 def test_pivots(store: WalkedStore, figure: str, by: str) -> None:
     held = Held()
-    groups = _groups(store, figure, "model", "runtime")
+    groups = _groups(store, figure, "model", "mode", "runtime")
     address = f"/results?group=model&group=runtime&as=pivot&figure={figure}&by={by}"
     for rows in store.pages(address):
         for row in rows:
             heading, *columns = row.cells
-            model = row.cells[heading].lead.removesuffix(" ≠")
+            model, _, mode = row.cells[heading].text.removesuffix(" ≠").rpartition(" ")
             for column in columns:
-                group = groups.pop((model, column), None)
+                group = groups.pop((model, mode, column), None)
                 shown = row.cells[column].lead or row.cells[column].text.partition(" of ")[0]
                 if group is None:
                     held.exact(f"{model} {column}", shown, "no data")
