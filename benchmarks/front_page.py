@@ -94,7 +94,7 @@ ELSEWHERE = """([from, to]) => {
 #: The engines that are timed; others are here too, but a reader has most likely these.
 ENGINES = "--hardware cpu,openvino --framework pytorch,onnxruntime,openvino"
 CHOOSE = (
-    (f"run bert-tiny {ENGINES} --batch-sizes 1,8 --iterations 20", False),
+    (f"run bert-tiny {ENGINES} --batch-sizes 1,8 --launches 5", False),
     ("recommend bert-tiny --batch-size 8", True),
 )
 _ONE = "--hardware cpu --framework pytorch --batch-sizes 1 --iterations 20"
@@ -110,7 +110,7 @@ SMALL = (
 #: Pictures of pages: a name, the address with the keys of the first configurations in it, a theme.
 PAGES = (
     ("overview", "/", "light"),
-    ("dashboard-results", "/results?mode=inference&sort=rate", "light"),
+    ("dashboard-results", "/results?mode=inference&sort=throughput", "light"),
     ("dashboard-cell", "/cell/{0}", "light"),
     ("dashboard-compare", "/compare?cell={0}&cell={1}&cell={2}", "light"),
     ("dashboard-model", "/model/bert-tiny", "light"),
@@ -257,7 +257,8 @@ def pages(folder: Path) -> None:
             keys = list(dict.fromkeys(href.removeprefix("/cell/") for href in hrefs))
             for name, path, theme in PAGES:
                 page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-                page.goto(found[0] + path.format(*keys))
+                answer = page.goto(found[0] + path.format(*keys))
+                assert answer is not None and answer.ok, f"{path}: {answer and answer.status}"
                 page.wait_for_load_state("networkidle")
                 page.wait_for_function(WORKED_OUT, timeout=120_000)
                 page.evaluate(ELSEWHERE, [str(folder), HOME])

@@ -26,8 +26,8 @@ from accelbench.runtimes.python.answers import (
     digest_of_values,
     refuse_unfinished,
     uncompared,
-    waiting,
 )
+from accelbench.runtimes.python.places import waiting
 
 PENDING: Future[int] = Future()
 

@@ -1,4 +1,4 @@
-"""What a callable returns, as arrays by name that can be compared; and the wait until it is there.
+"""What a callable returns, as arrays by name that can be compared; and whether it is all there.
 
 Imports torch and JAX only where what was called has imported them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import is_dataclass
 from itertools import islice
 from types import ModuleType
@@ -20,9 +20,7 @@ from accelbench.core.errors import CaseError
 from accelbench.runtimes.python.parts import CompareInstead, parts_of
 
 #: Deeper than this nothing is looked into.
-_DEEPEST = 8
-
-
+DEEPEST = 8
 #: Of a list or a dict so many parts are asked whether they are finished.
 _MOST_PARTS = 10_000
 #: Types that are named of what is not compared.
@@ -59,7 +57,7 @@ def _unfinished(answer: Any, depth: int) -> str:
         kind = getattr(sys.modules.get(place), name, None)
         if isinstance(kind, type) and isinstance(answer, kind):
             return words
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         return ""
     if isinstance(answer, Mapping):
         parts: Iterable[Any] = answer.values()
@@ -108,7 +106,7 @@ def digest_of_values(values: Mapping[str, Any]) -> str:
 
 
 def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
-    if value is None or depth > _DEEPEST:
+    if value is None or depth > DEEPEST:
         return
     if isinstance(value, (str, bytes)):
         text = value.encode() if isinstance(value, str) else value
@@ -172,8 +170,8 @@ def uncompared(answer: Any) -> list[str]:
 def _leave_out(value: Any, found: dict[str, None], depth: int) -> None:
     if value is None or isinstance(value, (str, bytes)) or len(found) >= _MOST_TYPES:
         return
-    if depth > _DEEPEST:
-        found[f"parts within {_DEEPEST} others"] = None
+    if depth > DEEPEST:
+        found[f"parts within {DEEPEST} others"] = None
     elif isinstance(value, Mapping):
         for inner in value.values():
             _leave_out(inner, found, depth + 1)
@@ -199,6 +197,9 @@ def _array(value: Any) -> Any:
             return _of_torch(torch, value.detach())
         except (RuntimeError, NotImplementedError, TypeError):  # it has no values, as on meta
             return None
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(value, cupy.ndarray):
+        value = value.get()
     if isinstance(value, tuple) and any(hasattr(part, "shape") for part in value):
         return None
     try:
@@ -218,65 +219,3 @@ def _of_torch(torch: Any, value: Any) -> Any:
     if value.is_floating_point() and value.dtype not in kept:
         value = value.float()
     return value.resolve_conj().resolve_neg().cpu().numpy()
-
-
-def waiting(answer: Any) -> Callable[[Any], Any] | None:
-    """What waits until an answer of such a kind is there; None where it is when it is returned."""
-    jax = sys.modules.get("jax")
-    if jax is not None and (parts := list(_of_jax(jax, answer, 0))):
-        known = {id(leaf) for leaf in jax.tree.leaves(answer)}
-        if all(id(part) in known for part in parts):
-            return jax.block_until_ready  # type: ignore[no-any-return]
-        # An object of its owner's, into which JAX does not look.
-        return lambda answer: jax.block_until_ready(list(_of_jax(jax, answer, 0)))
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        return lambda _answer: torch.cuda.synchronize()
-    return None
-
-
-def _of_jax(jax: Any, value: Any, depth: int) -> Iterator[Any]:
-    """The arrays of JAX in an answer, wherever their values are compared."""
-    if isinstance(value, jax.Array):
-        yield value
-    elif depth > _DEEPEST or value is None or isinstance(value, (str, bytes, int, float)):
-        return
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _of_jax(jax, inner, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _of_jax(jax, inner, depth + 1)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        for inner in vars(value).values():
-            yield from _of_jax(jax, inner, depth + 1)
-
-
-def devices(answer: Any) -> set[str]:
-    """Where the tensors of an answer lie, with ordinals; the processor where there is none."""
-    found: set[str] = set()
-    _devices(answer, found, 0)
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        found.add(f"{'rocm' if torch.version.hip else 'cuda'}:{torch.cuda.current_device()}")
-    return found or {"cpu:0"}
-
-
-def _devices(value: Any, found: set[str], depth: int) -> None:
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple, Set)):
-        for inner in islice(value, 64):
-            _devices(inner, found, depth + 1)
-        return
-    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
-    if torch is not None and isinstance(value, torch.Tensor):
-        device = value.device
-        kind = "rocm" if device.type == "cuda" and torch.version.hip else device.type
-        found.add(f"{kind}:{device.index or 0}")
-    elif jax is not None and isinstance(value, jax.Array):
-        for device in value.devices():
-            kind = {"gpu": "cuda"}.get(device.platform, device.platform)
-            found.add(f"{kind}:{device.id if kind != 'cpu' else 0}")

@@ -29,13 +29,12 @@ from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.python.answers import (
     arrays,
-    devices,
     digest_of_values,
     refuse_unfinished,
     uncompared,
-    waiting,
 )
 from accelbench.runtimes.python.left_running import left_running
+from accelbench.runtimes.python.places import devices, waiting
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
