@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,23 @@ def test_arms_are_measured_shown_stored_and_judged(shell: Shell) -> None:
     assert found["against"]["outcome"] == "can't tell"
     few = ("--against", "threads=1", "--launches", "2", "--threshold", "0.1")
     shell(*CASE, *few, code=4)
+
+
+def test_own_code_of_a_commit_is_measured_as_it_is_there(shell: Shell) -> None:
+    """A wait of 20 ms against one of 1 ms, in a module beside the benchmark."""
+    bench = "from waits import work\n\ndef step():\n    work()\n\nstep.example_inputs = ()\n"
+    (shell.work / "bench.py").write_text(bench)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q"], cwd=shell.work, check=True)
+    for seconds in (0.001, 0.02):
+        waits = f"import time\n\ndef work():\n    time.sleep({seconds})\n"
+        (shell.work / "waits.py").write_text(waits)
+        subprocess.run([*git, "add", "-A"], cwd=shell.work, check=True)
+        subprocess.run([*git, "commit", "-qm", "wait"], cwd=shell.work, check=True)
+    asked = ("bench.py:step", "--hardware", "cpu", "--iterations", "5", "--warmup", "1")
+    done = shell(*asked, "--against", "commit:HEAD~1", "--launches", "1", "--json", "--quiet")
+    median = {one["arm"]: one["latency_p50_ms"] for one in json.loads(done.stdout)["results"]}
+    assert median["this"] > 5 * median["commit:HEAD~1"]
 
 
 def test_a_dry_run_says_both(shell: Shell) -> None:

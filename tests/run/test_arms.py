@@ -242,8 +242,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository: Path) -> None:
     what = meant("commit:HEAD~1")
     assert what.word == git(repository, "rev-parse", "HEAD~1")
-    with other_interpreter.interpreter_of(what) as there:
+    with other_interpreter.interpreter_of(what) as (there, checkout):
         assert there is not None
+        assert checkout is not None
         assert there.folder is not None
         code = "import measured_here; print(measured_here.WHICH)"
         environment = there.environment(os.environ)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.core import processes
@@ -27,7 +27,13 @@ def tell(answer: Any) -> None:
     sys.stdout.flush()
 
 
-def answers_of(module: str, arguments: Sequence[str], patience: float, doing: str) -> list[Any]:
+def answers_of(
+    module: str,
+    arguments: Sequence[str],
+    patience: float,
+    doing: str,
+    environment: Mapping[str, str] | None = None,
+) -> list[Any]:
     """What a module tells, in its order: one answer or more.
 
     Args:
@@ -35,12 +41,13 @@ def answers_of(module: str, arguments: Sequence[str], patience: float, doing: st
         arguments: of its command line.
         patience: seconds that it may take.
         doing: what it does, as a sentence about it begins: "Looking at it".
+        environment: this process's own where not given.
 
     Raises:
         NoAnswerError: there is none.
     """
     try:
-        done = processes.run_python(module, arguments, timeout=patience)
+        done = processes.run_python(module, arguments, timeout=patience, environment=environment)
     except processes.TimeoutExpired as error:
         raise NoAnswerError(
             f"{doing} took more than {patience:.0f} s, and was given up."

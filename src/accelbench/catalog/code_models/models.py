@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.code_models.loading import builder_of
+from accelbench.catalog.code_models.loading import REFERENCE, builder_of
 from accelbench.catalog.code_models.words import LIVE_OBJECT, SUFFIX, CodeWord
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
@@ -95,15 +95,58 @@ def name_of(word: CodeWord) -> str:
 
 
 def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) -> dict[str, Any]:
+    place = {**_place(word), "attribute": word.attribute}
+    return _asked({**place, "given": list(given), "reference": reference})
+
+
+def looked_at_elsewhere(
+    spec: ModelSpec, path: str, folder: str, environment: Mapping[str, str]
+) -> ModelSpec:
+    """A model that is code, as another folder has the same: what is measured is what lies there.
+
+    Args:
+        spec: as it was looked at here.
+        path: of the file there; "" of a module that is imported by its name.
+        folder: on the search path there.
+        environment: of the process that looks.
+
+    Raises:
+        FileRefusedError: it is not measured there.
+    """
+    code = spec.code
+    assert code is not None
+    own = f"{code.attribute}.{REFERENCE}"
     question = {
-        **_place(word),
-        "attribute": word.attribute,
-        "given": list(given),
-        "reference": reference,
+        "module": code.module,
+        "path": path,
+        "folder": folder,
+        "attribute": code.attribute,
+        "given": [entry.name for entry in spec.inputs],
+        "reference": "" if code.reference == own else code.reference,
     }
+    found = _asked(question, environment)
+    if found["kind"] != code.kind:
+        raise FileRefusedError(f"It is a {found['kind']} there, and a {code.kind} here.", "")
+    there = replace(
+        code,
+        path=path,
+        folder=folder,
+        digest=str(found["digest"]),
+        sources=tuple(found["sources"]),
+        made_by=str(found["made_by"]),
+        reference=str(found["reference"]),
+        counted=found.get("counted"),
+        uncounted=found.get("uncounted", ""),
+    )
+    return replace(spec, parameters=int(found["parameters"]), code=there)
+
+
+def _asked(
+    question: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     asked = ("accelbench.catalog.code_models.looking", [json.dumps(question)])
     try:
-        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it")
+        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it", environment)
     except NoAnswerError as error:
         advice = "Run it in Python alone, and mend it: os._exit in it ends whoever measures it."
         raise FileRefusedError(str(error), advice) from error

@@ -357,7 +357,8 @@ def _sides(
     """One, or two that share what is the run's and have references and artefacts of their own."""
     if arm is None:
         return [MeasuredArm(context, journey.plan)]
-    (this, *_), (against, plan, settings) = journey.arms
+    (this, *_), (against, _, settings) = journey.arms
+    plan = arm.plan(context.observer.note)
     ours, theirs = arm.conditions(environment), arm.conditions(arm.environment)
     first = replace(context, conditions={**context.conditions, **ours})
     second = replace(

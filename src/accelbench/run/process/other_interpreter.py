@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,8 @@ from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.run.plan.against import Against, AgainstKind, git
 from accelbench.run.plan.arms import OtherArm
+from accelbench.run.plan.request import Plan
+from accelbench.run.process.commit_models import Checkout, as_committed
 from accelbench.run.process.interpreter import Interpreter, introduced
 from accelbench.store.scratch import Scratch
 
@@ -33,6 +35,20 @@ class Arm:
     other: OtherArm
     interpreter: Interpreter | None  # None: ours
     environment: Mapping[str, Any] = field(default_factory=dict)
+    checkout: Checkout | None = None  # of a commit
+
+    def plan(self, note: Callable[[str], None]) -> Plan:
+        """What is measured in it: of a commit with an owner's code as that commit has it.
+
+        Raises:
+            SurroundingsError: the commit has a model that is not measured.
+        """
+        if self.checkout is None:
+            return self.other.plan
+        plan, notes = as_committed(self.other.plan, self.checkout)
+        for text in notes:
+            note(text)
+        return plan
 
     def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """What an arm's results say beside the usual: its commit, where commits are compared."""
@@ -51,28 +67,34 @@ def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[A
     if other is None:
         yield None
         return
-    with interpreter_of(other.against) as interpreter:
+    with interpreter_of(other.against) as (interpreter, checkout):
         if interpreter is None:
             yield Arm(other, None, environment)
         else:
             introduction = introduced(interpreter, other.against.name)
-            yield Arm(other, interpreter, introduction["environment"])
+            yield Arm(other, interpreter, introduction["environment"], checkout)
 
 
 @contextmanager
-def interpreter_of(against: Against) -> Iterator[Interpreter | None]:
-    """The interpreter of the other arm, ours (None) for a setting; what it needs goes with it."""
+def interpreter_of(against: Against) -> Iterator[tuple[Interpreter | None, Checkout | None]]:
+    """The interpreter of the other arm, ours (None) for a setting, and a commit's files.
+
+    What it needs goes with it.
+    """
     if against.kind is AgainstKind.SETTING:
-        yield None
+        yield None, None
     elif against.kind is AgainstKind.ENVIRONMENT:
         program = shlex.split(against.word)
-        yield Interpreter(program, alone=len(program) > 1)
+        yield Interpreter(program, alone=len(program) > 1), None
     else:
         with _checked_out(against.word) as (folder, top):
-            yield Interpreter(
-                [sys.executable],
-                variables={"PYTHONPATH": os.pathsep.join(_paths(folder, top))},
-                folder=_there(Path.cwd(), top, folder),
+            variables = {"PYTHONPATH": os.pathsep.join(_paths(folder, top))}
+            checkout = Checkout(against.name, top, folder, variables)
+            yield (
+                Interpreter(
+                    [sys.executable], variables=variables, folder=_there(Path.cwd(), top, folder)
+                ),
+                checkout,
             )
 
 

@@ -1,0 +1,116 @@
+"""An owner's models in the arm of a commit: its code as that commit has it.
+
+Code finds what lies beside it before anything else. Were the file of here run in both arms, both
+would import what lies here, and a slower change would never be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from accelbench.catalog.code_models.models import looked_at_elsewhere
+from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.unchanged import digest_of, files_of
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.model import ModelCode, ModelFile, ModelSpec
+from accelbench.run.plan.request import Plan
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A commit's files.
+
+    Attributes:
+        name: what the user named it.
+        top: of the repository here.
+        folder: where its files are, for as long as the run goes on.
+        variables: what the environment of its processes has beside ours.
+    """
+
+    name: str
+    top: Path
+    folder: Path
+    variables: Mapping[str, str]
+
+    def there(self, path: str | Path) -> Path | None:
+        """The same path among the commit's files; None of what is not the repository's."""
+        whole = Path(path).resolve()
+        top = self.top.resolve()
+        return self.folder / whole.relative_to(top) if whole.is_relative_to(top) else None
+
+
+def as_committed(plan: Plan, checkout: Checkout) -> tuple[Plan, list[str]]:
+    """A plan whose models are the commit's, where they are the repository's; and what to note.
+
+    Raises:
+        SurroundingsError: the commit has a model that is not measured, or another file.
+    """
+    models: dict[str, ModelSpec] = {}
+    notes: list[str] = []
+    for planned in plan.cases:
+        model = planned.case.model
+        if model.id not in models:
+            models[model.id], said = _committed(model, checkout)
+            notes += said
+    cases = tuple(
+        replace(planned, case=replace(planned.case, model=models[planned.case.model.id]))
+        for planned in plan.cases
+    )
+    return replace(plan, cases=cases), notes
+
+
+def _committed(model: ModelSpec, checkout: Checkout) -> tuple[ModelSpec, list[str]]:
+    if model.file is not None:
+        _refuse_another_file(model, model.file, checkout)
+        return model, []
+    if model.code is None or model.code.package:
+        return model, []
+    return _code(model, model.code, checkout)
+
+
+def _refuse_another_file(model: ModelSpec, file: ModelFile, checkout: Checkout) -> None:
+    """A graph is looked at once; what of it were another there would be measured under its name."""
+    files = [checkout.there(path) for path in files_of(file)]
+    there = [path for path in files if path is not None and path.is_file()]
+    if not there or (len(there) == len(files) and digest_of(there) == file.digest):
+        return
+    raise SurroundingsError(
+        f"{model.id} is another file in {checkout.name}, and a file that is measured is the same in"
+        " both arms.",
+        f"Measure each by itself: accelbench run {model.id} on either commit, then accelbench"
+        " check --baseline.",
+    )
+
+
+def _code(model: ModelSpec, code: ModelCode, checkout: Checkout) -> tuple[ModelSpec, list[str]]:
+    folder = checkout.there(code.folder)
+    if folder is None:
+        return model, []  # it lies elsewhere: what it imports may be the commit's
+    notes = []
+    path = checkout.there(code.path) if code.path else None
+    if path is not None and not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(code.path, path)
+        notes.append(
+            f"{checkout.name} has no {Path(code.path).name}: that of here is run there, with what"
+            " it imports from the commit."
+        )
+    try:
+        found = looked_at_elsewhere(
+            model, str(path or ""), str(folder), {**os.environ, **checkout.variables}
+        )
+    except FileRefusedError as error:
+        raise SurroundingsError(
+            f"{model.id} is not measured in {checkout.name}: {error.within}", error.advice
+        ) from error
+    assert found.code is not None
+    if found.code.digest == code.digest:
+        notes.append(
+            f"{model.id} and what it imports from beside it are the same in {checkout.name} as"
+            " here."
+        )
+    return found, notes

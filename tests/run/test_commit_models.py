@@ -1,0 +1,152 @@
+"""Own code in the arm of a commit: what is looked at, and measured, is the commit's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accelbench.catalog.code_models.models import model_of_code
+from accelbench.catalog.code_models.words import code_word
+from accelbench.catalog.file_models.unchanged import digest_of
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.model import FileFormat, ModelFile, ModelSpec
+from accelbench.run.plan.against import meant
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.commit_models import Checkout, as_committed
+from accelbench.run.process.other_interpreter import interpreter_of
+
+BENCH = "from mylib import work\n\n\ndef step():\n    return work()\n\n\nstep.example_inputs = ()\n"
+
+
+def git(folder: Path, *words: str) -> None:
+    about = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *about, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark whose package was another one before the newest commit."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "bench.py").write_text(BENCH)
+    for text in ("first", "second"):
+        (folder / "mylib.py").write_text(f"def work():\n    return {text!r}\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", text)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def before(project: Path) -> Iterator[Checkout]:
+    with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
+        assert checkout is not None
+        yield checkout
+
+
+def looked_at(word: str) -> ModelSpec:
+    code = code_word(word)
+    assert code is not None
+    return model_of_code(code)
+
+
+def plan_of(model: ModelSpec) -> Plan:
+    case = Case(model, Target("cpu", "python"), "fp32", Shapes(1))
+    return Plan((Planned(case, None),))
+
+
+def answer_of(model: ModelSpec, checkout: Checkout) -> str:
+    """What it returns in a process of the arm."""
+    code = model.code
+    assert code is not None
+    ask = (
+        "import sys; from accelbench.catalog.code_models.loading import load;"
+        "from accelbench.core.model import CodeKind, ModelCode;"
+        "print(load(ModelCode(CodeKind.CALLABLE, *sys.argv[1:6], tuple(sys.argv[7:]),"
+        " sys.argv[6])).subject())"
+    )
+    said = (code.module, code.attribute, code.path, code.folder, code.digest, code.made_by)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ask, *said, *code.sources],
+        env={**os.environ, **checkout.variables},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("word", ["bench.py:step", "bench:step"])
+def test_what_lies_beside_the_code_is_the_commits(word: str, before: Checkout) -> None:
+    model = looked_at(word)
+    plan, notes = as_committed(plan_of(model), before)
+    there = plan.cases[0].case.model
+    assert (answer_of(model, replace(before, variables={})), answer_of(there, before)) == (
+        "second",
+        "first",
+    )
+    assert there.id == model.id
+    assert model.code is not None
+    assert there.code is not None
+    assert there.code.digest != model.code.digest
+    assert not notes
+
+
+def test_code_that_no_commit_changed_is_said_to_be_the_same(project: Path) -> None:
+    with interpreter_of(meant("commit:HEAD")) as (_, checkout):
+        assert checkout is not None
+        _, notes = as_committed(plan_of(looked_at("bench.py:step")), checkout)
+    assert notes == [
+        "bench.py:step and what it imports from beside it are the same in commit:HEAD as here."
+    ]
+
+
+def test_a_benchmark_that_the_commit_lacks_runs_there_with_the_commits_packages(
+    project: Path, before: Checkout
+) -> None:
+    (project / "newer.py").write_text(BENCH)
+    plan, notes = as_committed(plan_of(looked_at("newer.py:step")), before)
+    assert answer_of(plan.cases[0].case.model, before) == "first"
+    (note,) = notes
+    assert note.startswith("commit:HEAD~1 has no newer.py: that of here is run there")
+
+
+def test_code_that_fails_in_the_commit_is_refused(project: Path, before: Checkout) -> None:
+    (project / "mylib.py").write_text("def work():\n    return 1\n\n\ndef other():\n    return 2\n")
+    (project / "newer.py").write_text(BENCH.replace("import work", "import other as work"))
+    with pytest.raises(SurroundingsError, match=r"newer.py:step is not measured in commit:HEAD~1"):
+        as_committed(plan_of(looked_at("newer.py:step")), before)
+
+
+def test_code_of_elsewhere_is_the_same_in_both(tmp_path: Path, before: Checkout) -> None:
+    elsewhere = tmp_path / "elsewhere.py"
+    elsewhere.write_text(BENCH.replace("from mylib import work", "work = list"))
+    plan = plan_of(looked_at(f"{elsewhere}:step"))
+    assert as_committed(plan, before) == (plan, [])
+
+
+def test_a_graph_that_the_commit_has_otherwise_is_refused(project: Path) -> None:
+    """It is looked at once: its sizes, inputs and costs are of the file that lies here."""
+    path = project / "net.onnx"
+    file = ModelFile(FileFormat.ONNX, str(path), "", "", "fp32", ())
+    model = replace(looked_at("bench.py:step"), id="net.onnx", code=None, file=file)
+    path.write_bytes(b"first")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "a graph")
+    for content, alike in ((b"first", True), (b"second", False)):
+        path.write_bytes(content)
+        same = replace(file, digest=digest_of([path]))
+        with interpreter_of(meant("commit:HEAD")) as (_, checkout):
+            assert checkout is not None
+            plan = plan_of(replace(model, file=same))
+            if alike:
+                assert as_committed(plan, checkout) == (plan, [])
+                continue
+            with pytest.raises(SurroundingsError, match="net.onnx is another file in commit:HEAD"):
+                as_committed(plan, checkout)
