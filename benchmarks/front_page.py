@@ -258,7 +258,8 @@ def pages(folder: Path) -> None:
             for name, path, theme in PAGES:
                 page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
                 answer = page.goto(found[0] + path.format(*keys))
-                assert answer is not None and answer.ok, f"{path}: {answer and answer.status}"
+                assert answer is not None
+                assert answer.ok, f"{path}: {answer.status}"
                 page.wait_for_load_state("networkidle")
                 page.wait_for_function(WORKED_OUT, timeout=120_000)
                 page.evaluate(ELSEWHERE, [str(folder), HOME])
