@@ -110,7 +110,7 @@ SMALL = (
 #: Pictures of pages: a name, the address with the keys of the first configurations in it, a theme.
 PAGES = (
     ("overview", "/", "light"),
-    ("dashboard-results", "/results?mode=inference&sort=throughput", "light"),
+    ("dashboard-results", "/results?mode=inference&sort=-throughput", "light"),
     ("dashboard-cell", "/cell/{0}", "light"),
     ("dashboard-compare", "/compare?cell={0}&cell={1}&cell={2}", "light"),
     ("dashboard-model", "/model/bert-tiny", "light"),
@@ -118,7 +118,7 @@ PAGES = (
     ("dashboard-history", "/history?model=bert-tiny", "dark"),
 )
 #: The configurations of one model by its engines, which are what most people compare.
-KEYS = "/results?model=bert-tiny&batch=8"
+KEYS = "/results?model=bert-tiny&batch-min=8&batch-max=8"
 Printed = Sequence[tuple[str, bool, str]]
 
 
