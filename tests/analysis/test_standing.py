@@ -54,6 +54,16 @@ def test_of_other_software_the_newest_stands_however_few() -> None:
     assert standing([*old, *new]).rows == new
 
 
+@pytest.mark.parametrize(("weights", "stands"), [("code", 1), ("file", 1), ("random", 5)])
+def test_of_code_or_a_file_that_was_changed_the_newest_stands(weights: str, stands: int) -> None:
+    """Weights that are drawn anew are no other model."""
+    old = launches(5, 1, weights=weights, weights_digest="before")
+    new = launches(1, 2, weights=weights, weights_digest="now")
+    assert len(standing([*old, *new]).rows) == stands
+    again = launches(1, 3, weights=weights, weights_digest="before")
+    assert standing([*old, *new, *again]).rows == old
+
+
 def test_how_long_was_measured_is_no_software() -> None:
     one, two = (
         row(conditions={"packages": {"torch": "2.13"}, "rules": {"iterations": n}}) for n in (1, 2)

@@ -32,7 +32,7 @@ from accelbench.store.database import Database
 
 Row = Mapping[str, Any]
 QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "unusable", "fixed", None)
-MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny")
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", OWN := "net.py:make")
 
 
 def a_history(by: random.Random) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -41,8 +41,12 @@ def a_history(by: random.Random) -> list[tuple[str, list[dict[str, Any]]]]:
     for number in range(1, 9):
         imported = by.random() < 0.3
         packages = {"torch": by.choice(("2.12", "2.13"))}
+        code = {"weights": "code", "weights_digest": by.choice(("one", "other"))}
         launches = [
-            _launch(by, model, n, number + (by.choice((0, 1)) if imported else 0), packages)
+            {
+                **_launch(by, model, n, number + (by.choice((0, 1)) if imported else 0), packages),
+                **(code if model == OWN else {}),
+            }
             for model in MODELS
             if by.random() < 0.8
             for n in range(by.choice((1, 2, 5, 7)))

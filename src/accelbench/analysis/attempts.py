@@ -286,7 +286,7 @@ def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
         return runs
     way, now = _way_of(runs[0]), installed(newest[0])
     able = takewhile(lambda run: _way_of(run) == way and _good(run), runs)
-    alike = [run for run in able if installed(run[0]) == now and _throughput(_good(run))]
+    alike = [run for run in able if installed(_good(run)[0]) == now and _throughput(_good(run))]
     best = max(alike, key=lambda run: evidence(_good(run)))
     return [best, *(run for run in runs if run is not best)]
 

@@ -2,7 +2,8 @@
 
 Of runs with the same software the best evidence stands: launches whose times count before such as
 do not, five before one, settled ones before noisy ones, and only of equals the newer. A lone noisy
-launch is no reason to forget five. Other software is another question: there the newest stands.
+launch is no reason to forget five. Other software is another question: there the newest stands. So
+is a file or code of an owner's that was changed since.
 """
 
 from __future__ import annotations
@@ -161,12 +162,13 @@ def _ranked(cell: Sequence[str], where: str, columns: Container[str]) -> str:
     known = all(name in columns for name in OF_WORTH)
     answered = answered_sql(columns)
     worth = worth_sql(answered) if known else "(true, 0, true)"
+    owned = f"max({OWNED_SQL})" if all(name in columns for name in OWNED) else "''"
     return f"""SELECT cell, run, moment, answered, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
             {same_software_sql("cell")}, worth, moment, run) AS rank
         FROM (
             SELECT {_key(cell)} AS cell, {_RUN_SQL} AS run,
-                any_value(conditions) AS conditions,
+                any_value(conditions) AS conditions, {owned} AS owned,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                 count(*) FILTER ({answered}) AS answered, {worth} AS worth
             FROM {whole_runs_sql(columns)} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
@@ -181,7 +183,7 @@ _RUN_SQL = (
 
 
 def same_software_sql(cell: str) -> str:
-    """That a run, with its `conditions` and its `moment`, ran what the newest of its cell did.
+    """That a run, with its `conditions`, `owned` and `moment`, ran what the newest of its cell did.
 
     Args:
         cell: columns of a cell, in a query whose rows are runs that begin with their names.
@@ -192,9 +194,28 @@ def same_software_sql(cell: str) -> str:
     # Of an import that names none only the newest day: nobody knows that others had the same.
     unsaid = f"(starts_with(run, '{IMPORT}') AND {software} = '{chr(31) * (len(SOFTWARE) - 1)}')"
     return (
-        f"{software} = first_value({software}) {newest}"
+        f"{software} = first_value({software}) {newest} AND {same_owned_sql(cell, 'run')}"
         f" AND (NOT {unsaid} OR run = first_value(run) {newest})"
     )
+
+
+#: What an owner's file or code is told apart by; nothing of what a config builds.
+OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
+#: The columns of that.
+OWNED = ("weights", "weights_digest")
+
+
+def same_owned_sql(cell: str, run: str) -> str:
+    """That a run, with its `owned` and `moment`, was of the file or code that the newest had.
+
+    A run that failed before it had read it may have been of any.
+
+    Args:
+        cell: columns of a cell.
+        run: the column of its name.
+    """
+    order = f"ORDER BY owned = '', moment DESC, {run} DESC"
+    return f"(owned = '' OR owned = first_value(owned) OVER (PARTITION BY {cell} {order}))"
 
 
 def _text(name: str) -> str:
@@ -212,13 +233,15 @@ Software = tuple[tuple[str, str], ...]
 
 
 #: What `installed` is of a row that names no software.
-_UNSAID = tuple(canonical(None) for _ in SOFTWARE)
+_UNSAID = (*(canonical(None) for _ in SOFTWARE), "")
 
 
 def installed(row: Row) -> tuple[str, ...]:
-    """What software a run had, by which its evidence is compared with other runs'."""
+    """What software a run had, and whose file or code: what its evidence is compared by."""
     conditions = record(row, "conditions")
-    return tuple(canonical(conditions.get(name)) for name in SOFTWARE)
+    own = row.get("weights") in ("file", "code")
+    owned = str(row.get("weights_digest") or "") if own else ""
+    return (*(canonical(conditions.get(name)) for name in SOFTWARE), owned)
 
 
 #: Thousands of results share a few objects of conditions, which stay as they are.

@@ -19,17 +19,22 @@ from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 
 QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "fixed", None)
-MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny")
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", OWN := "net.py:make")
 
 
 def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
-    """Some runs, each with a few launches of some models, by one of two versions of an engine."""
+    """Some runs, each with a few launches of some models, by one of two versions of an engine.
+
+    One of them is code that is changed now and then.
+    """
     runs = []
     for number in range(1, 9):
         packages = {"torch": by.choice(("2.12", "2.13"))}
+        code = {"weights": "code", "weights_digest": by.choice(("one", "other"))}
         launches = [
             result(
                 model=model,
+                **(code if model == OWN else {}),
                 series_key=model,
                 launch=n,
                 status=by.choice(("ok",) * 5 + ("failed",)),

@@ -15,7 +15,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
-from accelbench.analysis.standing import same_software_sql, version_sql, worth_sql
+from accelbench.analysis.standing import OWNED_SQL, same_software_sql, version_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
@@ -54,7 +54,8 @@ _SAID = (
 )
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
-    "reason", "started_at", "launch", "result_id", "batch_size", "emulated", *OF_WORTH, *OF_A_STEP,
+    "reason", "started_at", "weights_digest", "launch", "result_id", "batch_size", "emulated",
+    *OF_WORTH, *OF_A_STEP,
 )))  # fmt: skip
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
@@ -84,6 +85,7 @@ WITH answered AS (
     FROM (
         SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
             SELECT series, machine, versions, run, any_value(conditions) AS conditions,
+                max({owned}) AS owned,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
             FROM answered GROUP BY series, machine, versions, run
         )
@@ -212,6 +214,7 @@ def cells_sql(columns: Container[str], where: str) -> str:
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
+        owned=OWNED_SQL,
         same_software=same_software_sql("series, machine, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import SOFTWARE, version_sql, worth_sql
+from accelbench.analysis.standing import (
+    OWNED,
+    OWNED_SQL,
+    SOFTWARE,
+    same_owned_sql,
+    version_sql,
+    worth_sql,
+)
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.identity import canonical
@@ -105,12 +112,12 @@ WHERE runs > 1 GROUP BY {identity} HAVING count(*) FILTER ({answered}) > 0 AND {
 _STANDING = """
 CREATE TEMP TABLE standing AS
 WITH one AS (
-    SELECT {identity}, run_id, brought, any_value(software) AS software,
+    SELECT {identity}, run_id, brought, any_value(software) AS software, max({owned}) AS owned,
         coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
         count(*) FILTER ({answered}) AS answered, {worth} AS worth
     FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
 ), ranked AS (
-    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER newest
+    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER newest AND {same_owned}
         AND (NOT {unsaid} OR row(run_id, brought) IS NOT DISTINCT FROM
             first_value(row(run_id, brought)) OVER newest),
         worth, moment, run_id) AS rank
@@ -241,8 +248,11 @@ def _choose_runs(con: DuckDBPyConnection, columns: set[str]) -> None:
     con.execute(_OPEN.format(rows=_rows(whole, columns, of_runs), same=same, **words))
     if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
         return
+    words |= {"owned": OWNED_SQL, "same_owned": same_owned_sql(words["identity"], "run_id")}
     con.execute(
-        _STANDING.format(rows=_rows(whole, columns), same=_same(_IDENTITY), unsaid=_UNSAID, **words)
+        _STANDING.format(
+            rows=_rows((*whole, *OWNED), columns), same=_same(_IDENTITY), unsaid=_UNSAID, **words
+        )
     )
     alike = " AND ".join(
         f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
