@@ -268,6 +268,25 @@ def test_what_moved_together_is_rather_the_machine() -> None:
     assert of({1: 1.06, 8: 1.05, 32: 1.001}).together is None
 
 
+def test_own_code_that_was_changed_is_judged_and_named() -> None:
+    """It is what such a check is about; of anything else other weights are another thing."""
+    before = launches(weights="code", weights_digest="0123456789")
+    found = only(checked(launches(1.3, weights="code", weights_digest="abcdef0123", **NOW), before))
+    assert found.outcome is Outcome.WORSE
+    assert found.differs[0] == "code 01234567 → abcdef01"
+    before = launches(weights="file", weights_digest="0123456789")
+    found = only(checked(launches(1.3, weights="file", weights_digest="other", **NOW), before))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "not alike: weights")
+
+
+def test_a_change_that_launches_are_sure_of_asks_for_five_and_no_more() -> None:
+    """Eight times as long, by four launches that are not settled: forty would show 20 %."""
+    now = [{**one, "quality": "unsteady"} for one in launches(8.0, **NOW)[:4]]
+    found = only(checked(now, launches()))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert found.why == "6 launches before and 4 now are too few: five a side are the least"
+
+
 def test_times_that_are_unusable_are_given_no_verdict() -> None:
     bad = [{**one, "quality": "unusable"} for one in launches(2.0, **NOW)]
     found = checked(bad, launches())

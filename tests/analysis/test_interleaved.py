@@ -104,7 +104,7 @@ def test_what_arms_differ_in_on_purpose_is_no_other_question() -> None:
     changed = [one | {"weights": "code"} for one in arms(1.1, weights_digest="other" * 4)]
     found = checked_arms(changed)
     assert only(found).outcome is Outcome.WORSE
-    assert only(found).differs[-1].startswith("code ")
+    assert only(found).differs[0].startswith("code ")
     found = checked_arms(arms(1.1, conditions={"versions": {"torch": "2.14"}}))
     assert only(found).differs == ("versions.torch 2.13 → 2.14",)
 

@@ -71,10 +71,8 @@ def _checked(
         return _not_run(first_bad(this), first_bad(other), bool(here), bool(there))
     pairs = [(there[n], here[n]) for n in sorted(here.keys() & there.keys())]
     first, against = next(iter(here.values())), next(iter(there.values()))
-    every = [*there.values(), *here.values()]
-    differs = (*differing(list(there.values()), list(here.values())), *_changed_code(every))
-    passed = {*allow, *(("weights",) if _is_code(every) else ())}
-    why = unlike(list(there.values()), list(here.values()), passed)
+    differs = differing(list(there.values()), list(here.values()))
+    why = unlike(list(there.values()), list(here.values()), allow)
     if why or not pairs:
         why = why or "no launch of either arm has one of the other beside it"
         return CheckedQuestion(first, Outcome.CANNOT_TELL, (), why, differs, against)
@@ -103,18 +101,6 @@ def _checked(
         if len(there) == len(other):  # the other arm lost none
             outcome = Outcome.BROKEN
     return CheckedQuestion(first, outcome, figures, why, differs, against)
-
-
-def _is_code(rows: Iterable[Row]) -> bool:
-    """Whether what was measured is its owner's code, which is what arms are to tell apart."""
-    return all(row.get("weights") == "code" for row in rows)
-
-
-def _changed_code(rows: Sequence[Row]) -> Iterable[str]:
-    """That an owner's code, or the weights that it makes, is other code in the two arms."""
-    digests = dict.fromkeys(str(row.get("weights_digest") or "")[:8] for row in rows)
-    if _is_code(rows) and len(digests) > 1:
-        yield f"code {' → '.join(digests)}"
 
 
 def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
-from accelbench.analysis.comparability import rates_of_others, refused_there, unlike
+from accelbench.analysis.comparability import changed_code, rates_of_others, refused_there, unlike
 from accelbench.analysis.comparison import differences
 from accelbench.analysis.judging import (
     METRICS,
@@ -139,7 +139,7 @@ def _other_figure(then: Launches, good: Launches) -> str:
 def differing(then: Launches, good: Launches) -> tuple[str, ...]:
     """Conditions that are not alike, and what is otherwise of the outputs."""
     outputs = outputs_differ(outputs_of(then), outputs_of(good))
-    return (*differences(then[0], good[0]), *outputs)
+    return (*changed_code(then, good), *differences(then[0], good[0]), *outputs)
 
 
 def as_outputs_are(
@@ -319,7 +319,7 @@ def _too_few(figures: Sequence[Judged]) -> str:
     before, now = figures[0].launches
     few = f"{before} launches before and {now} now are too few"
     by_runs = all(_of_runs(figure) for figure in figures)
-    if min(before, now) < FEWEST_LAUNCHES and by_runs:
+    if min(before, now) < FEWEST_LAUNCHES and (by_runs or all(map(_is_seen, figures))):
         return f"{few}: five a side are the least"
     few += " at this noise"
     wanted = [figure.required for figure in figures]
@@ -332,6 +332,11 @@ def _too_few(figures: Sequence[Judged]) -> str:
     if by_runs:
         return runs_differ(most)
     return f"{few}: {MOST_LAUNCHES} a side would show only a change of {most:.1%} or more"
+
+
+def _is_seen(figure: Judged) -> bool:
+    """Whether a change is larger than what the most launches would show: few are all that lacks."""
+    return figure.most_shown is not None and abs(figure.worse_by) > figure.most_shown
 
 
 def _of_runs(figure: Judged) -> bool:

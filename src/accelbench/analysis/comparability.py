@@ -19,10 +19,25 @@ def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
     Args:
         then: of one side.
         good: of the other.
-        passed: what is let pass.
+        passed: what is let pass. Of an owner's code it is what it changed: that is the question.
     """
     reasons = set(_apart(then, good)) - set(passed)
+    if _is_code(then, good):
+        reasons.discard("weights")
     return f"not alike: {', '.join(sorted(reasons))}" if reasons else ""
+
+
+def changed_code(then: Launches, good: Launches) -> tuple[str, ...]:
+    """That an owner's code, or the weights that it makes, is no longer what it was."""
+    before, now = ({str(row.get("weights_digest") or "") for row in side} for side in (then, good))
+    if not _is_code(then, good) or before == now:
+        return ()
+    texts_of = (", ".join(sorted(digest[:8] for digest in side)) for side in (before, now))
+    return (f"code {' → '.join(texts_of)}",)
+
+
+def _is_code(*sides: Launches) -> bool:
+    return all(row.get("weights") == "code" for side in sides for row in side)
 
 
 def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
