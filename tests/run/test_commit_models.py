@@ -19,7 +19,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile, ModelSpec
 from accelbench.run.plan.against import meant
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.process.commit_models import Checkout, as_committed
+from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
 from accelbench.run.process.other_interpreter import interpreter_of
 
 BENCH = "from mylib import work\n\n\ndef step():\n    return work()\n\n\nstep.example_inputs = ()\n"
@@ -122,6 +122,14 @@ def test_code_that_fails_in_the_commit_is_refused(project: Path, before: Checkou
     (project / "newer.py").write_text(BENCH.replace("import work", "import other as work"))
     with pytest.raises(SurroundingsError, match=r"newer.py:step is not measured in commit:HEAD~1"):
         as_committed(plan_of(looked_at("newer.py:step")), before)
+
+
+def test_what_both_arms_import_from_beside_the_code_is_said(project: Path) -> None:
+    """Another environment may have a mylib: Python finds the one that lies here."""
+    (note,) = shared_by_both(plan_of(looked_at("bench.py:step")))
+    assert note.startswith("bench.py:step imports mylib.py from beside it in both arms")
+    (project / "alone.py").write_text("def step():\n    pass\n\nstep.example_inputs = ()\n")
+    assert shared_by_both(plan_of(looked_at("alone.py:step"))) == []
 
 
 def test_code_of_elsewhere_is_the_same_in_both(tmp_path: Path, before: Checkout) -> None:

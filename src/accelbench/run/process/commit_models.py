@@ -1,7 +1,8 @@
-"""An owner's models in the arm of a commit: its code as that commit has it.
+"""An owner's models in the other arm: of a commit its code as that commit has it.
 
 Code finds what lies beside it before anything else. Were the file of here run in both arms, both
-would import what lies here, and a slower change would never be seen.
+would import what lies here, and a slower change would never be seen. In another environment that is
+so, as it is for Python itself: a note says what comes from beside the file.
 """
 
 from __future__ import annotations
@@ -61,6 +62,24 @@ def as_committed(plan: Plan, checkout: Checkout) -> tuple[Plan, list[str]]:
         for planned in plan.cases
     )
     return replace(plan, cases=cases), notes
+
+
+def shared_by_both(plan: Plan) -> list[str]:
+    """What to note of an owner's code in another environment: what both arms import from here."""
+    models = {planned.case.model.id: planned.case.model for planned in plan.cases}
+    notes = []
+    for model in models.values():
+        code = model.code
+        if code is None or code.package:
+            continue
+        beside = [source for source in code.sources if source != code.path]
+        names = sorted({Path(source).relative_to(code.folder).parts[0] for source in beside})
+        if names:
+            notes.append(
+                f"{model.id} imports {', '.join(names)} from beside it in both arms, and not from"
+                " either environment."
+            )
+    return notes
 
 
 def _committed(model: ModelSpec, checkout: Checkout) -> tuple[ModelSpec, list[str]]:

@@ -21,7 +21,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.run.plan.against import Against, AgainstKind, git
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan
-from accelbench.run.process.commit_models import Checkout, as_committed
+from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
 from accelbench.run.process.interpreter import Interpreter, introduced
 from accelbench.store.scratch import Scratch
 
@@ -43,9 +43,12 @@ class Arm:
         Raises:
             SurroundingsError: the commit has a model that is not measured.
         """
-        if self.checkout is None:
-            return self.other.plan
-        plan, notes = as_committed(self.other.plan, self.checkout)
+        plan = self.other.plan
+        notes: list[str] = []
+        if self.checkout is not None:
+            plan, notes = as_committed(plan, self.checkout)
+        elif self.other.against.kind is AgainstKind.ENVIRONMENT:
+            notes = shared_by_both(plan)
         for text in notes:
             note(text)
         return plan
