@@ -70,6 +70,15 @@ def test_what_check_refuses_history_does_not_call_better(
     assert [(mark["at"], mark["what"]) for mark in one["not_alike"]] == [(4, [word])]
 
 
+def test_own_code_that_was_changed_goes_on_with_its_line(tmp_path: Path, shell: Command) -> None:
+    """A line of it is to say since when it is slower: that is what was changed."""
+    own = {"weights": "code"}
+    halved(tmp_path, {**own, "weights_digest": "a"}, {**own, "weights_digest": "b"})
+    (one,) = shell.json()["series"]
+    assert one["not_alike"] == []
+    assert [step["at"] for step in one["steps"]] == [4]
+
+
 def test_launches_of_one_run_that_are_not_alike_are_alike_to_no_run(
     tmp_path: Path, shell: Command
 ) -> None:

@@ -58,6 +58,29 @@ def test_the_fastest_of_each_model_is_shown(
     assert "accelbench compare" in said
 
 
+def test_the_fastest_is_by_the_launches_that_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lucky launch of another day, and code that is no longer there, are nobody's figure."""
+    path = tmp_path / "results.duckdb"
+    monkeypatch.setenv("ACCELBENCH_DB", str(path))
+    own = {"model": "net.py:make", "series_key": "own", "weights": "code"}
+    lucky = {"latency_p50_ms": 2.0, "latency_mean_ms": 2.0}
+    old = {**own, **lucky, "weights_digest": "before"}
+    store(path, *(lucky | {"launch": n} for n in range(2)), old, run="r1")
+    later = {"started_at": "2026-02-03T00:00:00.000000Z"}
+    times = [
+        {"latency_p50_ms": ms, "latency_mean_ms": ms, "launch": n, **later}
+        for n, ms in enumerate((8.0, 9.0, 8.1, 8.2, 8.3))
+    ]
+    store(path, *times, {**times[0], **own, "weights_digest": "now"}, run="r2")
+    _, said = shown(monkeypatch, capsys)
+    (bert,) = (line for line in said.splitlines() if "bert-tiny" in line and "seq" not in line[:9])
+    (net,) = (line for line in said.splitlines() if "net.py:make" in line and "/cpu" in line)
+    assert "8.30" in bert
+    assert "8.00" in net
+
+
 def test_a_database_that_cannot_be_read_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

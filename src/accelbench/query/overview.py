@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.standing import standing_sql
 from accelbench.core.columns import STEP_MS
 from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
@@ -32,19 +33,28 @@ SELECT run_id, max(coalesce(finished_at, started_at)) FROM benchmark_results
 GROUP BY run_id ORDER BY 2 DESC, 1 DESC LIMIT 1
 """
 _OF_RUN = "SELECT status, count(*) FROM benchmark_results WHERE run_id = ? GROUP BY 1 ORDER BY 1"
-#: Of each model the configuration whose smallest batch has the fastest step.
-_FASTEST = f"""
-WITH usable AS (
-    SELECT result_id, model, task, batch_size, {_STEP} AS step, started_at
-    FROM benchmark_results
-    WHERE {ANSWERED_SQL} AND {USABLE_SQL} AND {_MEASURED} AND {_STEP} IS NOT NULL
-), last AS (
-    SELECT model, max(started_at) AS seen FROM usable GROUP BY model ORDER BY seen DESC LIMIT ?
-)
-SELECT result_id FROM usable JOIN last USING (model)
-QUALIFY row_number() OVER (PARTITION BY model ORDER BY batch_size, step, result_id) = 1
-ORDER BY max(seen) OVER (PARTITION BY task) DESC, task, step, model
+_USABLE = f"{ANSWERED_SQL} AND {USABLE_SQL} AND {_MEASURED} AND {_STEP} > 0"
+#: Models by when they were measured last.
+_NEWEST = f"""
+SELECT model FROM benchmark_results WHERE {_USABLE}
+GROUP BY model ORDER BY max(started_at) DESC, model LIMIT {MOST_MODELS}
 """  # noqa: S608
+#: Of each model the configuration whose smallest batch has the fastest step, by the launches that
+#: stand for it: the quickest launch that ever was is chance, or of code that is no longer there.
+#: That launch is shown which is nearest to the middle of them.
+_FASTEST = """
+WITH standing AS (
+    SELECT result_id, model, task, batch_size, {step} AS step, started_at,
+        avg(ln({step})) OVER (PARTITION BY {configuration}) AS middle
+    FROM benchmark_results WHERE {usable} AND {of_them} AND {stands}
+), fastest AS (
+    SELECT * FROM standing QUALIFY row_number() OVER (
+        PARTITION BY model ORDER BY batch_size, middle, abs(ln(step) - middle), result_id) = 1
+)
+SELECT result_id FROM fastest
+ORDER BY max(started_at) OVER (PARTITION BY task) DESC, task, middle, model
+"""
+_CONFIGURATION = ("series_key", "case_id", "device_fingerprint", "model", "runtime", "batch_size")
 #: Of each series what was measured last, where that is unsteady.
 _UNSTEADY = f"""
 WITH newest AS (
@@ -106,7 +116,7 @@ def overview_of(database: Database) -> StoreOverview:
     with database.asking():
         counts: Any = database.query(_COUNTS)[1][0]
         last: Any = database.query(_LAST)[1]
-        chosen = [str(name) for (name,) in database.query(_FASTEST, [MOST_MODELS])[1]]
+        chosen = _fastest(database)
         unsteady: Any = database.query(_UNSTEADY)[1]
         unsteady_ids = [str(name) for name, _, _ in unsteady]
         rows = _rows(database, [*chosen, *unsteady_ids])
@@ -121,6 +131,24 @@ def overview_of(database: Database) -> StoreOverview:
         tuple(rows[name] for name in unsteady_ids),
         *((unsteady[0][2], unsteady[0][1]) if unsteady else ()),
     )
+
+
+def _fastest(database: Database) -> list[str]:
+    """Results of the models measured last, one each."""
+    models = [model for (model,) in database.query(_NEWEST)[1]]
+    if not models:
+        return []
+    columns, _ = database.query("SELECT * FROM benchmark_results LIMIT 0")
+    of_them = f"model IN ({', '.join('?' * len(models))})"
+    query = _FASTEST.format(
+        step=_STEP,
+        configuration=", ".join(_CONFIGURATION),
+        usable=_USABLE,
+        of_them=of_them,
+        stands=standing_sql(_CONFIGURATION, f"{_OURS} AND {of_them}", columns),
+    )
+    # The rule of what stands asks for the models twice, as it says itself.
+    return [str(name) for (name,) in database.query(query, [*models, *models])[1]]
 
 
 def _rows(database: Database, names: list[str]) -> dict[str, ResultRow]:

@@ -13,9 +13,10 @@ from accelbench.analysis.judging import UNIT_SQL, Metric
 from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
 
-#: Of launches, beside their series.
+#: Of launches, beside their series. An owner's code that is changed goes on with its line, which
+#: is to say since which commit it is slower; another file is another graph.
 _KINDS = {
-    "weights_digest": "weights_digest",
+    "weights_digest": "CASE WHEN weights = 'code' THEN '' ELSE weights_digest END",
     "workarounds": "CASE WHEN len(workarounds) > 0 THEN workarounds::VARCHAR ELSE '' END",
     "provenance": "provenance",
     "throughput_unit": UNIT_SQL,
