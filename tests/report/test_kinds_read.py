@@ -8,10 +8,17 @@ import pytest
 from accelbench.analysis.judging import METRICS
 from accelbench.report.kinds_read import KindsRead
 
-_COLUMNS = ("weights_digest", "workarounds", "provenance", "verification", "verification_error")
+_COLUMNS = (
+    "weights",
+    "weights_digest",
+    "workarounds",
+    "provenance",
+    "verification",
+    "verification_error",
+)
 _METRIC = next(metric for metric in METRICS if not metric.rated)
 _READING = KindsRead(_METRIC, _COLUMNS)
-_ALIKE = "('a', []::VARCHAR[], 'measured', 'ok', 0.1)"
+_ALIKE = "('file', 'a', []::VARCHAR[], 'measured', 'ok', 0.1)"
 
 
 def _of_series(rows: str) -> tuple[object, list[object]]:
@@ -27,8 +34,8 @@ def _of_series(rows: str) -> tuple[object, list[object]]:
     "row",
     [
         _ALIKE,
-        "('a', ['relu as max']::VARCHAR[], 'imported', 'failed', 0.1)",
-        "(NULL, NULL::VARCHAR[], 'measured', NULL, NULL)",
+        "('file', 'a', ['relu as max']::VARCHAR[], 'imported', 'failed', 0.1)",
+        "('file', NULL, NULL::VARCHAR[], 'measured', NULL, NULL)",
     ],
 )
 def test_what_all_runs_have_is_read_once(row: str) -> None:
@@ -40,16 +47,23 @@ def test_what_all_runs_have_is_read_once(row: str) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "('b', []::VARCHAR[], 'measured', 'ok', 0.1)",
-        "(NULL, []::VARCHAR[], 'measured', 'ok', 0.1)",
-        "('a', ['relu as max']::VARCHAR[], 'measured', 'ok', 0.1)",
-        "('a', []::VARCHAR[], 'imported', 'ok', 0.1)",
-        "('a', []::VARCHAR[], 'measured', 'failed', 0.1)",
-        "('a', []::VARCHAR[], 'measured', NULL, 0.1)",
-        "('a', []::VARCHAR[], 'measured', 'ok', 0.2)",
-        "('a', []::VARCHAR[], 'measured', 'ok', NULL)",
+        "('file', 'b', []::VARCHAR[], 'measured', 'ok', 0.1)",
+        "('file', NULL, []::VARCHAR[], 'measured', 'ok', 0.1)",
+        "('file', 'a', ['relu as max']::VARCHAR[], 'measured', 'ok', 0.1)",
+        "('file', 'a', []::VARCHAR[], 'imported', 'ok', 0.1)",
+        "('file', 'a', []::VARCHAR[], 'measured', 'failed', 0.1)",
+        "('file', 'a', []::VARCHAR[], 'measured', NULL, 0.1)",
+        "('file', 'a', []::VARCHAR[], 'measured', 'ok', 0.2)",
+        "('file', 'a', []::VARCHAR[], 'measured', 'ok', NULL)",
     ],
 )
 def test_runs_that_differ_are_read_each(other: str) -> None:
     whole, _ = _of_series(f"{_ALIKE}, {other}")
     assert whole is None
+
+
+def test_own_code_that_is_changed_is_of_one_kind() -> None:
+    changed = _ALIKE.replace("file", "code"), _ALIKE.replace("'file', 'a'", "'code', 'b'")
+    whole, runs = _of_series(", ".join(changed))
+    assert whole is not None
+    assert runs == [whole, whole]

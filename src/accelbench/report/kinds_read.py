@@ -16,7 +16,7 @@ from accelbench.analysis.outputs import Outputs
 #: Of launches, beside their series. An owner's code that is changed goes on with its line, which
 #: is to say since which commit it is slower; another file is another graph.
 _KINDS = {
-    "weights_digest": "CASE WHEN weights = 'code' THEN '' ELSE weights_digest END",
+    "weights_digest": "CASE WHEN weights = 'code' THEN NULL ELSE weights_digest END",
     "workarounds": "CASE WHEN len(workarounds) > 0 THEN workarounds::VARCHAR ELSE '' END",
     "provenance": "provenance",
     "throughput_unit": UNIT_SQL,
