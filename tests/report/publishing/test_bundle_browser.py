@@ -8,11 +8,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import pytest
 from barriers import barriers, hosts
 from chrome import Chrome
+
+from accelbench.hardware.colours import colour_of
+from accelbench.report.charts.palette import on_dark
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):
@@ -105,6 +109,33 @@ def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: s
     tab.js("history.go(-2)")
     tab.until(lambda: keys(tab) == everything)
     assert tab.js("location.search") == ""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_dots_have_the_colours_of_their_platforms(
+    tab: Chrome, address: str, scheme: Literal["light", "dark"]
+) -> None:
+    """As the dashboard has them, in the rows of the page itself and in those of the script."""
+    shown = (
+        "[...document.querySelectorAll('#results tbody .dot')].map((dot) =>"
+        " [dot.nextElementSibling.textContent, getComputedStyle(dot.firstElementChild).fill])"
+    )
+    tab.look(scheme)
+    for scripts in (False, True):
+        tab.scripts(scripts)
+        try:
+            tab.go(f"{address}/results.html")
+            if scripts:
+                ready(tab)
+            dots = tab.js(shown)
+        finally:
+            tab.scripts(True)
+        assert len({platform for platform, _ in dots}) > 2
+        for platform, colour in dots:
+            told = colour_of(platform) if scheme == "light" else on_dark(colour_of(platform))
+            red, green, blue = (int(told[at : at + 2], 16) for at in (1, 3, 5))
+            assert colour == f"rgb({red}, {green}, {blue})", platform
+    tab.look("light")
 
 
 def test_what_is_not_there_is_a_sentence(tab: Chrome, address: str) -> None:

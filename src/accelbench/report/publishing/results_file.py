@@ -11,6 +11,7 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
+from accelbench.report.dashboard.asked import AS_THEY_LIE
 from accelbench.report.dashboard.snapshots.cells import Cell, told_apart
 
 if TYPE_CHECKING:
@@ -37,15 +38,13 @@ COLUMNS: Mapping[str, str] = {
     ),
     "page": "yes or no",
 }
-#: As the dashboard's own table has them.
-_ORDER = "lower(model), hardware, runtime, precision, batch_size, key"
 
 
 def rows_of_table(snapshot: Snapshot) -> list[Row]:
-    """Every cell as its row of the table, in its order."""
+    """Every cell as its row of the table, in the order of the dashboard's own."""
     cells = cast(
         "list[Cell]",
-        snapshot.ask(f"SELECT * EXCLUDE (results, series) FROM cell ORDER BY {_ORDER}"),  # noqa: S608
+        snapshot.ask(f"SELECT * EXCLUDE (results, series) FROM cell ORDER BY {AS_THEY_LIE}"),  # noqa: S608
     )
     shown = _Shown()
     return [_row(cast("Row", cell), snapshot, shown) for cell in told_apart(cells)]

@@ -209,8 +209,8 @@ function ordered(table, rows, query) {
 // ---- drawing; `row` and `figures` are those of published_results.html
 
 const text = (value) => el("bdi", {}, value ?? "None");
-const dot = (colour) => el("svg", { class: "dot", width: 10, height: 10, viewBox: "0 0 10 10", "aria-hidden": "true" },
-  el("circle", { cx: 5, cy: 5, r: 5, fill: colour }));
+const dot = (colour) => el("svg", { class: `dot c-${colour.slice(1)}`, width: 10, height: 10, viewBox: "0 0 10 10", "aria-hidden": "true" },
+  el("circle", { cx: 5, cy: 5, r: 5 }));
 const priced = () => at("results").dataset.sign !== "";
 
 function figures(row) {
