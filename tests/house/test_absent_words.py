@@ -19,7 +19,7 @@ _MAY = {
     "select/rank/matrices.py",
     "select/rank/matrix_pages.py",
     "report/dashboard/templates/matrix.html",
-    "report/publishing/static/results.mjs",
+    "report/publishing/static/words.mjs",
     "report/pages/templates/table_tools.html",
 }
 _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["'<]""")
@@ -40,7 +40,7 @@ def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
 
 
 def test_the_page_of_a_bundle_has_the_same_words() -> None:
-    script = (SOURCE / "report/publishing/static/results.mjs").read_text(encoding="utf-8")
+    script = (SOURCE / "report/publishing/static/words.mjs").read_text(encoding="utf-8")
     assert f'NO_DATA = "{NO_DATA}"' in script
     assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from dashboard_world import OTHER, result, store
 
 from accelbench.report.publishing.bundle import publish
 from accelbench.report.publishing.reader import PARQUET_READER
@@ -33,3 +34,20 @@ def bad_bundle(
     reader: None, stored_badly: Database, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     return _published(stored_badly, tmp_path_factory.mktemp("published") / "bad")
+
+
+@pytest.fixture(scope="session")
+def large_bundle(reader: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of more models, models of a device, and configurations of a model than a page has room for.
+
+    Its machines are two: `office` has measured one model, others have measured the rest.
+    """
+    folder = tmp_path_factory.mktemp("large")
+    database = Database(folder / "large.duckdb")
+    database.ensure()
+    others = [result(model=f"model {n:03}", provenance="imported") for n in range(101)]
+    others += [result(model="model 000", provenance="imported", batch_size=n) for n in range(2, 44)]
+    source = {"source": {"name": "others"}}
+    store(database, "others", *others, machine=source)
+    store(database, "own", result(model="own"), machine=OTHER)
+    return _published(database, folder / "bundle")

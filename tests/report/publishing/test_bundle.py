@@ -2,41 +2,204 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
 import pytest
 from dashboard_world import MACHINE, result, store
 
+from accelbench.cli.display.pages_written import StatusOfPages
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import part_id
 from accelbench.report.dashboard.snapshots.snapshot import taken
+from accelbench.report.publishing import bundle as bundle_module
 from accelbench.report.publishing.addresses import Address, address_of, relative
 from accelbench.report.publishing.bundle import MARKER, check_folder, publish
+from accelbench.report.publishing.links import Unled
+from accelbench.report.publishing.pace import CrawlPace
 from accelbench.report.publishing.private_facts import PrivateFacts, copied
-from accelbench.report.publishing.rewriting import links_of, rewritten
+from accelbench.report.publishing.rewriting import rewritten
 from accelbench.run.fleet.fleet_nodes import node_name
 from accelbench.store.database import Database
 
 SECRET = "/home/jane/secret-project/net.onnx"
 
 
-def test_every_link_of_every_page_leads_to_a_file(bundle: Path) -> None:
-    pages = sorted(bundle.rglob("*.html"))
+class _Links(HTMLParser):
+    """What a page leads to, by a reader that is not ours; ids, and words that lead nowhere."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.dead: list[str] = []
+        self._dead = False
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = {name: value or "" for name, value in attrs}
+        self.links += [said[name] for name in ("href", "src", "srcset") if name in said]
+        self.ids |= {said["id"]} if "id" in said else set()
+        self._dead = tag == "a" and "href" not in said
+
+    def handle_data(self, data: str) -> None:
+        if self._dead:
+            self.dead.append(data)
+
+
+#: Of each filter of the table the column that has its values.
+_COLUMNS = {
+    **{name: name for name in ("key", "family", "hardware", "runtime", "precision", "mode")},
+    "cell": "key",
+    "device": "device_name",
+    "machine": "machine_id",
+    "provenance": "kind",
+    "status": "status",
+}
+
+
+@pytest.mark.parametrize("name", ["bundle", "bad_bundle", "large_bundle"])
+def test_every_link_of_every_page_leads_somewhere(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    """To a file, to a place on its page, or to rows that the table in the browser has."""
+    folder: Path = request.getfixturevalue(name)
+    pages = {path.resolve(): _Links(path) for path in sorted(folder.rglob("*.html"))}
+    table = duckdb.execute(f"FROM '{folder / 'results.parquet'}'").df().to_dict("list")
     assert len(pages) > 12
-    for page in pages:
-        for _, link in links_of(page.read_text(encoding="utf-8")):
+    for page, read in pages.items():
+        for link in read.links:
             parts = urlsplit(link)
-            assert not parts.scheme, (page, link)
-            assert not link.startswith("/"), (page, link)
-            if parts.path:
-                target = page.parent / unquote(parts.path)
-                assert target.resolve().is_file(), f"{page.name}: {link}"
-                assert target.resolve().is_relative_to(bundle.resolve())
+            said = f"{page.name}: {link}"
+            assert link, said
+            assert not parts.scheme, said
+            assert not parts.netloc, said
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            assert target.is_file(), said
+            assert target.is_relative_to(folder.resolve()), said
+            assert not parts.fragment or parts.fragment in pages[target].ids, said
+            asked = parse_qsl(parts.query, keep_blank_values=True)
+            assert not asked or target.name == "results.html", said
+            for filtered, value in asked:
+                if filtered == "model":
+                    assert value[1:-1] in table["model"], said
+                elif (filtered, value) != ("compare", "yes"):
+                    assert value in table[_COLUMNS[filtered]], said
+
+
+@pytest.mark.parametrize("name", ["bundle", "large_bundle"])
+def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, name: str) -> None:
+    """No word of a menu, a pager or a download stands there without leading anywhere."""
+    folder: Path = request.getfixturevalue(name)
+    offers = ("Recommend", "Predict", "Next", "Before", "PNG", "HTML", "Its history", "Figures")
+    for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "<gone>" not in text
+        assert not re.search(r"· *(?:·|</(?:p|figcaption)>)|<(?:p|figcaption)[^>]*> *·", text), page
+        for words in _Links(page).dead:
+            assert not words.startswith(offers), (page, words)
+    assert ">Recommend<" not in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_list_has_all_its_pages_and_other_tables_say_where_the_rest_is(
+    large_bundle: Path,
+) -> None:
+    models = [large_bundle / "models.html", *large_bundle.glob("models-*.html")]
+    listed = "".join(path.read_text(encoding="utf-8") for path in models)
+    assert all(f">model {n:03}<" in listed for n in range(101))
+    (model,) = (
+        path
+        for path in (large_bundle / "model").glob("*.html")
+        if "<h1><bdi>model 000<" in path.read_text(encoding="utf-8")
+    )
+    told = model.read_text(encoding="utf-8")
+    assert "This copy has the first rows of this table." in told
+    assert 'href="../results.html?model=%22model+000%22">All of them are in the table' in told
+
+
+def test_what_was_measured_here_has_pages_before_what_was_imported(large_bundle: Path) -> None:
+    assert (large_bundle / "model" / "own.html").is_file()
+    assert len(list((large_bundle / "model").glob("*.html"))) == 2
+    said = "Pages of their own: 2 of 102 models, 2 of 144 configurations"
+    for page in ("index.html", "results.html"):
+        assert said in (large_bundle / page).read_text(encoding="utf-8")
+    assert json.loads((large_bundle / MARKER).read_text())["left_out"].startswith(said)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_same_store_is_the_same_bundle_to_the_byte(
+    bundle: Path, stored: Database, tmp_path: Path
+) -> None:
+    publish(stored, tmp_path / "again", title="A lab's results", most=2)
+    first, again = _files(bundle), _files(tmp_path / "again")
+    assert first.keys() == again.keys()
+    assert [name for name, body in first.items() if again[name] != body] == []
+
+
+@pytest.mark.parametrize("step", ["write_results", "rename"])
+def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
+    reader: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    database = Database(tmp_path / "empty.duckdb")
+    database.ensure()
+    public = tmp_path / "served" / "public"
+    publish(database, public, title="Earlier")
+    earlier = _files(public)
+    rename = Path.rename
+
+    def interrupted(path: Path, *_: object) -> Path:
+        raise KeyboardInterrupt
+
+    def renamed(path: Path, target: Path) -> Path:
+        return interrupted(path) if path.name == "bundle" else rename(path, target)
+
+    if step == "rename":
+        monkeypatch.setattr(Path, "rename", renamed)
+    else:
+        monkeypatch.setattr(bundle_module, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        publish(database, public, title="Later")
+    assert _files(public) == earlier
+    assert list(public.parent.iterdir()) == [public]
+
+
+def test_what_is_left_is_told_kind_by_kind() -> None:
+    """Pages of models take ten times as long as those of devices, with their pictures."""
+    now = 0.0
+    pace = CrawlPace(lambda: now)
+    waiting = [Address(f"/model/{n}") for n in range(12)] + [
+        Address(f"/device/{n}") for n in range(20)
+    ]
+    for n in range(8):
+        assert pace.seconds_left is None
+        pace.begun(waiting[n], waiting[n + 1 :])
+        now += 1.5
+        pace.begun(Address("/model-chart/pareto.svg"), waiting[n + 1 :])
+        now += 0.5
+    for n in range(12, 17):
+        pace.begun(waiting[n], [*waiting[8:12], *waiting[n + 1 :]])
+        now += 0.2
+    assert pace.known == 32
+    assert pace.seconds_left == pytest.approx(4 * 2.0 + 15 * 0.2, rel=0.01)
+    said = io.StringIO()
+    status = StatusOfPages(said, lambda: now)
+    for seconds in (0.0, 10.0, 25.0, 5.0):
+        now += seconds
+        status.told(pace)
+    assert said.getvalue() == "page 13 of 32 known, 52 s so far, about 11 s left\n"
 
 
 def test_the_parquet_file_has_the_cells_and_which_have_a_page(
@@ -255,9 +418,33 @@ def test_text_passes_to_the_letter_and_forms_go() -> None:
         '<form action="/compare"><input name="a"><button>Go</button><p title="&quot;">'
         'a &lt;b&gt; &#8203; <a href="/x?y=1&amp;z">x</a></p></form><script>gone</script>'
     )
-    made = rewritten(page, {"/x?y=1&z": "y.html?a=1&b"}.get, "<meta name='policy'>")
+    led = {"/x?y=1&z": "y.html?a=1&b"}
+    made = rewritten(page, lambda link: led.get(link, Unled.TEXT), "<meta name='policy'>")
     assert made.endswith(
         '<p title="&quot;">a &lt;b&gt; &#8203; <a href="y.html?a=1&amp;b">x</a></p>'
     )
     assert "gone" not in made
     assert made.startswith("<!doctype html><head><meta charset=\"utf-8\"><meta name='policy'>")
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ('<p><a href="/gone">a</a> · <a href="/there">b</a></p>', '<p><a href="f.html">b</a></p>'),
+        ('<p><a href="/there">b</a> · <a href="/gone">a</a></p>', '<p><a href="f.html">b</a></p>'),
+        (
+            '<p><a href="/there">b</a> · <a href="/gone">a</a> · <a href="/gone">c</a> · d</p>',
+            '<p><a href="f.html">b</a> · d</p>',
+        ),
+        (
+            '<div><p class="links"><a href="/gone">a</a> · <a href="/gone">b</a></p></div>',
+            "<div></div>",
+        ),
+        ("<p>&lt;gone&gt; · a</p>", "<p>&lt;gone&gt; · a</p>"),
+    ],
+)
+def test_what_leads_nowhere_goes_with_its_words_and_what_separates_them(
+    page: str, told: str
+) -> None:
+    led = {"/there": "f.html"}
+    assert rewritten(page, lambda link: led.get(link, Unled.GONE)) == told

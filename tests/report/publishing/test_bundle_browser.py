@@ -138,6 +138,34 @@ def test_the_dots_have_the_colours_of_their_platforms(
     tab.look("light")
 
 
+def test_chosen_rows_of_any_page_are_compared(tab: Chrome, bundle: Path, address: str) -> None:
+    """By hand, and by the address of another page; with what differs and every figure."""
+    tab.go(f"{address}/results.html?hardware=cuda")
+    ready(tab)
+    for nth in (0, 1):
+        tab.js(f"document.querySelectorAll('#results input.pick')[{nth}].click()")
+    tab.js("document.querySelector('#chosen a.button').click()")
+    file = f"'{bundle / 'results.parquet'}'"
+    first = tab.js("new URLSearchParams(location.search).getAll('cell')")
+    assert tab.js("new URLSearchParams(location.search).get('compare')") == "yes"
+    assert len(first) == 2
+    (other,) = duckdb.execute(f"SELECT min(key) FROM {file} WHERE hardware = 'cpu'").fetchall()[0]
+    keys_ = [*first, other]
+    tab.go(f"{address}/results.html?{'&'.join(f'cell={key}' for key in keys_)}&compare=yes")
+    ready(tab)
+    shown = tab.js(
+        "Object.fromEntries([...document.querySelectorAll('table.beside tbody tr')].map((line) =>"
+        " [line.cells[0].textContent, [...line.cells].slice(1).map((one) => one.textContent)]))"
+    )
+    found = duckdb.execute(f"SELECT key, coalesce(quality, 'no data') FROM {file}").fetchall()
+    quality = {key: word.replace("_", " ") for key, word in found}
+    assert shown["Hardware"] == ["cuda", "cuda", "cpu"]
+    assert shown["Quality"] == [quality[key] for key in keys_]
+    assert len(shown["Latency, ms"]) == 3
+    assert "accelbench dashboard" in tab.js("document.querySelector('#results').textContent")
+    assert tab.complaints() == []
+
+
 def test_what_is_not_there_is_a_sentence(tab: Chrome, address: str) -> None:
     tab.go(f"{address}/results.html?hardware=abacus")
     ready(tab)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
 import typer
 
+from accelbench.cli.display.pages_written import StatusOfPages
 from accelbench.cli.display.terminal import complain, print_lines
+from accelbench.cli.display.words import duration
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
@@ -23,7 +27,7 @@ def publish(
         help="With host names, commands, branches and paths, which are left out otherwise.",
     ),
     most: int = typer.Option(
-        300, "--pages", min=1, max=100_000, help="Pages of a kind; other results are rows alone."
+        100, "--pages", min=1, max=100_000, help="Pages of a kind; other results are rows alone."
     ),
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     db: Path | None = typer.Option(
@@ -46,18 +50,26 @@ def publish(
     given = prices_at(prices)
     database = filled(db or db_path)
     complain(_told(hosts_in(database), as_recorded))
-    made = bundle.publish(
-        database, folder, title=title, as_recorded=as_recorded, prices=given, most=most
-    )
-    left_out = [f"{kind} {count:,}" for kind, count in sorted(made.left_out.items())]
+    begun = time.monotonic()
+    with StatusOfPages(sys.stderr) as status:
+        made = bundle.publish(
+            database,
+            folder,
+            title=title,
+            as_recorded=as_recorded,
+            prices=given,
+            most=most,
+            tell=status.told,
+        )
     written = (
         f"{made.folder}: {counted(made.pages, 'page')}, {counted(made.files, 'file')},"
-        f" {made.size / 1e6:.1f} MB; {counted(made.configurations, 'configuration')} in the table"
+        f" {made.size / 1e6:.1f} MB; {counted(made.configurations, 'configuration')} in the table;"
+        f" {duration(time.monotonic() - begun)}"
     )
     print_lines(
         (
             written,
-            *([f"Without a page of their own: {', '.join(left_out)}."] if left_out else []),
+            *([f"{made.left_out} --pages N draws more."] if made.left_out else []),
             f"Look at it: python -m http.server --directory {made.folder}",
         )
     )

@@ -26,6 +26,8 @@ from accelbench.report.pages.rendering import Drawn, rendered
 _VEGA_LITE = "6.1"
 #: Dots per CSS pixel of a PNG: sharp on a slide.
 _SCALE = 2.0
+#: vl-convert counts what clips marks over all pictures of a process.
+_CLIP = re.compile(r'((?:<clipPath id="|clip-path="url\(#)clip)(\d+)')
 _HATCH = re.compile(r"url\(#hatch-([0-9a-f]{6})\)")
 
 
@@ -53,6 +55,8 @@ def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     drawn: str = _engine().vegalite_to_svg(
         _shown(spec, spell), vl_version=_VEGA_LITE, allowed_base_urls=[]
     )
+    numbers: dict[str, int] = {}
+    drawn = _CLIP.sub(lambda at: f"{at[1]}{numbers.setdefault(at[2], len(numbers))}", drawn)
     hatched = _hatched(drawn)
     if not hatched:
         return drawn

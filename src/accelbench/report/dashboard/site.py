@@ -86,13 +86,15 @@ class Site:
         self.patience = 0.2
         #: Whether its pages go to others, who are told of no price that is of nothing in them.
         self.for_others = False
+        #: What its header leads to, and what has no page of its own, in a sentence.
+        self.menu: Sequence[tuple[str, str]] = PAGES
+        self.without_pages = ""
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
         self.pictures = Pictures(database, self.local, keeper.prices)
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         self._templates.globals.update(
-            pages=PAGES,
             of_the_store=OF_THE_STORE,
             version=__version__,
             no_data=NO_DATA,
@@ -146,6 +148,8 @@ class Site:
             store=self.database.name,
             trouble=self.keeper.trouble,
             for_others=self.for_others,
+            pages=self.menu,
+            without_pages=self.without_pages,
             **context,
         )
         return HTMLResponse(text, status, dict(headers or {}))

@@ -7,12 +7,23 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from accelbench.core.visible import visible
+
 #: What the table of results in the browser understands; it asks nobody else.
 TABLE = "/results"
-ELSEWHERE = "/elsewhere"
 _OVERVIEW = "/"
+#: What a filter of the table is called in an address, and what else its script understands.
+TABLE_NAMES = frozenset(
+    (
+        *("model", "family", "hardware", "device", "runtime", "precision", "mode", "machine"),
+        *("provenance", "status", "from", "to", "key", "cell"),
+    )
+)
+COMPARISON = "/compare"
 #: Forms to fill in.
-_NEVER = frozenset(("/compare", "/recommend", "/predict"))
+_NEVER = frozenset((COMPARISON, "/runs/compare", "/recommend", "/predict"))
+#: Lists whose later pages are pages of a bundle too.
+LISTS = frozenset(("/models", "/devices", "/engines"))
 #: What only orders or turns a page, or picks rows for one that is not in the bundle.
 _OF_A_VISIT = frozenset(("sort", "page", "cell", "key", "download"))
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -47,8 +58,14 @@ class Address:
     @property
     def of_a_visit(self) -> bool:
         """Whether it is one of endless many: an order, a page of a table, a choice of rows."""
-        of_one = self.path.startswith("/chart/") and [n for n, _ in self.query] == ["cell"]
-        return not of_one and any(name in _OF_A_VISIT for name, _ in self.query)
+        names = [name for name, _ in self.query]
+        of_one = self.path.startswith("/chart/") and names == ["cell"]
+        return not of_one and not self.of_a_list and any(name in _OF_A_VISIT for name in names)
+
+    @property
+    def of_a_list(self) -> bool:
+        """Whether it is a later page of a list of everything."""
+        return self.path in LISTS and [name for name, _ in self.query] == ["page"]
 
     @property
     def target(self) -> str:
@@ -70,13 +87,18 @@ class Address:
         return f"{stem}.{ending or 'html'}"
 
 
-def address_of(link: str) -> Address | None:
-    """What a link of a page leads to; None where that is no page of the dashboard."""
+def address_of(link: str, origin: Address | None = None) -> Address | None:
+    """What a link of a page leads to; None where that is no page of the dashboard.
+
+    Args:
+        link: as the page has it.
+        origin: the page, of which a link may have the query alone.
+    """
     parts = urlsplit(link)
-    if parts.scheme or parts.netloc or not parts.path.startswith("/"):
+    path = unquote(parts.path) or (origin.path if origin else "")
+    if parts.scheme or parts.netloc or not path.startswith("/"):
         return None
-    pairs = tuple(pair for pair in parse_qsl(parts.query) if pair[0] != "download")
-    return Address(unquote(parts.path), pairs)
+    return Address(path, tuple(pair for pair in parse_qsl(parts.query) if pair[0] != "download"))
 
 
 def published(address: Address) -> bool:
@@ -88,13 +110,16 @@ def published(address: Address) -> bool:
 
 def of_the_table(address: Address) -> bool:
     """Whether the table in the browser answers it."""
-    return address.path == TABLE
+    return address.path in (TABLE, COMPARISON)
 
 
-def asked_of_the_table(address: Address) -> str:
-    """The query of a link to the table: what was picked to be compared is left out."""
-    pairs = [pair for pair in address.query if pair[0] != "cell"]
-    return f"?{urlencode(pairs)}" if pairs else ""
+def asked_of_the_table(address: Address) -> str | None:
+    """The query of a link to the table; None where its script does not understand it."""
+    if any(name not in TABLE_NAMES for name, _ in address.query):
+        return None
+    compare = [("compare", "yes")] if address.path == COMPARISON and address.query else []
+    asked = [(name, visible(value)) for name, value in address.query]  # as the table has them
+    return f"?{urlencode([*asked, *compare])}" if asked else ""
 
 
 def relative(origin: str, file: str) -> str:

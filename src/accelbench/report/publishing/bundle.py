@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,12 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.report.dashboard.site import HERE, PAGES
 from accelbench.report.pages.rendering import environment
-from accelbench.report.publishing.addresses import (
-    ELSEWHERE,
-    TABLE,
-    Address,
-    address_of,
-    asked_of_the_table,
-    of_the_table,
-    relative,
-)
-from accelbench.report.publishing.crawl import MOST_PAGES, Crawled, crawled
-from accelbench.report.publishing.private_facts import copied
+from accelbench.report.publishing.addresses import Address, published
+from accelbench.report.publishing.chosen_pages import chosen_pages
+from accelbench.report.publishing.crawl import MOST_PAGES, PageAnswer, WantedPages, crawled
+from accelbench.report.publishing.links import OWN, RESULTS_FILE, BundleLinks
+from accelbench.report.publishing.pace import CrawlPace
+from accelbench.report.publishing.private_facts import copied, recorded_until
 from accelbench.report.publishing.reader import PARQUET_READER
 from accelbench.report.publishing.results_file import rows_of_table, write_results
 from accelbench.report.publishing.rewriting import POLICY, rewritten
@@ -39,15 +34,11 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 MARKER = "accelbench-bundle.json"
-_RESULTS = "results.parquet"
-_OWN = "/table/"
+#: What everything else is found from, before any page of one thing leads to the same.
+_FIRST = (*filter(published, (Address(path) for _, path in PAGES)), Address("/cells.csv"))
 _STATIC = Path(__file__).parent / "static"
-#: Pages that stand for themselves when a filter of theirs is not in the bundle.
-_WHOLE = frozenset(address for _, address in PAGES) | {"/"}
 #: What reads a store of millions, at most.
 _PATIENCE = 600.0
-#: Words between links of which the last are left out.
-_LOOSE = re.compile(r"(?: · )+(?=</(?:figcaption|p|span)>)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ class Bundle:
         files: how many files, with these.
         size: of all, in bytes.
         configurations: rows of the table.
-        left_out: of which kind how many pages are only rows, or not there.
+        left_out: which things have no page of their own, in a sentence; "" where all have one.
     """
 
     folder: Path
@@ -68,7 +59,7 @@ class Bundle:
     files: int
     size: int
     configurations: int
-    left_out: Mapping[str, int]
+    left_out: str
 
 
 def check_folder(folder: Path) -> None:
@@ -113,6 +104,7 @@ def publish(
     as_recorded: bool = False,
     prices: Prices | None = None,
     most: int = MOST_PAGES,
+    tell: Callable[[CrawlPace], None] = lambda _: None,
 ) -> Bundle:
     """Write a store's dashboard as static files.
 
@@ -123,6 +115,7 @@ def publish(
         as_recorded: with host names, commands and paths.
         prices: by which cells are told what they cost.
         most: pages of a kind.
+        tell: hears after each page how far it is.
 
     Raises:
         UsageError: The folder has something else in it.
@@ -139,34 +132,29 @@ def publish(
     scratch = Scratch()
     try:
         copy = copied(database, scratch.folder, title, as_recorded=as_recorded)
-        with SnapshotKeeper(copy, prices=prices) as keeper:
+        with SnapshotKeeper(copy, prices=prices, at=recorded_until(copy)) as keeper:
             snapshot = keeper.newest(_PATIENCE)
             if snapshot is None:
                 raise SurroundingsError(f"{database.name} could not be read in {_PATIENCE:g} s.")
             rows = rows_of_table(snapshot)
             modules = sorted(path.name for path in reader.glob("*.js"))
-            own = PublishedPages(rows, modules)
+            chosen = chosen_pages(snapshot, most)
+            own = PublishedPages(rows, modules, chosen.sentence)
             app = application(copy, keeper=keeper, instead=own.routes)
-            made = crawled(app, _seeds(rows, most), most)
-        return _placed(folder, made, rows, reader, snapshot, title)
+            made = crawled(app, WantedPages(_FIRST, chosen.every, most), tell)
+        return _placed(folder, made, rows, reader, snapshot, title, chosen.sentence)
     finally:
         scratch.close()
 
 
-def _seeds(rows: Sequence[Row], most: int) -> list[Address]:
-    """Where the pages begin: all cells, where they are few enough."""
-    first = [Address(path) for path in ("/", TABLE, ELSEWHERE, "/cells.csv")]
-    few = rows if len(rows) <= most else ()
-    return [*first, *(Address(f"/cell/{row['key']}") for row in few)]
-
-
 def _placed(
     folder: Path,
-    made: Crawled,
+    made: Mapping[Address, PageAnswer],
     rows: Sequence[Row],
     reader: Path,
     snapshot: Snapshot,
     title: str,
+    left_out: str,
 ) -> Bundle:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -174,76 +162,63 @@ def _placed(
         try:
             into = staging.folder / "bundle"
             into.mkdir()
-            pages = _write_pages(into, made)
-            keys = {a.path.rpartition("/")[2] for a in made.answers if a.family == "cell"}
-            write_results(rows, keys, into / _RESULTS)
+            pages = _write_pages(into, made, rows)
+            keys = {a.path.rpartition("/")[2] for a in made if a.family == "cell"}
+            write_results(rows, keys, into / RESULTS_FILE)
             _write_table(into, reader)
             files = sorted(p.relative_to(into).as_posix() for p in into.rglob("*") if p.is_file())
             about = {
                 "accelbench": __version__,
                 "title": title,
                 "as_of": snapshot.at,
+                "left_out": left_out,
                 "files": files,
             }
             (into / MARKER).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
             size = sum(path.stat().st_size for path in into.rglob("*") if path.is_file())
             check_folder(folder)  # somebody may have written there meanwhile
-            if folder.exists():
-                folder.rename(staging.folder / f"{PREFIX}earlier")
-            into.rename(folder)
+            _replaced(folder, into, staging.folder / f"{PREFIX}earlier")
         finally:
             staging.close()
     except OSError as error:
         raise SurroundingsError(
             f"{folder} could not be written: {error.strerror or error}.", "Name another folder."
         ) from error
-    return Bundle(folder, pages, len(files) + 1, size, len(rows), dict(made.left_out))
+    return Bundle(folder, pages, len(files) + 1, size, len(rows), left_out)
 
 
-def _write_pages(into: Path, made: Crawled) -> int:
+def _replaced(folder: Path, new: Path, earlier: Path) -> None:
+    """Put a folder in the place of another; whoever interrupts it has the one or the other."""
+    if folder.exists():
+        folder.rename(earlier)
+    try:
+        new.rename(folder)
+    except BaseException:
+        if earlier.exists() and not folder.exists():
+            earlier.rename(folder)
+        raise
+
+
+def _write_pages(into: Path, made: Mapping[Address, PageAnswer], rows: Sequence[Row]) -> int:
     pages = 0
     template = environment(HERE / "templates").get_template("published_head.html")
     head = template.render(policy=POLICY)
-    for address, answer in made.answers.items():
+    devices, platforms = ({str(row[name]) for row in rows} for name in ("device_name", "hardware"))
+    links = BundleLinks(made.keys(), devices, platforms)
+    for address, answer in made.items():
         path = into / address.file
         path.parent.mkdir(parents=True, exist_ok=True)
         if not answer.is_page:
             path.write_bytes(answer.body)
             continue
         pages += 1
-        text = rewritten(answer.text, _relink(address.file, made), head, (_OWN,))
-        path.write_text(_LOOSE.sub("", text), encoding="utf-8")
+        text = rewritten(answer.text, partial(links.led, address), head, (OWN,))
+        path.write_text(text, encoding="utf-8")
     return pages
-
-
-def _relink(origin: str, made: Crawled) -> Callable[[str], str | None]:
-    """Where the links of a file lead."""
-
-    def target(link: str) -> str | None:
-        address = address_of(link)
-        if address is None:
-            return link
-        if address.path.startswith(_OWN) or address.path == f"/{_RESULTS}":
-            return relative(origin, address.path[1:])
-        if of_the_table(address):
-            return relative(origin, Address(TABLE).file) + asked_of_the_table(address)
-        if address in made.answers:
-            return relative(origin, address.file)
-        if address.form or any(name in ("sort", "page") for name, _ in address.query):
-            return None
-        if address.family == "cell":
-            key = address.path.rpartition("/")[2]
-            return relative(origin, Address(TABLE).file) + f"?key={key}"
-        whole = Address(address.path)
-        if whole in made.answers and address.path in _WHOLE:
-            return relative(origin, whole.file)  # what was filtered is in it
-        return relative(origin, Address(ELSEWHERE).file)
-
-    return target
 
 
 def _write_table(into: Path, reader: Path) -> None:
     """The script of the table, its style, and what reads Parquet."""
-    table = into / _OWN.strip("/")
+    table = into / OWN.strip("/")
     shutil.copytree(_STATIC, table)
     shutil.copytree(reader, table / "parquet")

@@ -6,26 +6,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.report.publishing.addresses import Address, address_of, of_the_table, published
+from accelbench.report.publishing.pace import CrawlPace
 from accelbench.report.publishing.rewriting import links_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
-#: Pages of a kind, `/cell/…` say, that are files of their own: a hundred thousand cells are rows.
-MOST_PAGES = 300
+#: Pages of each kind, `/cell/…` say, that are files of their own; the others are rows of the table.
+MOST_PAGES = 100
 #: Of a kind with a filter in their address.
-MOST_FILTERED = 60
+MOST_FILTERED = 16
 #: How long a page may take that is worked out in the background, and how often it is asked for.
 PATIENCE = 600.0
 _PAUSE = 0.2
+#: Kinds of pages that there are one of for each thing.
+OF_ONE = frozenset(("model", "device", "cell", "run"))
 _OK = 200
 
 
@@ -47,84 +50,95 @@ class PageAnswer:
         return self.body.decode("utf-8")
 
 
-@dataclass
-class Crawled:
-    """What was asked for and came.
+@dataclass(frozen=True)
+class WantedPages:
+    """Where a crawl begins, and which pages of single things it has.
 
     Attributes:
-        answers: by address.
-        left_out: how many pages of each kind there are beyond those that became files.
+        first: the pages that everything is found from.
+        then: pages of single things, which no link adds to.
+        most: pages of another kind.
     """
 
-    answers: dict[Address, PageAnswer] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
+    first: Sequence[Address]
+    then: Sequence[Address]
+    most: int = MOST_PAGES
 
 
-def crawled(app: ASGIApp, seeds: list[Address], most: int = MOST_PAGES) -> Crawled:
-    """The pages behind these addresses, and behind their links.
+def crawled(
+    app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None] = lambda _: None
+) -> dict[Address, PageAnswer]:
+    """The pages that are wanted and those behind their links, with their pictures, by address.
 
     Args:
         app: the application.
-        seeds: where to begin; what comes first is sure to become a file.
-        most: pages of a kind.
+        wanted: which.
+        tell: hears after each page how far it is.
     """
     # In a thread of its own: who calls may have a loop already, as a notebook has.
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(_crawl(app, seeds, most))).result()
+        return thread.submit(lambda: asyncio.run(_crawl(app, wanted, tell))).result()
 
 
-async def _crawl(app: ASGIApp, seeds: list[Address], most: int) -> Crawled:
-    made, counts = Crawled(), Counter[tuple[str, str, bool]]()
-    waiting, known = deque(seeds), set(seeds)
-    left_out: set[Address] = set()
+async def _crawl(
+    app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None]
+) -> dict[Address, PageAnswer]:
+    made: dict[Address, PageAnswer] = {}
+    counts = Counter[tuple[str, str, bool]]()
+    waiting = deque([*wanted.first, *wanted.then])
+    known, own = set(waiting), frozenset(wanted.then)
+    pace = CrawlPace()
     while waiting:
         address = waiting.popleft()
+        pace.begun(address, waiting)
+        tell(pace)
         answer = await _finished(app, address)
         if answer.status != _OK:
             continue
-        made.answers[address] = answer
+        made[address] = answer
         if not answer.is_page:
             continue
-        pictures, pages = _behind(answer.text)
+        pictures, pages = _behind(answer.text, address)
         # A page is whole only with its pictures: they come first.
         for other in pictures:
             if other not in known:
                 known.add(other)
                 waiting.appendleft(other)
         for other in pages:
-            if other in known or other in left_out:
+            if other in known or not _may(other, address, own):
                 continue
             kind = (other.family, other.form, bool(other.query))
-            # A filtered page leads to ever more of them.
-            beyond = bool(address.query and other.query)
-            if beyond or counts[kind] >= (min(most, MOST_FILTERED) if other.query else most):
-                left_out.add(other)
-                continue
-            counts[kind] += 1
-            known.add(other)
-            waiting.append(other)
-    made.left_out = Counter(
-        other.family for other in left_out if not other.query and not other.form
-    )
+            few = other.query and not (other.of_a_list or other.family in OF_ONE)
+            if counts[kind] < (min(wanted.most, MOST_FILTERED) if few else wanted.most):
+                counts[kind] += 1
+                known.add(other)
+                waiting.append(other)
     return made
 
 
-def _behind(page: str) -> tuple[list[Address], list[Address]]:
+def _may(other: Address, origin: Address, own: Collection[Address]) -> bool:
+    """Whether a page that another leads to may become one of the bundle."""
+    if other.family in OF_ONE and not other.form:
+        # The same in another mode, where it has a page at all.
+        return [name for name, _ in other.query] == ["mode"] and Address(other.path) in own
+    if other.family == "cell":
+        return Address(other.path.removesuffix(f".{other.form}")) in own
+    # A filtered page leads to ever more of them.
+    return not (origin.query and other.query) or other.of_a_list
+
+
+def _behind(page: str, origin: Address) -> tuple[list[Address], list[Address]]:
     """What a page shows, and where it leads within the bundle."""
     pictures, pages = [], []
-    for tag, address in _addresses(page):
+    for tag, link in links_of(page):
+        address = address_of(link, origin)
+        if address is None:
+            continue
         if tag != "a":
             pictures.append(address)
         elif published(address) and not of_the_table(address):
             pages.append(address)
     return pictures, pages
-
-
-def _addresses(page: str) -> Iterator[tuple[str, Address]]:
-    for tag, link in links_of(page):
-        address = address_of(link)
-        if address is not None:
-            yield tag, address
 
 
 async def _finished(app: ASGIApp, address: Address) -> PageAnswer:

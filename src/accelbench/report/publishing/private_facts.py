@@ -13,10 +13,12 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.facts import utc_now
 from accelbench.core.visible import without_homes
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
@@ -185,6 +187,19 @@ def hosts_in(database: Database) -> list[str]:
         " HAVING host IS NOT NULL ORDER BY min(started_at) NULLS LAST, 1"
     )
     return [str(host) for (host,) in rows]
+
+
+def recorded_until(database: Database) -> str:
+    """When the newest of a store was recorded: of two bundles of one store it is the same moment.
+
+    Of a store without runs it is now.
+    """
+    _, ((moment,),) = database.query(
+        "SELECT max(greatest(started_at, finished_at)) FROM benchmark_runs"
+    )
+    if not isinstance(moment, datetime):
+        return utc_now()
+    return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
 def _leave_out(con: DuckDBPyConnection) -> None:

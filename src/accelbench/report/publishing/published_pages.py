@@ -1,4 +1,4 @@
-"""The two pages that a bundle has instead of the server's: the table, and where a question ends."""
+"""What a bundle has instead of the server's: the page of the table, and a menu of its pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from accelbench.core.rows import Row
-from accelbench.report.dashboard.site import Site
-from accelbench.report.publishing.addresses import ELSEWHERE, TABLE
+from accelbench.report.dashboard.site import PAGES, Site
+from accelbench.report.publishing.addresses import TABLE, Address, published
 
 #: Rows that stand in the page itself, as many as the script shows at once.
 PAGE = 100
@@ -21,17 +21,20 @@ _PATIENCE = 600.0
 class PublishedPages:
     """Each method answers one address."""
 
-    def __init__(self, rows: Sequence[Row], modules: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str) -> None:
         """
         Args:
             rows: the table's.
             modules: the files that read Parquet.
+            left_out: what has no page of its own, in a sentence.
         """
-        self._rows, self._modules = rows, modules
+        self._rows, self._modules, self._left_out = rows, modules, left_out
 
     def routes(self, site: Site) -> list[Route]:
         """The addresses, for the application of a site."""
         site.patience, site.for_others = _PATIENCE, True
+        site.menu = tuple(page for page in PAGES if published(Address(page[1])))
+        site.without_pages = self._left_out
 
         def table(request: Request) -> Response:
             return site.page(
@@ -43,7 +46,4 @@ class PublishedPages:
                 modules=self._modules,
             )
 
-        def elsewhere(request: Request) -> Response:
-            return site.page(request, "published_elsewhere.html", snapshot=site.snapshot())
-
-        return [Route(TABLE, table), Route(ELSEWHERE, elsewhere)]
+        return [Route(TABLE, table)]

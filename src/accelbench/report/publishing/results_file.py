@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, str] = {
             *("key", "model", "family", "hardware", "colour", "device", "devices", "machine"),
             *("machine_id", "runtime", "precision", "mode", "size", "scenario", "kind", "status"),
             *("reason", "apart", "latency_of", "tail_of", "unit", "quality", "why_unusable"),
-            *("verification", "moment", "run_id", "cost"),
+            *("verification", "moment", "run_id", "cost", "device_name"),
         ),
         "text",
     ),

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 
+from accelbench.report.publishing.links import Unled
+
 #: As the server's policy; a page has no say in who frames it.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -24,8 +26,18 @@ _DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset"
 
 _AROUND_TABLES = "/compare"
 
-#: What becomes of a link: where it leads instead, or None where it is text.
-Relink = Callable[[str], str | None]
+#: What becomes of a link: where it leads instead, or what of it stays.
+Relink = Callable[[str], str | Unled]
+#: Stands for a link that went, until what separates it from others has gone too; no page has it.
+_GONE = "<gone>"
+_BESIDE_GONE = tuple(
+    (re.compile(pattern), "")
+    for pattern in (
+        rf"<(p|li|nav|figcaption)\b[^>]*>(?:\s|·|{_GONE})*{_GONE}(?:\s|·|{_GONE})*</\1>",
+        rf"(?: · {_GONE})+(?= ·|\s*</|$)",
+        rf"{_GONE}(?: · )?",
+    )
+)
 
 
 def rewritten(page: str, relink: Relink, head: str = "", kept_scripts: tuple[str, ...] = ()) -> str:
@@ -40,7 +52,10 @@ def rewritten(page: str, relink: Relink, head: str = "", kept_scripts: tuple[str
     rewriter = _Rewriter(relink, kept_scripts, head=head)
     rewriter.feed(page)
     rewriter.close()
-    return "".join(rewriter.parts)
+    text = "".join(rewriter.parts)
+    for pattern, instead in _BESIDE_GONE:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def links_of(page: str) -> list[tuple[str, str]]:
@@ -81,9 +96,13 @@ class _Rewriter(HTMLParser):
             return
         if tag in ("form", "input"):
             return
-        for name in _LINKED:
-            if named.get(name):
-                text = self._with(text, tag, name, named[name])
+        led = self._led(text, tag, named)
+        if led is None:
+            self.parts.append(_GONE)
+            if tag not in _VOID:
+                self._left_out.append(tag)
+            return
+        text = led
         if tag == "div" and "sided" in named.get("class", "").split():
             text = text.replace(" sided", "")  # what stood beside is left out
         self.parts.append(text)
@@ -101,16 +120,27 @@ class _Rewriter(HTMLParser):
             return named.get("action") != _AROUND_TABLES
         return tag in _DEAD or (tag == "aside" and "side" in named.get("class", "").split())
 
-    def _with(self, text: str, tag: str, name: str, link: str) -> str:
+    def _led(self, text: str, tag: str, named: dict[str, str]) -> str | None:
+        """The element with its links led; None where it goes with one of them."""
+        led: str | None = text
+        for name in _LINKED:
+            if led is not None and name in named and (named[name] or tag == "a"):
+                led = self._with(led, tag, name, named[name])
+        return led
+
+    def _with(self, text: str, tag: str, name: str, link: str) -> str | None:
+        """The element with the link led; None where it goes."""
         if self._links is not None:
             self._links.append((tag, link))
             return text
         if link.startswith("#"):
             return text
         target = self._relink(link)
-        if target is None:
+        if target is Unled.GONE:
+            return None
+        if target is Unled.TEXT:
             return re.sub(rf'\s(?:{name}|download|rel)(?:="[^"]*")?(?=[\s>])', "", text)
-        escaped = target.replace("&", "&amp;").replace('"', "&quot;")
+        escaped = str(target).replace("&", "&amp;").replace('"', "&quot;")
 
         def replaced(match: re.Match[str]) -> str:
             return f"{match[1]}{escaped}{match[3]}"

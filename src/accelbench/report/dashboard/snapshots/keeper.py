@@ -55,6 +55,7 @@ class SnapshotKeeper:
         refill: Callable[[], object] | None = None,
         refill_seconds: float = 60.0,
         prices: Prices | None = None,
+        at: str = "",
     ) -> None:
         """
         Args:
@@ -62,9 +63,11 @@ class SnapshotKeeper:
             refill: what brings in what others gave to a lake; a database's own runs fill it.
             refill_seconds: how long to wait from one such to the next.
             prices: by which cells are told what they cost.
+            at: the moment that a snapshot is of; "" for that at which it is taken.
         """
         self.database = database
         self.prices = prices
+        self._at = at
         self._refill, self._refill_seconds = refill, refill_seconds
         self._lock = threading.Lock()
         self._there = threading.Event()
@@ -151,7 +154,7 @@ class SnapshotKeeper:
                 self._refill()
             mark = self._looks()  # before: what changes meanwhile is seen the next time
             if mark != self._mark or self._newest is None:
-                self._newest = taken(self.database, utc_now(), self.prices, tell)
+                self._newest = taken(self.database, self._at or utc_now(), self.prices, tell)
                 self._mark = mark
             self._trouble = None
         except AccelbenchError as error:

@@ -2,14 +2,14 @@
 // What is shown is said by the address, in the words of the dashboard's own.
 import { parquetMetadata } from "./parquet/metadata.js";
 import { parquetRead } from "./parquet/read.js";
+import { compared, tray } from "./comparison.mjs";
+import { called, counted, digits, el, NO_DATA, NOT_APPLICABLE, number, spaced, spread, text, whole } from "./words.mjs";
 
 const PAGE = 100;
-// As core/absent.py has them: nobody knows it, and there can be none.
-const NO_DATA = "no data", NOT_APPLICABLE = "n/a";
-const LISTED = 12;
+const LISTED = 12, CHOSEN = 12;
 // The name in an address → the column, and what its values are shown as.
 const FACETS = {
-  family: "family", hardware: "hardware", runtime: "runtime", precision: "precision",
+  family: "family", hardware: "hardware", device: "device_name", runtime: "runtime", precision: "precision",
   mode: "mode", machine: "machine_id", provenance: "kind", status: "status",
 };
 const GROUPS = { model: "model", ...FACETS };
@@ -20,38 +20,6 @@ const ORDERS = {
   launches: ["launches"], date: ["moment"],
 };
 const at = (id) => document.getElementById(id);
-
-// ---- words and figures, as the pages of the server have them
-
-/** Three digits, or as many as a whole number has; a tie goes to the even digit. */
-function digits(value) {
-  if (value === 0 || !Number.isFinite(value)) return value.toFixed(0);
-  const places = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  let text = value.toFixed(places);
-  const exact = value.toFixed(Math.min(100, places + 40));
-  if (/^50*$/.test(exact.slice(exact.length - 40)) && Number(text.at(-1)) % 2)
-    text = (value - Math.sign(value) * 10 ** -places / 2).toFixed(places);
-  const [whole, rest] = text.split(".");
-  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
-}
-const number = (value) => (value === null ? NO_DATA : digits(value));
-const whole = (value) => (value === null ? NO_DATA : Math.trunc(value).toLocaleString("en-US"));
-const counted = (n, one, many = `${one}s`) => `${whole(n)} ${n === 1 ? one : many}`;
-const spaced = (text) => (text ?? "None").replaceAll("_", " ");
-const spread = (low, high, middle) =>
-  !low || !high || !middle || low === high ? "" : `${digits(low)} – ${digits(high)}`;
-
-/** An element; children that are text stay text. */
-function el(name, attributes = {}, ...children) {
-  const made = name === "svg" || name === "circle"
-    ? document.createElementNS("http://www.w3.org/2000/svg", name)
-    : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes))
-    if (value !== null && value !== undefined && value !== false)
-      made.setAttribute(key, value === true ? "" : value);
-  made.append(...children.flat().filter((child) => child !== "" && child !== null));
-  return made;
-}
 
 // ---- the rows, as columns
 
@@ -138,6 +106,8 @@ function asked(table) {
     model: said.get("model") || "", chosen, from: said.get("from") || "", to: said.get("to") || "",
     sort: sort.replace(/^-/, "") || "model", falling: sort.startsWith("-"), group,
     page: Number(page || 1), key: said.get("key") || "",
+    cells: [...new Set(said.getAll("cell").filter(Boolean))].slice(0, CHOSEN),
+    compare: said.get("compare") === "yes",
   };
 }
 
@@ -150,6 +120,8 @@ function address(query) {
   if (query.sort !== "model" || query.falling)
     said.append("sort", (query.falling ? "-" : "") + query.sort);
   if (query.page > 1) said.append("page", query.page);
+  for (const key of query.cells) said.append("cell", key);
+  if (query.compare && query.cells.length) said.append("compare", "yes");
   const words = said.toString();
   return location.pathname + (words ? `?${words}` : "");
 }
@@ -208,7 +180,6 @@ function ordered(table, rows, query) {
 
 // ---- drawing; `row` and `figures` are those of published_results.html
 
-const text = (value) => el("bdi", {}, value ?? "None");
 const dot = (colour) => el("svg", { class: `dot c-${colour.slice(1)}`, width: 10, height: 10, viewBox: "0 0 10 10", "aria-hidden": "true" },
   el("circle", { cx: 5, cy: 5, r: 5 }));
 const priced = () => at("results").dataset.sign !== "";
@@ -238,12 +209,15 @@ function figures(row) {
   ];
 }
 
-function row(row) {
-  const name = row.model.trim() ? row.model : `“${row.model}”`;
+function row(row, chosen) {
+  const name = called(row);
   const own = row.page ? `cell/${row.key}.html` : `results.html?key=${row.key}`;
   const stands = row.answered ? row.answered - row.left_out : row.launches;
   return el("tr", {},
-    el("th", { scope: "row" }, el("a", { href: own }, text(name)),
+    el("th", { scope: "row" },
+      el("input", { type: "checkbox", class: "pick", id: `pick-${row.key}`, value: row.key, checked: chosen.includes(row.key),
+        "aria-label": `Choose ${name}, ${[row.runtime, row.hardware, row.precision].filter(Boolean).join(", ")}` }),
+      el("a", { href: own }, text(name)),
       row.kind === "measured" ? "" : el("span", { class: `badge kind ${row.kind}` }, text(row.kind)),
       row.apart ? [el("br"), el("small", {}, text(row.apart))] : ""),
     el("td", {}, el("span", { class: "place" }, dot(row.colour), text(row.hardware),
@@ -263,7 +237,7 @@ function row(row) {
 /** What there is of one configuration that has no page of its own. */
 function details(table, i) {
   const named = Object.entries(table.columns).filter(([name, column]) =>
-    column[i] !== null && !["colour", "page", "key", "machine_id"].includes(name));
+    column[i] !== null && !["colour", "page", "key", "machine_id", "device_name"].includes(name));
   return el("dl", { class: "tree published" }, named.map(([name, column]) =>
     el("div", {}, el("dt", {}, spaced(name)),
       el("dd", {}, text(typeof column[i] === "number" ? number(column[i]) : column[i])))));
@@ -352,7 +326,7 @@ function cells(table, rows, query) {
   return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Configurations" },
     el("table", { class: "cells" },
       el("caption", { class: "hidden" }, "Each question on each machine, by the launches that stand for it"),
-      head, el("tbody", {}, ordered(table, rows, query).slice(start, start + PAGE).map((i) => row(table.row(i))))));
+      head, el("tbody", {}, ordered(table, rows, query).slice(start, start + PAGE).map((i) => row(table.row(i), query.cells)))));
 }
 
 /** The filters, made once; afterwards only what they say changes, so that the focus stays. */
@@ -409,7 +383,8 @@ function start(table) {
       query = asked(table);
     } catch (error) {
       if (!(error instanceof Wrong)) throw error;
-      query = { model: "", chosen: {}, from: "", to: "", sort: "model", falling: false, group: "", page: 1, key: "" };
+      query = { model: "", chosen: {}, from: "", to: "", sort: "model", falling: false, group: "", page: 1, key: "", cells: [], compare: false };
+      at("chosen").replaceChildren();
       at("results").replaceChildren(el("p", { class: "note bad" }, error.message));
       at("count").textContent = "";
       fill(form, query, table, found(table, query).counts);
@@ -420,6 +395,13 @@ function start(table) {
     query.page = Math.min(query.page, pages);
     fill(form, query, table, counts);
     at("count").textContent = inWords(table, rows);
+    at("chosen").replaceChildren(...tray(query, CHOSEN, link));
+    at("filters").hidden = query.compare;
+    if (query.compare) {
+      at("count").textContent = `${counted(query.cells.length, "configuration")} beside each other`;
+      at("results").replaceChildren(...compared(table, query, link));
+      return;
+    }
     const parts = query.group && rows.length ? [grouped(table, rows, query)]
       : rows.length ? [cells(table, rows, query), pager(query, pages)]
       : [el("section", { class: "empty" }, el("p", {}, "Take a filter away: ",
@@ -436,6 +418,13 @@ function start(table) {
   });
   form.addEventListener("change", (event) => {
     if (event.target.type !== "search") go(address(wanted(form, query)), false);
+  });
+  at("results").addEventListener("change", ({ target: box }) => {
+    if (!box.matches("input.pick")) return;
+    const others = query.cells.filter((key) => key !== box.value);
+    // What is chosen is no step back of its own.
+    go(address({ ...query, cells: box.checked ? [...others, box.value].slice(0, CHOSEN) : others }), true);
+    at(box.id)?.focus({ preventScroll: true });
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", (event) => {
