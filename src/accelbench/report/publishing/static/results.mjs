@@ -209,6 +209,12 @@ function figures(row) {
   ];
 }
 
+/** What the columns say that a phone has no room for. */
+const narrow = (row) => el("small", { class: "narrow" }, text([
+  `${row.runtime} on ${row.hardware}`, row.device, row.devices, row.precision,
+  row.batch_size === null ? "" : `batch ${whole(row.batch_size)}`, row.size, row.mode === "inference" ? "" : row.mode,
+].filter(Boolean).join(" · ")));
+
 function row(row, chosen) {
   const name = called(row);
   const own = row.page ? `cell/${row.key}.html` : `results.html?key=${row.key}`;
@@ -219,19 +225,19 @@ function row(row, chosen) {
         "aria-label": `Choose ${name}, ${[row.runtime, row.hardware, row.precision].filter(Boolean).join(", ")}` }),
       el("a", { href: own }, text(name)),
       row.kind === "measured" ? "" : el("span", { class: `badge kind ${row.kind}` }, text(row.kind)),
-      row.apart ? [el("br"), el("small", {}, text(row.apart))] : ""),
-    el("td", {}, el("span", { class: "place" }, dot(row.colour), text(row.hardware),
+      row.apart ? [el("br"), el("small", {}, text(row.apart))] : "", narrow(row)),
+    el("td", { class: "roomy" }, el("span", { class: "place" }, dot(row.colour), text(row.hardware),
       row.device ? [" ", el("small", {}, text(row.device))] : "",
       row.devices ? [" ", el("small", {}, `· ${row.devices}`)] : "")),
-    el("td", {}, text(row.runtime)), el("td", {}, text(row.precision)),
-    el("td", { class: "figure" }, whole(row.batch_size)),
-    el("td", {}, row.size ?? "",
+    el("td", { class: "roomy" }, text(row.runtime)), el("td", { class: "roomy" }, text(row.precision)),
+    el("td", { class: "figure roomy" }, whole(row.batch_size)),
+    el("td", { class: "roomy" }, row.size ?? "",
       row.mode === "inference" ? "" : [row.size ? " · " : "", text(row.mode)],
       row.scenario && row.scenario !== "single_stream" ? [" · ", text(spaced(row.scenario))] : ""),
     figures(row),
-    el("td", { class: "figure" }, whole(stands), stands === row.launches ? "" : ` of ${whole(row.launches)}`,
+    el("td", { class: "figure roomy" }, whole(stands), stands === row.launches ? "" : ` of ${whole(row.launches)}`,
       row.failed && row.answered ? el("small", {}, ` ${whole(row.failed)} failed`) : ""),
-    el("td", { class: "moment" }, row.moment ?? NO_DATA));
+    el("td", { class: "moment roomy" }, row.moment ?? NO_DATA));
 }
 
 /** What there is of one configuration that has no page of its own. */
@@ -397,6 +403,7 @@ function start(table) {
     at("count").textContent = inWords(table, rows);
     at("chosen").replaceChildren(...tray(query, CHOSEN, link));
     at("filters").hidden = query.compare;
+    document.querySelector("h1").textContent = query.compare ? "Comparison" : "Results";
     if (query.compare) {
       at("count").textContent = `${counted(query.cells.length, "configuration")} beside each other`;
       at("results").replaceChildren(...compared(table, query, link));
