@@ -24,7 +24,7 @@ from accelbench.report.publishing.bundle import MARKER, check_folder, publish
 from accelbench.report.publishing.links import Unled
 from accelbench.report.publishing.pace import CrawlPace
 from accelbench.report.publishing.private_facts import PrivateFacts, copied
-from accelbench.report.publishing.rewriting import rewritten
+from accelbench.report.publishing.rewriting import rewritten, silent
 from accelbench.run.fleet.fleet_nodes import node_name
 from accelbench.store.database import Database
 
@@ -223,6 +223,25 @@ def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> 
         assert len(scripts) == expected, page
         assert 'http-equiv="Content-Security-Policy" content="default-src ' in text, page
         assert not re.search("<(form|input|button)", text), page
+
+
+def test_a_picture_says_of_its_marks_what_they_are_where_it_can_be_opened(bundle: Path) -> None:
+    """Within a page nobody hears it, and it is half of a picture."""
+    shown = "".join(path.read_text(encoding="utf-8") for path in (bundle / "model").glob("*.html"))
+    pictures = re.findall(r'(srcset|src|href)="\.\./(model-chart/[^"]+\.svg)"', shown)
+    assert {kind for kind, _ in pictures} == {"srcset", "src", "href"}
+    for kind, name in pictures:
+        picture = (bundle / name).read_text(encoding="utf-8")
+        assert ("aria-label" in picture) == (kind != "srcset"), name
+        assert "<path" in picture
+
+
+def test_what_a_picture_shows_stays_to_the_letter() -> None:
+    text = '<text x="1">net aria-label="b" 2</text>'
+    said = (
+        f'<g role="graphics-object" aria-label="a > b"><path aria-label="ms: 1" d="M0"/>{text}</g>'
+    )
+    assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
 
 
 def test_the_first_page_is_whole(bundle: Path) -> None:

@@ -68,6 +68,11 @@ class Address:
         return self.path in LISTS and [name for name, _ in self.query] == ["page"]
 
     @property
+    def of_a_look(self) -> bool:
+        """Whether it is a picture as a page shows it on dark paper or on a phone, and no link."""
+        return self.form == "svg" and any(name in ("theme", "narrow") for name, _ in self.query)
+
+    @property
     def target(self) -> str:
         """As a request has it."""
         query = f"?{urlencode(self.query)}" if self.query else ""

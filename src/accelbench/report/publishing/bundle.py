@@ -24,7 +24,7 @@ from accelbench.report.publishing.pace import CrawlPace
 from accelbench.report.publishing.private_facts import copied, recorded_until
 from accelbench.report.publishing.reader import PARQUET_READER
 from accelbench.report.publishing.results_file import rows_of_table, write_results
-from accelbench.report.publishing.rewriting import POLICY, rewritten
+from accelbench.report.publishing.rewriting import POLICY, rewritten, silent
 from accelbench.runtimes.browser.assets import fetch
 from accelbench.store.scratch import PREFIX, Scratch
 
@@ -209,7 +209,7 @@ def _write_pages(into: Path, made: Mapping[Address, PageAnswer], rows: Sequence[
         path = into / address.file
         path.parent.mkdir(parents=True, exist_ok=True)
         if not answer.is_page:
-            path.write_bytes(answer.body)
+            path.write_bytes(silent(answer.text).encode() if address.of_a_look else answer.body)
             continue
         pages += 1
         text = rewritten(answer.text, partial(links.led, address), head, (OWN,))

@@ -26,6 +26,11 @@ _DEAD = frozenset(("script", "button", "select", "textarea", "label", "fieldset"
 
 _AROUND_TABLES = "/compare"
 
+_TAG = re.compile(r"<[^>]+>")  # what stands between two is text
+#: What a picture says of each of its marks to who hears it: half of its size.
+_SAID_OF_MARKS = re.compile(
+    r' (?:aria-(?:label|roledescription)="[^"]*"|role="graphics-[a-z]+"|aria-hidden="true")'
+)
 #: What becomes of a link: where it leads instead, or what of it stays.
 Relink = Callable[[str], str | Unled]
 #: Stands for a link that went, until what separates it from others has gone too; no page has it.
@@ -65,6 +70,15 @@ def links_of(page: str) -> list[tuple[str, str]]:
     finder.feed(page)
     finder.close()
     return links
+
+
+def silent(picture: str) -> str:
+    """An SVG without what it says of each mark, which nobody hears of a picture within a page.
+
+    The page describes it, and has its figures as a table. That on light paper, which can be opened
+    by itself, keeps it.
+    """
+    return _TAG.sub(lambda tag: _SAID_OF_MARKS.sub("", tag[0]), picture)
 
 
 class _Rewriter(HTMLParser):
