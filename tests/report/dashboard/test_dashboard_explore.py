@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from accelbench.report.charts.axes import ChartAxis
 from accelbench.report.dashboard.explore import points as explore_points
+from accelbench.report.dashboard.explore.front_names import names_of_front
 from accelbench.report.dashboard.explore.points import ticks_of
 from accelbench.store.database import Database
 
@@ -125,7 +126,7 @@ def test_a_part_of_it_is_a_range_of_its_axes(there: TestClient) -> None:
     text = page(there, "/explore?x=latency&y=throughput&x-from=1.5&x-to=5")
     assert "2 configurations with both figures" in text
     assert models(text) == ["b", "c"]
-    assert "All of it" in text
+    assert "Whole range" in text
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_many_points_are_counts_at_places_and_the_same_front(
     monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
     text = page(visitor(database), "/explore?x=latency&y=throughput")
     assert "<circle" not in text.partition('<g class="marks')[2].partition("</g>")[0]
-    assert text.count('class="bin"') == 5
+    assert text.partition('class="plot"')[2].partition("</svg>")[0].count('class="bin"') == 5
     assert models(text) == ["a", "c", "theirs"]
 
 
@@ -164,7 +165,7 @@ def test_columns_for_a_script_are_where_the_marks_stand(there: TestClient) -> No
     assert sorted(said["x"]) == [1.0, 2.0, 4.0, 8.0, 9.0]
     text = page(there, "/explore?x=latency&y=throughput")
     for x, y in zip(said["px"], said["py"], strict=True):
-        assert f'cx="{x}" cy="{y}"' in text
+        assert f'cx="{x}%" cy="{y}%"' in text
     assert {len(said[name]) for name in ("said", "key", "day", "kind", "by")} == {5}
     assert set(said["day"]) == {"2026-01-02"}
     assert all(there.get(f"/cell/{key}").status_code == 200 for key in said["key"])
@@ -267,8 +268,8 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
     at = """(name) => {
       const c = document.querySelector('.explored canvas'), b = c.getBoundingClientRect();
       const m = document.querySelectorAll('.marks circle')[name];
-      const k = b.width / document.querySelector('.explored svg').viewBox.baseVal.width;
-      return [b.left + m.getAttribute('cx') * k, b.top + m.getAttribute('cy') * k]; }"""
+      const at = (side) => parseFloat(m.getAttribute(side)) / 100;
+      return [b.left + at('cx') * b.width, b.top + at('cy') * b.height]; }"""
     send = """((c, kind, x, y) => c.dispatchEvent(new PointerEvent(kind, {clientX: x, clientY: y,
       bubbles: true, button: 0, pointerId: 1, pointerType: 'mouse'})))(
       document.querySelector('.explored canvas'), """
@@ -293,3 +294,34 @@ def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
     store(database, "r", result(precision=None, provenance="imported"))
     text = page(visitor(database), "/explore")
     assert "None" not in text.partition("The front as a table")[2]
+
+
+def test_points_of_one_model_are_each_named_by_what_tells_them_apart() -> None:
+    rows: list[dict[str, object]] = [
+        {"model": "vit", "batch_size": 1, "precision": "fp16"},
+        {"model": "vit", "batch_size": 512, "precision": "fp16"},
+        {"model": "bert", "batch_size": 1, "precision": "fp16"},
+    ]
+    # Marks so close that on the nearest line the second name would lie on the first.
+    names = names_of_front(rows, [(50.0, 10.0), (51.0, 10.5), (52.0, 9.5)])
+    assert [name.text for name in names] == ["vit, batch 1", "vit, batch 512", "bert"]
+    assert len({name.below for name in names}) == 3
+
+
+def test_names_that_would_lie_on_each_other_are_left_out() -> None:
+    rows = [{"model": f"model-{n}"} for n in range(7)]
+    names = names_of_front(rows, [(50.0, 50.0)] * 7)
+    lines = [name.below for name in names]
+    assert len(set(lines)) == len(lines) == 6
+
+
+def test_a_count_has_the_shade_that_the_legend_gives_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
+    text = page(visitor(database), "/explore?x=batch&y=batch")
+    legend = text.partition('aria-label="Shades')[2].partition("</ul>")[0]
+    entries = re.findall(r'fill-opacity="([\d.]+)"/></svg> (\d+)', legend)
+    drawn = text.partition('class="plot"')[2].partition("</svg>")[0]
+    assert entries[-1] == (re.findall(r'class="bin"[^>]*fill-opacity="([\d.]+)"', drawn)[0], "6")
+    assert entries[0][1] == "1"

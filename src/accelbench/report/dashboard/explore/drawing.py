@@ -1,5 +1,6 @@
-"""An exploration as shapes in a page: places in pixels, colours as classes, no script. Pure.
+"""An exploration as shapes in a page: places in per cent, colours as classes, no script. Pure.
 
+Places are per cent of the room that points have, so that it fits a phone without smaller letters.
 The colours are classes of a style sheet, one for each colour, so that both papers have theirs.
 """
 
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log10, sqrt
+from itertools import pairwise
+from math import log10
 from typing import Any
 
 from accelbench.core.rows import Row, number
@@ -16,9 +18,9 @@ from accelbench.report.charts.axes import ChartAxis
 from accelbench.report.charts.palette import on_dark
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
+from accelbench.report.dashboard.explore.front_names import names_of_front, numbers_of_front
 from accelbench.report.dashboard.explore.points import (
     ACROSS,
-    MOST_NAMED,
     UP,
     ExploredPoints,
     share_along,
@@ -26,16 +28,12 @@ from accelbench.report.dashboard.explore.points import (
 )
 from accelbench.report.dashboard.explore.query import USUAL_COLOUR, ExploreQuery
 
-#: Of the whole drawing, and of the room that points have in it, in pixels.
-WIDE, HIGH = 960, 560
-LEFT, TOP, RIGHT, BOTTOM = 74, 14, 14, 50
-_ROOM_WIDE, _ROOM_HIGH = WIDE - LEFT - RIGHT, HIGH - TOP - BOTTOM
 #: Radius of a mark: of all alike, and from the smallest to the largest figure.
 _RADIUS, _SMALLEST, _LARGEST = 3.6, 2.4, 11.0
-#: Names of a front stand this far apart, in pixels, and are so long.
-_LINE, _LONGEST = 15.0, 34
 #: A place with a single configuration is this much of the darkest.
 _FAINTEST = 0.16
+#: Entries of a legend beyond these are not shown.
+_MOST_GROUPS = 16
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,14 @@ def groups_of(explored: ExploredPoints, chosen: ExploreQuery) -> list[LegendGrou
     return groups
 
 
+@dataclass(frozen=True)
+class Shade:
+    """One entry of the legend of counts: how dark a place with so many configurations is."""
+
+    count: int
+    share: float
+
+
 def drawing(explored: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
     """What the page's template draws."""
     groups = groups_of(explored, chosen)
@@ -72,24 +78,21 @@ def drawing(explored: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
     sizes = [number(row, "size") or 0.0 for row in explored.points if row.get("size")]
     most = max((count for _, _, count in explored.bins), default=1)
     front = [mark(row, explored, colours, ()) for row in explored.front]
+    singly = explored.points or [*explored.front, *explored.matches]
+    shown = {colours.get(str(row.get("colour_by")), REST_COLOUR[1:]) for row in singly}
     return {
-        "wide": WIDE,
-        "high": HIGH,
-        "left": LEFT,
-        "top": TOP,
-        "right": WIDE - RIGHT,
-        "bottom": HIGH - BOTTOM,
         "ticks_x": [(_x(x, tick), _tick(tick)) for tick in ticks_of(x)],
         "ticks_y": [(_y(y, tick), _tick(tick)) for tick in ticks_of(y)],
         "title_x": f"{x.title} (log)" if x.log else x.title,
         "title_y": f"{y.title} (log)" if y.log else y.title,
-        "groups": groups,
+        "groups": [group for group in groups if group.colour in shown][:_MOST_GROUPS],
         "marks": [mark(row, explored, colours, sizes) for row in explored.points],
         "bins": [_bin(*place, most) for place in explored.bins],
-        "most": most,
+        "shades": _shades(most) if explored.bins else [],
         "front": front,
-        "path": _path(front) if chosen.x.better and chosen.y.better else "",
-        "names": _names(explored.front, front),
+        "path": _path(front) if chosen.x.better and chosen.y.better else [],
+        "names": names_of_front(explored.front, [(at["x"], at["y"]) for at in front]),
+        "numbers": numbers_of_front([(at["x"], at["y"]) for at in front]),
         "matches": [mark(row, explored, colours, ()) for row in explored.matches],
     }
 
@@ -125,11 +128,11 @@ def style_sheet(colours: Iterable[str]) -> str:
 
 
 def _x(scale: ChartAxis, value: float) -> float:
-    return round(LEFT + _ROOM_WIDE * share_along(scale, value), 1)
+    return round(100 * share_along(scale, value), 2)
 
 
 def _y(scale: ChartAxis, value: float) -> float:
-    return round(TOP + _ROOM_HIGH * (1 - share_along(scale, value)), 1)
+    return round(100 * (1 - share_along(scale, value)), 2)
 
 
 def _tick(value: float) -> str:
@@ -153,40 +156,31 @@ def _radius(size: float | None, sizes: Sequence[float]) -> float:
 
 
 def _bin(column: int, row: int, count: int, most: int) -> dict[str, float]:
-    wide, high = _ROOM_WIDE / ACROSS, _ROOM_HIGH / UP
-    share = log10(count) / log10(most) if most > 1 else 1.0
+    wide, high = 100 / ACROSS, 100 / UP
     return {
-        "x": round(LEFT + column * wide, 1),
-        "y": round(TOP + _ROOM_HIGH - (row + 1) * high, 1),
-        "wide": round(wide + 0.2, 1),
-        "high": round(high + 0.2, 1),
-        "share": round(_FAINTEST + (1 - _FAINTEST) * share, 2),
+        "x": round(column * wide, 2),
+        "y": round(100 - (row + 1) * high, 2),
+        "wide": round(wide + 0.03, 2),
+        "high": round(high + 0.05, 2),
+        "share": _darkness(count, most),
     }
 
 
-def _path(front: Sequence[Mapping[str, Any]]) -> str:
-    """The steps from one to the next."""
-    if len(front) < 2:
-        return ""
-    first, *rest = front
-    return f"M{first['x']} {first['y']}" + "".join(f"H{m['x']}V{m['y']}" for m in rest)
+def _darkness(count: int, most: int) -> float:
+    share = log10(count) / log10(most) if most > 1 else 1.0
+    return round(_FAINTEST + (1 - _FAINTEST) * share, 2)
 
 
-def _names(rows: Sequence[Row], marks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Names beside marks of the front, of as many as do not lie on each other."""
-    names: list[dict[str, Any]] = []
-    step = max(1, sqrt(len(rows) / MOST_NAMED))
-    for place in range(0, len(rows), int(step)):
-        if len(names) == MOST_NAMED:
-            break
-        row, at = rows[place], marks[place]
-        left = at["x"] > WIDE - 260
-        entry = {
-            "x": at["x"] + (-8 if left else 8),
-            "y": min(max(at["y"] - 7, TOP + 12), HIGH - BOTTOM - 6),
-            "left": left,
-            "text": safe(row.get("model"), _LONGEST),
-        }
-        if all(abs(entry["y"] - other["y"]) > _LINE for other in names):
-            names.append(entry)
-    return names
+def _shades(most: int) -> list[Shade]:
+    """One, the tens between, and the most: the darkness goes by the logarithm of the count."""
+    tens = [10**power for power in range(1, 9) if 10**power < 0.7 * most]
+    return [Shade(count, _darkness(count, most)) for count in sorted({1, *tens, most})]
+
+
+def _path(front: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, float, float]]:
+    """The steps from one to the next: along, then up."""
+    steps = []
+    for one, other in pairwise(front):
+        steps.append((one["x"], one["y"], other["x"], one["y"]))
+        steps.append((other["x"], one["y"], other["x"], other["y"]))
+    return steps

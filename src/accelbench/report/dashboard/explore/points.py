@@ -23,8 +23,8 @@ MOST_SENT = 20_000
 _MOST_FOUND = 500
 #: Places along and up.
 ACROSS, UP = 96, 54
-#: More of a front are in no table; beyond a few none is named in the picture.
-MOST_OF_FRONT, MOST_NAMED = 40, 7
+#: More of a front are in no table.
+MOST_OF_FRONT = 40
 _TOLD = (
     *("key", "model", "hardware", "device_name", "runtime", "precision", "batch_size", "mode"),
     *("kind", "moment", "latency_of", "throughput_unit", "quality"),

@@ -22,11 +22,8 @@ class Drawing {
     this.figure = figure;
     this.svg = figure.querySelector("svg");
     this.said = figure.querySelector(".pointed");
-    const room = this.svg.querySelector(".room");
-    const [x, y, wide, high] = ["x", "y", "width", "height"].map((name) => Number(room.getAttribute(name)));
-    this.room = { left: x, top: y, right: x + wide, bottom: y + high };
-    this.along = scale(figure.dataset.x, this.room.left, this.room.right);
-    this.up = scale(figure.dataset.y, this.room.bottom, this.room.top);
+    this.along = scale(figure.dataset.x, 0, 100);
+    this.up = scale(figure.dataset.y, 100, 0);
     this.canvas = document.createElement("canvas");
     this.canvas.setAttribute("aria-hidden", "true");
     this.svg.after(this.canvas);
@@ -44,19 +41,25 @@ class Drawing {
     this.figure.dataset.ready = this.points?.px ? this.points.px.length : 0;
   }
 
-  // A place on the screen as one of the drawing.
+  // A place on the screen as one of the drawing: per cent along and down, as points have them.
   place(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const ratio = this.svg.viewBox.baseVal.width / box.width;
-    return { x: (event.clientX - box.left) * ratio, y: (event.clientY - box.top) * ratio, ratio };
+    const { left, top, width, height } = this.canvas.getBoundingClientRect();
+    return { x: (100 * (event.clientX - left)) / width, y: (100 * (event.clientY - top)) / height };
   }
 
-  nearest({ x, y, ratio }) {
+  // How far apart two places are on the screen, in pixels: along, down.
+  apart(x, y, here) {
+    const { width, height } = this.canvas.getBoundingClientRect();
+    return [(Math.abs(x - here.x) * width) / 100, (Math.abs(y - here.y) * height) / 100];
+  }
+
+  nearest(here) {
     const { px = [], py = [] } = this.points ?? {};
-    let best = (REACH * ratio) ** 2;
+    const { width, height } = this.canvas.getBoundingClientRect();
+    let best = REACH ** 2;
     let at = -1;
     for (let i = 0; i < px.length; i += 1) {
-      const far = (px[i] - x) ** 2 + (py[i] - y) ** 2;
+      const far = (((px[i] - here.x) * width) / 100) ** 2 + (((py[i] - here.y) * height) / 100) ** 2;
       if (far < best) [best, at] = [far, i];
     }
     return at;
@@ -76,7 +79,8 @@ class Drawing {
   }
 
   begun(event) {
-    if (event.button !== 0 || event.pointerType === "touch") return;
+    if (event.pointerType === "touch") return this.moved(event);
+    if (event.button !== 0) return;
     this.start = this.place(event);
     this.canvas.setPointerCapture(event.pointerId);
   }
@@ -86,13 +90,13 @@ class Drawing {
     this.start = this.frame = null;
     if (!start) return;
     const end = this.place(event);
-    const wide = Math.abs(end.x - start.x), high = Math.abs(end.y - start.y);
-    if (Math.max(wide, high) < LEAST * end.ratio) {
+    const [wide, high] = this.apart(start.x, start.y, end);
+    if (Math.max(wide, high) < LEAST) {
       const at = this.nearest(end);
       if (at >= 0) location.assign(`/cell/${this.points.key[at]}`);
       return;
     }
-    if (Math.min(wide, high) < LEAST * end.ratio) return this.draw(null);
+    if (Math.min(wide, high) < LEAST) return this.draw(null);
     const address = new URL(location.href);
     const ends = {
       "x-from": this.along(Math.min(start.x, end.x)), "x-to": this.along(Math.max(start.x, end.x)),
@@ -108,18 +112,20 @@ class Drawing {
     this.canvas.width = box.width * dots;
     this.canvas.height = box.height * dots;
     const pen = this.canvas.getContext("2d");
-    const ratio = this.canvas.width / this.svg.viewBox.baseVal.width;
-    pen.scale(ratio, ratio);
+    pen.scale(dots, dots);
+    const x = (share) => (share * box.width) / 100;
+    const y = (share) => (share * box.height) / 100;
     pen.strokeStyle = getComputedStyle(this.figure).color;
     pen.lineWidth = 2;
     if (at !== null) {
       pen.beginPath();
-      pen.arc(this.points.px[at], this.points.py[at], 8, 0, 2 * Math.PI);
+      pen.arc(x(this.points.px[at]), y(this.points.py[at]), 8, 0, 2 * Math.PI);
       pen.stroke();
     }
     if (this.start && this.frame) {
       pen.setLineDash([5, 4]);
-      pen.strokeRect(this.start.x, this.start.y, this.frame.x - this.start.x, this.frame.y - this.start.y);
+      const { start, frame } = this;
+      pen.strokeRect(x(start.x), y(start.y), x(frame.x - start.x), y(frame.y - start.y));
     }
   }
 }
