@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.analysis.judging import Judgement, Metric
-from accelbench.analysis.line_answers import NEEDED, ONE, answered
+from accelbench.analysis.line_answers import ONE, answered
 from accelbench.analysis.line_parts import Kinds, Parting, joined, partings, stretches
 from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.analysis.standing import Software
@@ -203,8 +203,7 @@ class Series:
         """The answer, and why it is none."""
         runs = counted(len(self.stretches[-1]), "run")
         if self.answer is None:
-            runs = counted(len(self.points), "run")
-            return f"{NOT_JUDGED}: {runs}, {NEEDED} are needed"
+            return f"not judged: {len(self.points)} of {FEWEST_POINTS} runs"
         if self.answer is Judgement.CANNOT_TELL:
             return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
         if self.answer is Judgement.STEADY:

@@ -284,9 +284,9 @@ def test_two_runs_are_drawn_and_not_judged(tmp_path: Path) -> None:
         )
         store(database, f"run-{day}", one)
     said = text(visitor(database).get("/history").text)
-    assert "Drawn, not judged: 2 runs, four are needed" in said
+    assert "Not judged: 2 of 4 runs" in said
     picture = visitor(database).get("/chart/trend.svg").text
-    assert "Drawn, not judged: 2 runs, four are needed." in text(picture)
+    assert "Not judged: 2 of 4 runs." in text(picture)
 
 
 FAILED = {

@@ -19,6 +19,7 @@ from accelbench.report.all_series import series_in
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
 from accelbench.report.dashboard.snapshots.snapshot import taken
+from accelbench.report.dashboard.words import change
 from accelbench.report.history import document
 from accelbench.store.database import Database
 
@@ -188,3 +189,43 @@ def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
         page = site.get("/history").text
     assert "What changed cannot be said: <bdi>the disk is gone</bdi>" in page
     assert models(site)[0] == "new"
+
+
+def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
+    """A badge stood on each of twelve rows, and in each field of a pivot."""
+    database = Database(tmp_path / "theirs.duckdb")
+    database.ensure()
+    theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
+    for night in range(2):
+        moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
+        models_ = [result(model=name, started_at=moment, **theirs) for name in ("a", "b")]
+        store(database, f"night-{night}", *models_)
+    site = visitor(database)
+    for address in (
+        "/history?order=name",
+        "/results?group=model&group=runtime&as=pivot",
+        "/results?group=model",
+        "/engines",
+        "/devices",
+    ):
+        table = site.get(address).text.partition("<table")[2].partition("</table>")[0]
+        assert "badge kind" not in table, address
+        assert "all imported" in table or "all of the best imported" in table, address
+    page = site.get("/history?order=name").text
+    assert page.count("Not judged: 2 of 4 runs") == 2
+    assert page.count("judged from its fourth run on") == 1
+    # Of most it is said once too, and what is none of them says so in its field.
+    store(database, "own", result(model="a", device_name="Mine", device_fingerprint="mine"))
+    mixed = visitor(database).get("/results?group=model&group=device&as=pivot").text
+    table = mixed.partition("<table")[2].partition("</table>")[0]
+    assert "all imported but those that say something else" in table
+    assert re.findall(r"badge kind (\w+)", table) == ["measured"]
+
+
+def test_a_change_of_many_times_is_no_percentage() -> None:
+    assert [change(share) for share in (0.0501, -0.92, 9.5, 58.459)] == [
+        "+5.0 %",
+        "-92.0 %",
+        "+950.0 %",
+        "59×",
+    ]

@@ -112,6 +112,15 @@ def share(value: float | None) -> str:
     return NO_DATA if value is None else f"{figure(value)}×"
 
 
+#: A change beyond this is said as how many times as much: +5,845.9 % tells nobody anything.
+_MUCH = 10.0
+
+
+def change(share: float) -> str:
+    """A change as a share: +50.1 %; beyond ten times 59×."""
+    return f"{share * 100:+.1f} %" if share < _MUCH else f"{1.0 + share:,.0f}×"
+
+
 def plain(value: object) -> str:
     """Any value in one line."""
     if value is None or value == "":
@@ -154,6 +163,7 @@ FILTERS = {
     "size": size,
     "title": title,
     "share": share,
+    "change": change,
     "plain": plain,
     "money": money,
     "counted": counted,
