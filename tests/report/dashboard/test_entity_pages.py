@@ -671,3 +671,55 @@ def test_a_run_by_the_name_of_a_file_opens_none(tmp_path: Path) -> None:
         assert "There is no run" in text(answer.text)
     with pytest.raises(UnknownRunError):
         baseline_of_run(database, str(tmp_path / "b.csv"), BaselineQuery({}, ("night-1",)))
+
+
+def test_what_is_not_there_is_said_with_what_is(visited: TestClient) -> None:
+    """A list offered its first engine in the place of one that is not there."""
+    page = visited.get(f"/engines?{urlencode({'a': 'onnx'})}")
+    assert page.status_code == 404
+    said = "There is no engine 'onnx' here. Those with figures: pytorch, onnxruntime."
+    assert said in text(page.text)
+    assert re.findall(r"<option[^>]* selected>(.*?)</option>", page.text)[:2] == ["choose one"] * 2
+    other = visited.get("/engines?a=pytorch")
+    assert other.status_code == 200
+    assert re.findall(r"<option[^>]* selected>(.*?)</option>", other.text)[:2] == [
+        "choose one",
+        "pytorch",
+    ]
+    assert "Choose another engine." in text(other.text)
+
+
+def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
+    """≠ stood on each imported row: its source calls an engine by its name."""
+    database = Database(tmp_path / "engines.duckdb")
+    database.ensure()
+    rows = [
+        version(SLOW, engine, ms, "nest", runtime=engine)
+        for engine, ms in (("onnx", 4.0), ("tflite", 2.0))
+    ]
+    store(database, "import-1", *rows)
+    page = visitor(database).get(f"/engines?{urlencode({'a': 'onnx', 'b': 'tflite'})}").text
+    table = page.partition('aria-label="Table of ratios"')[2].partition("</table>")[0]
+    assert "≠" not in table
+    assert "; single figures: no interval; all imported</caption>" in table
+    assert "95 % interval" not in text(page)
+
+
+def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
+    tmp_path: Path,
+) -> None:
+    database = Database(tmp_path / "own.duckdb")
+    database.ensure()
+    for name, torch in ((SLOW, "2.12"), (FAST, "2.13")):
+        ran = {"conditions": {"packages": {"torch": torch}}, **card(name)}
+        store(database, f"r-{torch}", *launches(4.0, **ran))
+    address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
+    assert "earlier runs with the versions of the other device are not compared" in text(
+        visitor(database).get(address).text
+    )
+    same = Database(tmp_path / "same.duckdb")
+    same.ensure()
+    for name in (SLOW, FAST):
+        ran = {"conditions": {"packages": {"torch": "2.13"}}, **card(name)}
+        store(same, f"r-{name}", *launches(4.0, **ran))
+    assert "are not compared on this page" not in text(visitor(same).get(address).text)

@@ -65,11 +65,16 @@ def speed_ups_picture(made: SpeedUps, base: str, other: str) -> Picture | None:
     records = [_record(number, line) for number, line in enumerate(known)]
     few = len(records) <= _NAMED
     many = f"{counted(len(made.told), 'configuration')} of {counted(made.models, 'model')}"
+    reach = any(datum["low"] is not None for datum in records) and len(records) <= _WHISKERS
+    lines = _LINES if reach else ""
     notes = [
         f"{safe(other)} against {safe(base)}: right of 1 it is faster.",
-        f"Dashed: the median, {digits(made.median)}× of {many}. Lines: 95 % intervals.",
+        f"Dashed: the median, {digits(made.median)}× of {many}.{lines}",
     ]
     return pictured(SPEED_UPS, ChartBody(_body(records, made.median, few), (), notes, records))
+
+
+_LINES = " Lines: 95 % intervals."
 
 
 def _record(number: int, line: Compared) -> Record:

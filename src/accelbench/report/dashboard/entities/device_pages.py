@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.analysis.comparison import doubtful
-from accelbench.analysis.speed_ups import verdict
+from accelbench.analysis.comparison import Compared, doubtful
+from accelbench.analysis.speed_ups import other_versions, verdict
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 RATIOS = 40
 #: Devices, or engines, that a list to choose from has.
 _MOST_NAMES = 300
+#: Of these a sentence names so many.
+_MOST_TOLD = 12
 _ROOFLINE = "roofline"
 _INFO = """
 SELECT hardware, vendor, unit_count, memory_mb, power_limit_watts, driver, runtime_version,
@@ -162,19 +164,21 @@ class DevicePages:
     def _beside(self, request: Request, two: TwoSides) -> Response:
         snapshot = self.site.snapshot()
         known = _names(snapshot, two.column)
-        for side in (two.base, two.other):
-            if side and not _is_there(snapshot, two.column, side):
-                noun = "device" if two.of_devices else "engine"
-                raise NotThereError(f"Nothing here is of {_an(noun)} {in_quotes(safe(side))}.")
-        ground = self._ground(snapshot, two) if two.base and two.other else None
+        missing = [
+            why for side in (two.base, two.other) if (why := _why_not(snapshot, two, side, known))
+        ]
+        sides = [] if missing else [two.base, two.other]
+        ground = self._ground(snapshot, two) if all(sides or [""]) else None
         lines = ground.made.lines if ground else ()
         last, page = max(1, -(-len(lines) // RATIOS)), page_of(request.query_params.get("page"))
         return self.site.page(
             request,
             "beside.html",
+            status=404 if missing else 200,
             snapshot=snapshot,
             two=two,
-            names=known,
+            missing=missing,
+            names=[*known, *(one for one in sides if one and one not in known)],
             devices=_names(snapshot, DEVICE),
             offered=narrowings(snapshot, two) if ground else {},
             ground=ground,
@@ -186,6 +190,7 @@ class DevicePages:
             drawn=self._picture(snapshot, two) if ground else None,
             verdict=verdict,
             doubtful=doubtful,
+            of_newest_software=any(map(_of_newest_software, lines)),
         )
 
     def _ground(self, snapshot: Snapshot, two: TwoSides) -> CommonGround:
@@ -242,10 +247,6 @@ def _narrowed(request: Request) -> Mapping[str, str]:
     return {name: value for name, value in asked.items() if value}
 
 
-def _an(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
 def _names(snapshot: Snapshot, column: str) -> list[str]:
     """Devices or engines that have figures, those with most first."""
     rows = snapshot.ask(
@@ -255,8 +256,30 @@ def _names(snapshot: Snapshot, column: str) -> list[str]:
     return [str(row["name"]) for row in rows]
 
 
-def _is_there(snapshot: Snapshot, column: str, name: str) -> bool:
-    return bool(snapshot.ask(f"SELECT 1 AS it FROM cell WHERE {column} = ? LIMIT 1", [name]))  # noqa: S608
+def _why_not(snapshot: Snapshot, two: TwoSides, name: str, known: Sequence[str]) -> str:
+    """Why a side is none that can be compared, with those that can; "" where it is one."""
+    if not name or name in known:
+        return ""
+    sql = f"SELECT bool_or(status = 'ok') AS figures FROM cell WHERE {two.column} = ?"  # noqa: S608
+    (row,) = snapshot.ask(sql, [name])
+    if row["figures"]:
+        return ""  # of so many that the list has not all
+    noun = "device" if two.of_devices else "engine"
+    called = in_quotes(safe(name))
+    first = (
+        f"There is no {noun} {called} here."
+        if row["figures"] is None
+        else f"The {noun} {called} has no figures here."
+    )
+    more = f" and {len(known) - _MOST_TOLD:,} more" if len(known) > _MOST_TOLD else ""
+    there = ", ".join(safe(one, 40) for one in known[:_MOST_TOLD])
+    return f"{first} Those with figures: {there}{more}." if there else first
+
+
+def _of_newest_software(line: Compared) -> bool:
+    """Whether versions are not alike of what was measured here, of which the newest stands."""
+    rows = (line.side.row, (line.baseline or line.side).row)
+    return any(row.get("provenance") == "measured" for row in rows) and bool(other_versions(line))
 
 
 def _facts(database: Database, about: Row) -> list[tuple[Row, Row]]:
