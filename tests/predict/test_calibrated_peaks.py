@@ -1,4 +1,4 @@
-"""Measured peaks in predictions: before a vendor's, and before those of a middle device."""
+"""Measured peaks in predictions: before a vendor's, and before those of a typical device."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def answered(database: Database | None, place: CaseConfiguration) -> PredictionA
 def test_a_calibrated_device_is_no_middle_one_and_its_basis_says_so(tmp_path: Path) -> None:
     before = answered(None, HERE)
     assert any(note.startswith("no peaks of A processor") for note in before.notes)
-    assert before.figures[0]["basis"] == "peaks of a middle device"
+    assert before.figures[0]["basis"] == "peaks of a typical device"
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration(fp32=1e9, bandwidth=1e9))
     after = answered(database, HERE)
     assert not any(note.startswith("no peaks") for note in after.notes)
@@ -110,7 +110,7 @@ def test_another_device_of_that_database_is_still_a_middle_one(tmp_path: Path) -
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration())
     elsewhere = answered(database, replace(HERE, device="Another"))
     assert any(note.startswith("no peaks of Another") for note in elsewhere.notes)
-    assert elsewhere.figures[0]["basis"] == "peaks of a middle device"
+    assert elsewhere.figures[0]["basis"] == "peaks of a typical device"
 
 
 def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path: Path) -> None:

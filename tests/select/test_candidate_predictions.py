@@ -47,7 +47,7 @@ def test_every_compatible_platform_has_a_prediction_with_its_basis_and_interval(
         assert predicted["latency_low"] < predicted["latency"] < predicted["latency_high"], name
         assert predicted["memory_low_mb"] < predicted["memory_mb"] < predicted["memory_high_mb"]
         assert predicted["provenance"] == "predicted"
-        assert predicted["basis"] in (PEAKS, "peaks of a middle device")
+        assert predicted["basis"] in (PEAKS, "peaks of a typical device")
         assert predicted["device"]
         assert score["basis"] == "rule"
     cuda = answer["all_scores"]["cuda"]["predictions"]

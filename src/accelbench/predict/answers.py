@@ -42,7 +42,7 @@ from accelbench.predict.traces import Traces
 MEASURED_PEAKS = "measured peaks alone"
 #: The basis of a case that was imported.
 OF_OTHERS = "this case, measured by others"
-MIDDLE_PEAKS = "peaks of a middle device"
+MIDDLE_PEAKS = "peaks of a typical device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
 _MIDDLE_FACTOR = 30.0
 
@@ -260,7 +260,7 @@ def devices_told(figures: Sequence[PredictedFigures]) -> str:
 def _say_whose_peaks(
     figure: PredictedFigures, place: CaseConfiguration, calibrated: Calibrated
 ) -> None:
-    """The basis of a figure from peaks alone; those of a middle device are farther off."""
+    """The basis of a figure from peaks alone; those of a typical device are farther off."""
     if is_calibrated(place, calibrated):
         figure["basis"] = MEASURED_PEAKS
     elif not peaks_are_known(place):
@@ -391,7 +391,7 @@ def _notes_of(cases: Sequence[PredictedCase], traces: Traces, calibrated: Calibr
     )
     notes = [
         f"no peaks of {name} are documented, and none were measured (accelbench hardware "
-        "--calibrate): it is taken for a middle device of its kind"
+        "--calibrate): it is taken for a typical device of its kind"
         for name in unknown
     ]
     if traces.coarse:

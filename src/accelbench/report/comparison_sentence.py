@@ -141,7 +141,7 @@ def _parts(row: Row, machines: Mapping[str, str]) -> dict[str, str]:
         "size": " ".join(label.format(row[name]) for name, label in sizes if row.get(name)),
         "mode": text(row, "mode"),
         "compiled": {True: "compiled", False: "not compiled"}.get(row.get("compiled"), ""),  # type: ignore[call-overload]
-        "threads": f"{number} threads" if number else "",
+        "threads": counted(int(str(number)), "thread") if number else "",
         "processes": f"{row['world_size']} processes" if row.get("world_size") else "",
         "kind": text(row, "kind"),
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import unescape
+from itertools import pairwise
 from math import log
 from pathlib import Path
 
@@ -198,3 +200,30 @@ def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
     found = re.findall(r'id="pick-([0-9a-f]{16})"', visitor(made).get("/results").text)
     page = visitor(made).get(address(*found)).text
     assert f"<bdi>{long}</bdi>" in page
+
+
+@pytest.mark.parametrize(
+    ("ratios", "beyond"),
+    [((0.1, 1.33), lambda ticks: max(ticks) > 1.0), ((0.8, 20.0), lambda ticks: min(ticks) < 1.0)],
+)
+def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
+    ratios: tuple[float, float], beyond: Callable[[list[float]], bool]
+) -> None:
+    """A mark at 1.33× stood beyond the last tick, which was 1×."""
+    drawn = picture_of([(1.0, None, None), *((ratio, None, None) for ratio in ratios)])
+    assert drawn is not None
+    assert beyond([float(text.rstrip("×")) for _, text in drawn.ticks])
+    places = sorted(place for place, _ in drawn.ticks)
+    assert all(after - before > 4.0 for before, after in pairwise(places))
+
+
+def test_intervals_are_named_where_there_are_some(tmp_path: Path) -> None:
+    made = Database(tmp_path / "single.duckdb")
+    made.ensure()
+    theirs = {"provenance": "imported", "samples": {}}
+    store(made, "r", result(**theirs), result(runtime="onnxruntime", **theirs))
+    found = re.findall(r'id="pick-([0-9a-f]{16})"', visitor(made).get("/results").text)
+    page = visitor(made).get(address(*found)).text
+    assert "Times as fast as" in page
+    assert "with 95 % intervals" not in page
+    assert "badge kind" not in page.partition("<table")[2]

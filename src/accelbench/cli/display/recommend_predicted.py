@@ -27,7 +27,7 @@ _SHORT = {
     "other configurations": "other engines",
     "vendor peaks alone": "peaks",
     "measured peaks alone": "peaks",
-    "peaks of a middle device": "middle peaks",
+    "peaks of a typical device": "typical peaks",
 }
 
 

@@ -18,8 +18,10 @@ from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
 from accelbench.core.figures import Statistic
 from accelbench.core.provenance import simulation_of
+from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.reference_words import reference_words
+from accelbench.core.vocabulary import Quality
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -129,6 +131,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             *([str(row.get("launch"))] if several else []),
         )
     console(stream).print(table)
+    if any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows):
+        console(stream).print(f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}.")
 
 
 def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:

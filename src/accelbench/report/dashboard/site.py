@@ -17,6 +17,7 @@ from accelbench.core.absent import (
     UNKNOWN_MACHINE,
 )
 from accelbench.core.cards import cards
+from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
@@ -95,6 +96,7 @@ class Site:
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         self._templates.globals.update(
+            quality_said=QUALITY_SAID,
             of_the_store=OF_THE_STORE,
             version=__version__,
             no_data=NO_DATA,

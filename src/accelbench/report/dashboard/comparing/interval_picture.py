@@ -6,7 +6,7 @@ so that it fits a phone without smaller letters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -17,6 +17,8 @@ _FURTHEST = 64.0
 #: Room beside the outermost mark, as a part of the axis.
 _ROOM = 0.06
 _FEWEST, _MOST = 3, 7
+#: Ticks nearer to each other than this part of the axis would touch on a phone.
+_APART = 0.065
 #: Round ratios for an axis that goes not as far as 1, 2 and 5 are apart.
 _STEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
@@ -94,4 +96,20 @@ def _ticks(low: float, high: float) -> list[float]:
                 break
     while len(known) > _MOST:
         known = [tick for n, tick in enumerate(known) if tick == 1.0 or n % 2 == 0]
-    return sorted({*known, 1.0})
+    known = sorted({*known, 1.0})
+    return sorted({*known, *_beyond(known, low, high)})
+
+
+def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
+    """A round ratio towards an end that a mark reaches and no tick does: 1.3× of one at 1.33."""
+    apart = _APART * log(high / low)
+    for step in _STEPS:
+        tick = round(int(high / step + 1e-6) * step, 4)
+        if log(tick / known[-1]) >= apart:
+            yield tick
+            break
+    for step in _STEPS:
+        tick = round(int(low / step + 0.999999) * step, 4)
+        if log(known[0] / tick) >= apart:
+            yield tick
+            break

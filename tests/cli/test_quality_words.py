@@ -1,0 +1,28 @@
+"""Each quality is said in a phrase: “fixed” told a stranger nothing."""
+
+from __future__ import annotations
+
+import io
+
+from accelbench.cli.display.summary import print_summary
+from accelbench.core.quality_words import QUALITY_SAID
+from accelbench.core.vocabulary import Quality
+
+ROW = {
+    **{"model": "bert-tiny", "runtime": "pytorch", "hardware": "cpu", "precision": "fp32"},
+    **{"batch_size": 1, "status": "ok", "latency_p50_ms": 8.0, "launch": 0},
+}
+
+
+def test_every_quality_has_a_phrase() -> None:
+    assert set(QUALITY_SAID) == set(Quality)
+
+
+def test_a_summary_says_what_fixed_is_where_a_figure_is_fixed() -> None:
+    said = {}
+    for quality in (Quality.FIXED, Quality.CONVERGED):
+        stream = io.StringIO()
+        print_summary([{**ROW, "quality": str(quality)}] * 2, stream)
+        said[quality] = " ".join(stream.getvalue().split())
+    assert said[Quality.FIXED].count("fixed: as many samples as were asked for") == 1
+    assert "as were asked for" not in said[Quality.CONVERGED]
