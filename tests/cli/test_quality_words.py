@@ -9,8 +9,14 @@ from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 
 ROW = {
-    **{"model": "bert-tiny", "runtime": "pytorch", "hardware": "cpu", "precision": "fp32"},
-    **{"batch_size": 1, "status": "ok", "latency_p50_ms": 8.0, "launch": 0},
+    "model": "bert-tiny",
+    "runtime": "pytorch",
+    "hardware": "cpu",
+    "precision": "fp32",
+    "batch_size": 1,
+    "status": "ok",
+    "latency_p50_ms": 8.0,
+    "launch": 0,
 }
 
 
