@@ -17,10 +17,12 @@ from accelbench.analysis.comparison import (
     answers_to,
     axes_with_answers,
     compared,
+    differences,
 )
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.core.figures import Statistic
+from accelbench.core.rows import Row
 from accelbench.measure.unpaired import unpaired_interval
 from asked_rows import row
 
@@ -357,3 +359,14 @@ def test_of_our_own_runs_the_newest_software_stands_wherever_they_were_measured(
         ]
         _, card = only(rows)
         assert card.speedup == pytest.approx(0.5)
+
+
+def test_shares_of_a_budget_are_alike_unless_they_are_far_apart() -> None:
+    """Each case of a run with a budget has another share of its seconds."""
+
+    def of(seconds: object) -> Row:
+        return row(conditions={"rules": {"seconds": seconds}})
+
+    assert differences(of(1.57), of(1.53)) == []
+    assert differences(of(1.57), of(10.0)) == ["rules.seconds 1.57 → 10.0"]
+    assert differences(of("short"), of("long")) == ["rules.seconds short → long"]

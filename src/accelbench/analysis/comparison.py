@@ -373,8 +373,23 @@ def differences(a: Row, b: Row) -> list[str]:
             f"{name} {ours[name]} → {theirs[name]}"
             for name in sorted(ours.keys() & theirs.keys())
             if ours[name] != theirs[name] and not (name == "Processor" and _host(a))
+            if name != _SHARE or _far(ours[name], theirs[name])
         ),
     ]
+
+
+#: Of a run with a budget, the seconds of sampling that were left for a case: no two have the same.
+_SHARE = "rules.seconds"
+#: Shares that differ by less are alike: what they tell of is the interval's to say.
+_FAR = 1.5
+
+
+def _far(a: str, b: str) -> bool:
+    try:
+        low, high = sorted(map(float, (a, b)))
+    except ValueError:  # somebody else's word
+        return True
+    return high > _FAR * low
 
 
 def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:

@@ -37,7 +37,7 @@ class Budget:
         if left is None:
             return None
         share = STEADY_SHARE * left / max(self._cases, 1)
-        return min(max(share, SHORTEST_SECONDS), LONGEST_SECONDS)
+        return round(min(max(share, SHORTEST_SECONDS), LONGEST_SECONDS), 2)
 
     def case_over(self) -> None:
         """One case fewer to share with."""
