@@ -28,7 +28,7 @@ from accelbench.report.charts.palette import (
     on_dark,
     shades,
 )
-from accelbench.report.charts.shown import DARK, Look, expected_size, narrowed
+from accelbench.report.charts.shown import DARK, Look, expected_size, narrowed, repainted
 
 pytest.importorskip("vl_convert")
 
@@ -118,6 +118,28 @@ def test_a_dark_picture_has_no_colour_of_the_light_one(name: str) -> None:
     assert letters
     for letter in letters - {None, "transparent", DARK_PAPER}:
         assert contrast(str(letter), DARK_PAPER) >= TEXT_CONTRAST, letter
+
+
+@pytest.mark.parametrize("name", sorted(CHARTS))
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_light_picture_repainted_is_the_dark_one(name: str, narrow: bool) -> None:
+    """But for what is said of a mark to who hears it, which names its colours."""
+
+    def seen(picture: str) -> tuple[str, list[str]]:
+        hatches = r"<pattern .*?</pattern>"
+        shown = re.sub(rf' aria-label="[^"]*"|{hatches}', "", picture)
+        return shown, sorted(re.findall(hatches, picture))
+
+    spec = spec_of(name)
+    dark = repainted(draw.svg(Look(narrow=narrow).of(spec)))
+    if dark is not None:
+        assert seen(dark) == seen(draw.svg(Look(DARK, narrow=narrow).of(spec)))
+
+
+def test_a_colour_between_two_is_not_repainted() -> None:
+    assert repainted('<svg><rect fill="#4878fc"/></svg>') is not None
+    assert repainted('<svg><text>fill="rgb(0, 0, 0)"</text></svg>') is not None
+    assert repainted('<svg><rect fill="rgb(12, 34, 56)"/></svg>') is None
 
 
 def test_a_hatching_on_dark_paper_is_on_that_paper() -> None:

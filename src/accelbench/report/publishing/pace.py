@@ -58,11 +58,13 @@ class CrawlPace:
     @property
     def seconds_left(self) -> float | None:
         """About how long the pages that are known take yet; None before enough were timed."""
-        every = [seconds for several in self._seconds.values() for seconds in several]
-        if len(every) < _FEWEST:
+        # The first of a kind has what is worked out once in it: findings, or which lines changed.
+        timed = {kind: each[1:] for kind, each in self._seconds.items() if len(each) > 1}
+        every = [seconds for several in timed.values() for seconds in several]
+        if sum(map(len, self._seconds.values())) < _FEWEST or not every:
             return None
         usual = sum(every) / len(every)
-        means = {kind: sum(each) / len(each) for kind, each in self._seconds.items()}
+        means = {kind: sum(each) / len(each) for kind, each in timed.items()}
         left = sum(means.get(kind, usual) * n for kind, n in self._waiting.items())
         page = means.get(self._page.family, usual) if self._page else 0.0
         return left - min(page, self._now() - self._page_begun)

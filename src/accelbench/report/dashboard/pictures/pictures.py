@@ -22,7 +22,7 @@ from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
 from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
-from accelbench.report.charts.shown import Look
+from accelbench.report.charts.shown import DARK, LIGHT, Look, repainted
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import cells, details
@@ -70,8 +70,19 @@ class Pictures:
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look
     ) -> bytes | None:
         """The same as a file: svg, png or html."""
+
+        def make() -> bytes | None:
+            if form == "svg" and look.theme == DARK:
+                # Whoever shows it on either paper, as a bundle, has that on light paper drawn.
+                on_light = replace(look, theme=LIGHT)
+                light = self.file(snapshot, chart, page_query, form, on_light)
+                dark = None if light is None else repainted(light.decode())
+                if light is None or dark is not None:
+                    return None if dark is None else dark.encode()
+            return self.drawn(self.of(snapshot, chart, page_query), form, look)
+
         key = (form, look, snapshot.at, chart.name, page_query.query(order=False))
-        return self.once(key, lambda: self.drawn(self.of(snapshot, chart, page_query), form, look))
+        return self.once(key, make)
 
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         """What a chart is of: the chosen cells alone, where some were chosen.
