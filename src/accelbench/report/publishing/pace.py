@@ -12,6 +12,14 @@ from accelbench.report.publishing.addresses import Address
 _FEWEST = 12
 
 
+#: The family of a page, and by what it is filtered.
+_Kind = tuple[str, ...]
+
+
+def _kind(address: Address) -> _Kind:
+    return address.family, *(name for name, _ in address.query)
+
+
 class CrawlPace:
     """The pages so far by their kind, each with the time that its pictures took.
 
@@ -24,8 +32,8 @@ class CrawlPace:
         self._begun = now()
         self._page: Address | None = None
         self._page_begun = self._begun
-        self._seconds: defaultdict[str, list[float]] = defaultdict(list)
-        self._waiting: Counter[str] = Counter()
+        self._seconds: defaultdict[_Kind, list[float]] = defaultdict(list)
+        self._waiting: Counter[_Kind] = Counter()
         self.pages = 0
 
     def begun(self, address: Address, waiting: Iterable[Address]) -> None:
@@ -39,10 +47,10 @@ class CrawlPace:
             return
         now = self._now()
         if self._page is not None:
-            self._seconds[self._page.family].append(now - self._page_begun)
+            self._seconds[_kind(self._page)].append(now - self._page_begun)
         self._page, self._page_begun = address, now
-        self._waiting = Counter(other.family for other in waiting if not other.form)
-        self._waiting[address.family] += 1
+        self._waiting = Counter(_kind(other) for other in waiting if not other.form)
+        self._waiting[_kind(address)] += 1
         self.pages += 1
 
     @property
@@ -66,5 +74,5 @@ class CrawlPace:
         usual = sum(every) / len(every)
         means = {kind: sum(each) / len(each) for kind, each in timed.items()}
         left = sum(means.get(kind, usual) * n for kind, n in self._waiting.items())
-        page = means.get(self._page.family, usual) if self._page else 0.0
+        page = means.get(_kind(self._page), usual) if self._page else 0.0
         return left - min(page, self._now() - self._page_begun)
