@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from suite import EXAMPLE, Subject
+from conformance_subject import Subject
+from suite import EXAMPLE
 
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import API_VERSION, Runtime, RuntimeInfo, Support

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from suite import BROWSER, Subject
+from conformance_subject import Subject
+from suite import BROWSER
 
 pytest.register_assert_rewrite("card_checks", "session_checks")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from suite import Subject
+from conformance_subject import Subject
 
 from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable

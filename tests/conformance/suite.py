@@ -7,31 +7,27 @@ model and precision, and how inputs are changed a little. Every check of
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gc
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from conformance_subject import Subject
+from other_inputs import (
+    other_arrays,
+    other_bound,
+    other_jax,
+    other_matrices,
+    other_numbers,
+    other_tensors,
+)
 
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.file_models.given_inputs import given_inputs
-from accelbench.catalog.inputs import settle
-from accelbench.catalog.selection import choose
-from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
-from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
+from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
@@ -45,98 +41,6 @@ from accelbench.runtimes.python import PythonRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
-from kept_artefacts import kept_artefacts
-
-
-@cache
-def chosen(model: str, inputs: tuple[str, ...] = ()) -> ModelSpec:
-    """A model by its name; of a file a process looks at it, for a second."""
-    given = given_inputs(list(inputs)) if inputs else None
-    return choose([model], None, (), (), all_models=False, inputs=given)[0]
-
-
-@dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
-class Subject:
-    """A runtime on a device with a model in a precision."""
-
-    runtime: Callable[[], Runtime]
-    card: str  # "module:Class", to be read in a process that imports no engine
-    hardware: str
-    model: str
-    precision: str
-    changed: Callable[[Any], Any]  # other inputs of the same shapes
-    freed: Callable[[Session], Any] | None = None  # an object that must die with the session
-    dtypes: Callable[[Mapping[str, Any]], Any] | None = None  # evidence → the weights' types
-    too_large: int | None = None  # a batch that no machine holds
-    batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
-    ahead: bool = False  # it compiles when it is told to, whatever the options say
-    options: Mapping[str, Any] = field(default_factory=dict)
-    new_tokens: int | None = None  # where a step is a whole request
-    mode: Mode = Mode.INFERENCE
-    inputs: tuple[str, ...] = ()  # what its owner says of them, as --input takes it
-
-    def __str__(self) -> str:
-        flags = "".join(f"-{name}" for name in self.options)
-        flags += "-generating" if self.new_tokens else ""
-        flags += "-training" if self.mode is Mode.TRAINING else ""
-        name = self.card.rpartition(":")[2]
-        model = self.model.rpartition("/")[2] if self.inputs else self.model
-        return f"{name}-{self.hardware}-{model}-{self.precision}{flags}"
-
-    def case(self, batch: int = 2) -> Case:
-        spec = chosen(self.model, self.inputs)
-        # Short: nothing here is a measurement.
-        shapes = Shapes(
-            batch,
-            sequence=16 if spec.sequence else None,
-            image=spec.image,
-            steps=2 if spec.steps else None,
-        )
-        if self.new_tokens and spec.generation is not None:
-            least = spec.generation.min_prompt + 15 if spec.generation.kind == "decoder" else None
-            shapes = dataclasses.replace(
-                shapes, sequence=None, prompt_tokens=least, new_tokens=self.new_tokens
-            )
-        return Case(
-            spec,
-            Target(self.runtime().info.name, self.hardware),
-            self.precision,
-            settle(spec, shapes),
-            self.mode,
-            options=dict(self.options),
-        )
-
-    def device(self) -> Device:
-        """The device as the engine itself sees it."""
-        found: list[Device | Absent] = self.runtime().probe()
-        return next(d for d in found if isinstance(d, Device) and d.hardware == self.hardware)
-
-    def job(self, case: Case, seed: int = 0) -> Job:
-        """What opens a case, with its artefact where the runtime wants one: exported once."""
-        runtime, artefact = self.runtime(), None
-        if isinstance(runtime, Importing):
-            recipe = Recipe(case, runtime.wants(case), seed)
-            artefact = str(make(recipe, kept_artefacts()).folder)
-        return Job(case, self.device(), JobSettings(seed=seed, threads=1), artefact=artefact)
-
-    @property
-    def fixed_batch(self) -> bool:
-        """Whether a session is for one batch size alone."""
-        runtime = self.runtime()
-        if self.case().model.fixed_batch is not None:
-            return True
-        return isinstance(runtime, Importing) and runtime.wants(self.case()).static
-
-    @contextlib.contextmanager
-    def opened(self, batch: int = 2, seed: int = 0) -> Iterator[tuple[Session, Case]]:
-        """A session, closed afterwards."""
-        case = self.case(batch)
-        session = self.runtime().open(self.job(case, seed))
-        try:
-            yield session, case
-        finally:
-            session.close()
-            gc.collect()
 
 
 def scripted() -> Runtime:
@@ -144,40 +48,6 @@ def scripted() -> Runtime:
     return ScriptedRuntime(
         {"step_ns": 1_000_000, "build_ns": 5, "load_ns": 7, "operators": operators}
     )
-
-
-def other_numbers(inputs: Any) -> Any:
-    """Scripted inputs with other values."""
-    return dataclasses.replace(inputs, values=tuple(v + 1.0 for v in inputs.values))
-
-
-def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Torch inputs with other ids, other pixels, other sounds, other noise; masks stay."""
-    changed = dict(inputs)
-    for name in ("input_ids", "pixel_values", "input_features", "sample"):
-        if name in changed:
-            changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
-    return changed
-
-
-def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of NumPy arrays."""
-    changed = dict(inputs)
-    for name in ("input_ids", "pixel_values", "input_features", "sample"):
-        if name in changed:
-            changed[name] = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
-            changed[name] = np.ascontiguousarray(changed[name].astype(inputs[name].dtype))
-    return changed
-
-
-def other_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of JAX's."""
-    changed = dict(inputs)
-    for name in ("input_ids", "pixel_values"):
-        if name in changed:
-            flipped = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
-            changed[name] = flipped.astype(inputs[name].dtype)
-    return changed
 
 
 def array_subject(
@@ -218,13 +88,6 @@ def torch_subject(
         new_tokens=new_tokens,
         mode=mode,
     )
-
-
-def other_bound(inputs: Any) -> Any:
-    """OpenVINO's inputs with other ids or other pixels; masks stay."""
-    first, *rest = inputs.arrays
-    changed = np.ascontiguousarray(np.flip(first, -1)) + (first.dtype.kind == "f")
-    return dataclasses.replace(inputs, arrays=(changed.astype(first.dtype), *rest))
 
 
 def written_model(engine: str, writer: str) -> str:
@@ -279,22 +142,6 @@ LITERT = [
     )
     for options in ({}, {"kernels": "reference"})
 ]
-
-
-def other_matrices(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What ncnn was fed with, one larger: in matrices of its own, as a layer may work in place."""
-    ncnn = import_module("ncnn")
-    changed = [
-        {name: matrix.numpy(batch_index=0) + np.float32(1) for name, matrix in fed.items()}
-        for fed in inputs
-    ]
-    return [
-        {
-            name: ncnn.Mat(array, 0) if len(array) > 1 else ncnn.Mat(array[0]).clone()
-            for name, array in fed.items()
-        }
-        for fed in changed
-    ]
 
 
 NCNN = [

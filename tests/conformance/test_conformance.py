@@ -9,8 +9,9 @@ import dataclasses
 
 import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
+from conformance_subject import Subject
 from session_checks import Opener, SessionChecks
-from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, Subject, cards, parameters
+from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, cards, parameters
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Job

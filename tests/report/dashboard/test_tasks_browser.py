@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from chrome import Chrome
 from dashboard_world import result, served, store
+from entity_store import FAST, FIVE, SLOW, card, launches
 from playwright.sync_api import Locator, Page, expect
-from test_entity_pages import FAST, FIVE, SLOW, card, launches
 
 from accelbench.core.nouns import digits
 from accelbench.report.dashboard.words import number

@@ -96,7 +96,10 @@ PAGES: dict[str, Callable[[str], str]] = {
     "history_table.html": history_table,
 }
 #: What no text of anybody's goes into, and the frame, which is in every page.
-OF_OURS = {"document.html", "definitions.svg", "hatches.svg", "letter.svg", "table_tools.html"}
+OF_OURS = {
+    *("document.html", "definitions.svg", "hatches.svg", "letter.svg"),
+    *("table_end.html", "table_tools.html"),
+}
 
 
 class Seen(HTMLParser):

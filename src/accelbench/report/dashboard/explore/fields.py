@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.report.charts.phrases import safe
+
+_Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,7 @@ def figure_named(name: str) -> ExploreFigure:
     Raises:
         UsageError: There is none.
     """
-    if name not in FIGURES:
-        raise UsageError(
-            f"There is no figure {in_quotes(safe(name))} to explore.",
-            f"Figures: {', '.join(FIGURES)}.",
-        )
-    return FIGURES[name]
+    return _named(FIGURES, name, "figure")
 
 
 def field_named(name: str) -> tuple[str, str]:
@@ -101,9 +99,13 @@ def field_named(name: str) -> tuple[str, str]:
     Raises:
         UsageError: There is none.
     """
-    if name not in FIELDS:
+    return _named(FIELDS, name, "field")
+
+
+def _named(known: Mapping[str, _Known], name: str, noun: str) -> _Known:
+    if name not in known:
         raise UsageError(
-            f"There is no field {in_quotes(safe(name))} to explore by.",
-            f"Fields: {', '.join(FIELDS)}.",
+            f"There is no {noun} {in_quotes(safe(name))} to explore by.",
+            f"{noun.capitalize()}s: {', '.join(known)}.",
         )
-    return FIELDS[name]
+    return known[name]

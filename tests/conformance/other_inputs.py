@@ -1,0 +1,67 @@
+"""Inputs of each runtime with other values: what they change, outputs have to show."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+
+def other_numbers(inputs: Any) -> Any:
+    """Scripted inputs with other values."""
+    return dataclasses.replace(inputs, values=tuple(v + 1.0 for v in inputs.values))
+
+
+def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Torch inputs with other ids, other pixels, other sounds, other noise; masks stay."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values", "input_features", "sample"):
+        if name in changed:
+            changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
+    return changed
+
+
+def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of NumPy arrays."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values", "input_features", "sample"):
+        if name in changed:
+            changed[name] = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = np.ascontiguousarray(changed[name].astype(inputs[name].dtype))
+    return changed
+
+
+def other_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of JAX's."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values"):
+        if name in changed:
+            flipped = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = flipped.astype(inputs[name].dtype)
+    return changed
+
+
+def other_bound(inputs: Any) -> Any:
+    """OpenVINO's inputs with other ids or other pixels; masks stay."""
+    first, *rest = inputs.arrays
+    changed = np.ascontiguousarray(np.flip(first, -1)) + (first.dtype.kind == "f")
+    return dataclasses.replace(inputs, arrays=(changed.astype(first.dtype), *rest))
+
+
+def other_matrices(inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What ncnn was fed with, one larger: in matrices of its own, as a layer may work in place."""
+    ncnn = import_module("ncnn")
+    changed = [
+        {name: matrix.numpy(batch_index=0) + np.float32(1) for name, matrix in fed.items()}
+        for fed in inputs
+    ]
+    return [
+        {
+            name: ncnn.Mat(array, 0) if len(array) > 1 else ncnn.Mat(array[0]).clone()
+            for name, array in fed.items()
+        }
+        for fed in changed
+    ]
