@@ -79,7 +79,7 @@ def test_a_comparison_begins_with_a_sentence(
     )
     assert told
     # Rounded outwards: what the table has lies within.
-    (low, high) = re.findall(r"<td>([\d.]+)× to ([\d.]+)×", page)[0]
+    (low, high) = re.findall(r"<td[^>]*>([\d.]+)× to ([\d.]+)×", page)[0]
     assert float(told[1]) <= float(low)
     assert float(high) <= float(told[2])
 

@@ -481,3 +481,12 @@ def test_a_plain_address_stays_plain() -> None:
     assert PageQuery().query() == ""
     assert query_of("").query() == ""
     assert query_of("as=list&by=best&order=group&figure=latency").query() == ""
+
+
+def test_on_a_phone_each_figure_of_a_row_says_what_it_is(site: TestClient) -> None:
+    """Rows are blocks there, without a heading above each figure."""
+    table = site.get("/results").text.partition('<table class="results stacked">')[2]
+    body = table.partition("<tbody>")[2].partition("</tbody>")[0]
+    figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
+    assert figures
+    assert all("data-label=" in one for one in figures)

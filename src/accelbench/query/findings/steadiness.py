@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from accelbench.analysis.points import Point
 from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted
+from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.query.findings.asking import command_of
@@ -16,11 +17,14 @@ from accelbench.query.findings.phrases import grouped, titled
 _UNSTEADY, _SINGLE = 45.0, 25.0
 #: Why a figure is not as steady as it was asked to be, in the words of the field.
 WHY = {
-    Quality.UNUSABLE: "unusable (interval wider than ±25 %)",
-    Quality.THROTTLED: "throttled (the device slowed down)",
-    Quality.UNSTEADY: "unsteady (the step changed while it was measured)",
-    Quality.NOISE_LIMITED: "noise limited (more samples no longer narrowed the interval)",
-    Quality.TIME_LIMITED: "time limited (the time ended before the interval was narrow)",
+    quality: f"{quality.replace('_', ' ')} ({QUALITY_SAID[quality]})"
+    for quality in (
+        Quality.UNUSABLE,
+        Quality.THROTTLED,
+        Quality.UNSTEADY,
+        Quality.NOISE_LIMITED,
+        Quality.TIME_LIMITED,
+    )
 }
 #: The worst first: of a configuration's launches it speaks.
 _ORDER = list(WHY)
