@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
+#: Of so many models, and after each so many, it is said how far an answer for all of them is.
+_MANY = 200
 
 
 class HardwareSelector:
@@ -67,6 +69,7 @@ class HardwareSelector:
         if debug:
             _log.setLevel(logging.DEBUG)
         self.config = configured(config_path)
+        self._hear = hear
         self._knows = Knowledge(database_path, matrix_file, self.config, machine, hear)
         self.prices = prices
         _log.debug("evidence: %s", self.database.name if self.database else "none")
@@ -345,8 +348,13 @@ class HardwareSelector:
         family = None if model_family is None else family_named(model_family)
         self._knows.store.expect_many()
         select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
-        return {
-            name: select(model_family=model["family"] or None, model_name=name, **question)
-            for name, model in self._knows.models(family).items()
-            if wanted(name, model["family"])
-        }
+        models = self._knows.models(family).items()
+        asked = {name: model for name, model in models if wanted(name, model["family"])}
+        answers = {}
+        for number, (name, model) in enumerate(asked.items()):
+            if len(asked) >= _MANY and number % _MANY == 0:
+                self._hear(f"Choosing for {len(asked):,} models: {number:,} done …")
+            answers[name] = select(
+                model_family=model["family"] or None, model_name=name, **question
+            )
+        return answers

@@ -362,7 +362,8 @@ def _from_others(
     low /= max(span.middle / span.low for span in spans.values())
     high *= max(span.high / span.middle for span in spans.values())
     low, high = no_nearer(middle, low, high)
-    alike = [other for other in cells if unit_of(other.row) == unit_of(cell.row)]
+    unit = unit_of(cell.row)
+    alike = [other for other in cells if unit_of(other.row) == unit]
     # Steps that make more tokens, or hear more seconds, do more of them.
     of_size = [cell for cell in alike if has_sizes(cell, question.shapes)]
     items = items_a_step(of_size or alike)

@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from heapq import nsmallest
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from accelbench.analysis.machines import Machine, chosen, machines_of
@@ -25,6 +24,7 @@ from accelbench.select.evidence.cells import (
 )
 from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.peer_answers import PeerAnswers, nearest_names
 from accelbench.select.query.model_names import plain_name
 from accelbench.select.query.query import StoredModel
 
@@ -66,12 +66,13 @@ class EvidenceStore:
         self._asked: set[tuple[str, ...]] = set()
         self._every = False
         self._answering: ExitStack | None = None
+        self._fresh = False  # whether this answer has looked for changes
 
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Open the store once for all that an answer has to read, and not at all for nothing."""
         with ExitStack() as stack:
-            self._answering = stack
+            self._answering, self._fresh = stack, False
             try:
                 yield
             finally:
@@ -114,12 +115,13 @@ class EvidenceStore:
         if not names:
             return []
         if self._at_once():
-            cells = self._cells_of(names)
-        else:
-            cells = self._read(
-                f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
-            )
+            return self._once("peers", lambda: PeerAnswers(self._usable_of)).of(names, place)
+        cells = self._read(f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names))
         return place.best_of_each(attempt for attempt in self._of_machine(cells) if attempt.usable)
+
+    def _usable_of(self, model: str) -> list[EvidenceCell]:
+        """Of everything that was read, what anything of a model may be chosen by."""
+        return [cell for cell in self._of_machine(self._cells_of([model])) if cell.usable]
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""
@@ -192,10 +194,7 @@ class EvidenceStore:
         for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
             entries = by_column.get(column, ())
             if amount and len(entries) >= FEWEST_FITTED:
-                work = math.log(amount)
-                return [name for _, name in nsmallest(_MOST_LIKE, (
-                    (abs(size - work), name) for size, name in entries
-                ))]  # fmt: skip
+                return nearest_names(entries, math.log(amount), _MOST_LIKE)
         return [name for _, name in by_column.get("", ())][:_MOST_LIKE]
 
     def _by_place(self) -> Places:
@@ -213,6 +212,9 @@ class EvidenceStore:
                     for column in ("flops", "parameters"):
                         if amount := number(model, column):
                             by_column.setdefault(column, []).append((math.log(amount), name))
+            for by_column in places.values():
+                for column in by_column.keys() & {"flops", "parameters"}:
+                    by_column[column].sort()
             return places
 
         return self._once("by place", made)
@@ -309,9 +311,11 @@ class EvidenceStore:
 
     def _once(self, key: Hashable, made: Callable[[], Kept]) -> Kept:
         """What was asked before, unless the store has changed since."""
-        now = self._looks()
-        if now != self._seen:
-            self._kept, self._seen = {}, now
+        if self._answering is None or not self._fresh:  # an answer is of one state of the store
+            now = self._looks()
+            if now != self._seen:
+                self._kept, self._seen = {}, now
+            self._fresh = True
         if key not in self._kept:
             self._kept[key] = made()
         return cast("Kept", self._kept[key])  # a key is of one kind of thing

@@ -20,7 +20,7 @@ def unit_of(row: Row) -> str:
     """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
     unit = row.get("throughput_unit")
     # A cell has its rates apart from its row, and without a rate nobody says its unit.
-    return items_of({**row, "throughput": 1.0}) or ITEMS if unit else ITEMS
+    return items_of({"throughput_unit": unit, "throughput": 1.0}) or ITEMS if unit else ITEMS
 
 
 def counted(unit: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from accelbench.catalog.find import find
+from accelbench.catalog.find import known_as
 from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.exactness import says_quantised
@@ -186,10 +186,7 @@ def _refuse_other_family(spec: ModelSpec, family: str) -> None:
 
 def spec_of(name: str) -> ModelSpec | None:
     """The catalogue's model of that name, if it has one."""
-    try:
-        return find(name)
-    except UsageError:
-        return None
+    return known_as(name)
 
 
 def family_named(word: str | None) -> str:
