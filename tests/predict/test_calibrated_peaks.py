@@ -113,6 +113,25 @@ def test_another_device_of_that_database_is_still_a_middle_one(tmp_path: Path) -
     assert elsewhere.figures[0]["basis"] == "peaks of a typical device"
 
 
+def test_several_devices_without_peaks_are_counted_and_a_document_names_them() -> None:
+    traces = Traces(trace=False)
+    known = predictors_of(None, traces)
+    places = [
+        replace(HERE, hardware=kind, device=name)
+        for kind, name in (("cpu", "One"), ("cpu", "Two"), ("npu", "Three"))
+    ]
+    cases = [PredictedCase("bert-tiny", "embedding", Shapes(1, sequence=128), p) for p in places]
+    several = answer(cases, known.of, known.stored.cases, traces, known.calibrated)
+    (brief,) = [note for note in several.brief_notes if note.startswith("no peaks of")]
+    assert brief.startswith("no peaks of 3 devices are documented")
+    assert "(2 on cpu, 1 on npu)" in brief
+    named = [note for note in several.to_dict()["notes"] if note.startswith("no peaks of")]
+    assert [note.split()[3] for note in named] == ["One", "Two", "Three"]
+    assert brief not in several.notes
+    alone = answer(cases[:1], known.of, known.stored.cases, traces, known.calibrated)
+    assert alone.brief_notes == alone.notes
+
+
 def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path: Path) -> None:
     rows = [{"batch_size": n, "latency_mean_ms": 2.0 + n} for n in range(1, 5)]
     database = measured_store(tmp_path / "db.duckdb", *rows)

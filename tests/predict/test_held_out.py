@@ -8,7 +8,8 @@ from made_up_cases import HERE, THERE, made_case
 
 from accelbench.predict.bases import Basis
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.held_out import HeldOutError, HeldOutErrors, held_out_notes
+from accelbench.predict.held_out import HeldOutError, HeldOutErrors, cases_held_out
+from accelbench.predict.learned_words import off_held_out, poor_notes
 
 
 class Process:
@@ -50,17 +51,16 @@ def test_of_an_engine_with_too_few_cases_all_are_counted_and_it_is_said() -> Non
     found = held.of(Basis.OTHER_MODELS, THERE)
     assert found is not None
     assert (found.engine, found.cases) == ("", 12)
-    (note,) = held_out_notes([other], [found], [Basis.OTHER_MODELS])
-    assert (
-        f"400% (12 cases of all engines, {THERE.runtime}/{THERE.hardware} having too few)" in note
-    )
+    words = cases_held_out(found, other.configuration)
+    assert words == f"12 cases of all engines, {THERE.runtime}/{THERE.hardware} having too few"
+    assert off_held_out(found.median, words) == f"400% ({words})"
 
 
 def test_poor_figures_are_said_once_a_basis_and_good_ones_not_at_all() -> None:
     """A store of phones, off by 87 % on models that it had not seen, said nothing of it."""
-    cases = [case for case in CASES if case.configuration == HERE][:3]
-    poor, good = HeldOutError(0.87, 292, ENGINE), HeldOutError(0.2, 34, ENGINE)
-    bases = [Basis.OTHER_MODELS, Basis.OTHER_MODELS, Basis.ELSEWHERE]
-    (note,) = held_out_notes(cases, [poor, poor, good], bases)
+    words = cases_held_out(HeldOutError(0.87, 292, ENGINE), HERE)
+    models = Basis.OTHER_MODELS.value
+    poor, good = (models, 0.87, words), (Basis.ELSEWHERE.value, 0.2, words)
+    (note,) = poor_notes([poor, poor, good, (Basis.PEAKS.value, None, None)])
     assert f"off in the median by 87% (292 cases of {ENGINE})" in note
     assert Basis.OTHER_MODELS.value in note

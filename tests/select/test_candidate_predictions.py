@@ -9,15 +9,18 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.catalog.find import find
+from accelbench.cli.display.recommend_predicted import predicted_words
 from accelbench.cli.services.predicting import Predicting
 from accelbench.core.facts import HARDWARE_MEASURED, Fact
 from accelbench.predict import answers
 from accelbench.predict import traces as traces_module
 from accelbench.predict.cases import MeasuredCase
 from accelbench.predict.device_memory import MemoryByDevice
+from accelbench.predict.held_out import HeldOutError, HeldOutErrors
 from accelbench.predict.questions import PredictionQuestion
 from accelbench.predict.stored_predictors import FOLDER, predictors_of
 from accelbench.predict.traces import Traces
+from accelbench.report.dashboard.questions.answer_tables import answer_table
 from accelbench.report.prediction_evidence import _scaling
 from accelbench.select.estimate.candidate_predictions import (
     CandidatePredictions,
@@ -53,6 +56,27 @@ def test_every_compatible_platform_has_a_prediction_with_its_basis_and_interval(
     cuda = answer["all_scores"]["cuda"]["predictions"]
     assert (cuda["device"], cuda["precision"]) == ("NVIDIA A100-SXM4-80GB", "fp32")
     assert "Predicted from vendor peaks alone: " in answer["explanation"]
+
+
+def test_it_carries_the_held_out_error_in_the_words_of_predict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = HeldOutError(0.64, 34, "pytorch/cuda")
+    monkeypatch.setattr(HeldOutErrors, "of", lambda *_: found)
+    recommended = ask(HardwareSelector(), "cuda")
+    told = recommended["all_scores"]["cuda"]["predictions"]
+    question = PredictionQuestion(models=(find("bert-tiny"),), hardware=("cuda",))
+    predicted = Predicting(None).answer(question)
+    (figure,) = predicted.figures
+    assert told["held_out_error"] == figure["held_out_error"] == 0.64
+    assert told["held_out_of"] == figure["held_out_of"] == "34 cases of pytorch/cuda"
+    words = "held out, such figures were off in the median by 64% (34 cases of pytorch/cuda)"
+    (note,) = [note for note in predicted.notes if words in note]
+    assert f"note: {note}" in list(predicted_words(recommended["all_scores"]))
+    assert words in recommended["explanation"]
+    (row,) = answer_table({"recommendations": [recommended]}).rows
+    (other,) = answer_table(predicted.to_dict()).rows
+    assert row.cells["Off, held out"] == other.cells["Off, held out"] == "64%"
 
 
 def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> None:

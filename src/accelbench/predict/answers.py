@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
-from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
@@ -24,11 +23,13 @@ from accelbench.predict.cases import (
     is_calibrated,
     sizes_of,
 )
-from accelbench.predict.held_out import held_out_notes
-from accelbench.predict.learned_words import measured_cases
+from accelbench.predict.held_out import cases_held_out
+from accelbench.predict.knees import Knee, knees_of
+from accelbench.predict.learned_words import measured_cases, poor_notes
 from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.monotone import held_by_measured
 from accelbench.predict.operator_counts import PassCounts
+from accelbench.predict.peak_notes import in_brief, peak_notes
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
@@ -81,18 +82,7 @@ class PredictedFigures(RequestParts):
     latency_is_least: bool  # what was learned says less than the device can do
     memory_is_least: bool  # what was learned says less than its weights take
     held_out_error: float | None  # median of such figures of time, held out: 0.5 is half off
-
-
-class Knee(TypedDict):
-    """The batch from which on a larger one gains little, in one configuration."""
-
-    model: str
-    hardware: str
-    device: str
-    runtime: str
-    precision: str
-    sizes: dict[str, int]
-    batch_size: int | None
+    held_out_of: str | None  # how many cases that is the error of, and of which engine
 
 
 @dataclass
@@ -107,6 +97,7 @@ class PredictionAnswer:
         learned_imported: how many of them others measured.
         files: of models that are files, what those are.
         operators: what the passes of each model take, by operator class.
+        peak_notes: those of the notes that say whose peaks are not known, with the platforms.
     """
 
     figures: list[PredictedFigures]
@@ -116,6 +107,12 @@ class PredictionAnswer:
     learned_imported: int = 0
     files: list[dict[str, object]] = field(default_factory=list)
     operators: list[PassCounts] = field(default_factory=list)
+    peak_notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def brief_notes(self) -> list[str]:
+        """The notes as people read them: several devices without peaks are counted."""
+        return in_brief(self.notes, self.peak_notes)
 
     @property
     def learned_said(self) -> str:
@@ -206,14 +203,20 @@ def answer(
     held_out = predictors[LATENCY].held_out
     places = [case.configuration for case in known_cases]
     errors = [held_out.of(*row) for row in zip(latency.basis, places, strict=True)]
-    for figure, error in zip(figures, errors, strict=True):
-        figure["held_out_error"] = None if error is None else error.median
+    for figure, error, place in zip(figures, errors, places, strict=True):
+        if error is not None:
+            figure["held_out_error"] = error.median
+            figure["held_out_of"] = cases_held_out(error, place)
     notes = [str(error) for error in failures.values()]
-    notes += held_out_notes(known_cases, errors, latency.basis)
-    notes += [*_notes_of(known_cases, traces, calibrated), *requests.notes, *_least_notes(figures)]
+    of_peaks = peak_notes(dict.fromkeys(places), calibrated)
+    notes += poor_notes(
+        (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
+    )
+    notes += [*_notes_of(of_peaks, traces), *requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
-        figures, _knees(figures), notes,
+        figures, knees_of(figures), notes,
         learned_from=sum(learned.values()), learned_imported=learned[Provenance.IMPORTED],
+        peak_notes=of_peaks,
     )  # fmt: skip
 
 
@@ -338,36 +341,11 @@ def _figures(
         "measured_source": (known.source or None) if known else None,
         "rests_on": [],
         "held_out_error": None,
+        "held_out_of": None,
         "latency_is_least": False,
         "memory_is_least": False,
         **parts,
     }
-
-
-def _knees(figures: Sequence[PredictedFigures]) -> list[Knee]:
-    """Of each configuration with several batches the smallest that has most of the throughput.
-
-    None where the largest batch still gains: the knee lies beyond it.
-    """
-    groups: dict[tuple[str, ...], list[PredictedFigures]] = {}
-    for entry in figures:
-        key = (entry["model"], entry["hardware"], entry["device"], entry["runtime"],
-               entry["precision"], entry["mode"], str(entry["compiled"]), str(entry["threads"]),
-               str(entry["sizes"]))  # fmt: skip
-        groups.setdefault(key, []).append(entry)
-    knees: list[Knee] = []
-    for entries in groups.values():
-        if len(entries) < 3:
-            continue
-        entries = sorted(entries, key=lambda entry: entry["batch_size"])
-        most = max(entry["throughput"] for entry in entries)
-        first = next(e for e in entries if e["throughput"] >= KNEE_SHARE * most)
-        knees.append({
-            "model": first["model"], "hardware": first["hardware"], "device": first["device"],
-            "runtime": first["runtime"], "precision": first["precision"], "sizes": first["sizes"],
-            "batch_size": None if first is entries[-1] else first["batch_size"],
-        })  # fmt: skip
-    return knees
 
 
 def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
@@ -384,16 +362,8 @@ def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
     return notes
 
 
-def _notes_of(cases: Sequence[PredictedCase], traces: Traces, calibrated: Calibrated) -> list[str]:
-    places = dict.fromkeys(case.configuration for case in cases)
-    unknown = dict.fromkeys(
-        place.device or place.hardware for place in places if not peaks_are_known(place, calibrated)
-    )
-    notes = [
-        f"no peaks of {name} are documented, and none were measured (accelbench hardware "
-        "--calibrate): it is taken for a typical device of its kind"
-        for name in unknown
-    ]
+def _notes_of(of_peaks: Iterable[str], traces: Traces) -> list[str]:
+    notes = [*of_peaks]
     if traces.coarse:
         names = ", ".join(sorted(traces.coarse))
         notes.append(f"torch is not installed: {names} by operations and bytes alone")

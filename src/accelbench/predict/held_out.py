@@ -13,15 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
-from accelbench.core.nouns import listed
 from accelbench.predict.bases import Basis, left_out_bases, numbered_alike, with_its_parts
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.learned_words import POOR
 
 #: Of fewer held-out cases nothing is said of an engine; then all engines count together.
 _FEWEST = 10
-_MOST_NAMED = 3
 _NOTHING: Floats = np.zeros(0)
 
 
@@ -106,26 +103,11 @@ class HeldOutErrors:
         return np.where(kept, process.residual - mean, np.nan)
 
 
-def held_out_notes(
-    cases: Sequence[PredictedCase], errors: Sequence[HeldOutError | None], bases: Sequence[Basis]
-) -> list[str]:
-    """A sentence for each basis whose figures were poor where it was held out."""
-    poor: dict[Basis, dict[str, HeldOutError]] = {}
-    for case, error, basis in zip(cases, errors, bases, strict=True):
-        if error is not None and error.median > POOR:
-            place = poor.setdefault(basis, {})
-            place.setdefault(error.engine or _engine(case.configuration), error)
-    return [
-        f"figures that rest on {basis.value} are poor, and their intervals alone are to be relied"
-        " on: held out, such figures were off in the median by "
-        + listed([_said(name, error) for name, error in named.items()], _MOST_NAMED)
-        for basis, named in poor.items()
-    ]
-
-
-def _said(name: str, error: HeldOutError) -> str:
-    where = f"of {name}" if error.engine else f"of all engines, {name} having too few"
-    return f"{error.median:,.0%} ({error.cases:,} cases {where})"
+def cases_held_out(error: HeldOutError, place: CaseConfiguration) -> str:
+    """How many cases an error is of, and of which engine, in words."""
+    engine = _engine(place)
+    where = f"of {engine}" if error.engine else f"of all engines, {engine} having too few"
+    return f"{error.cases:,} cases {where}"
 
 
 def _held_with(case: PredictedCase, basis: Basis) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ from accelbench.core.cards import short_of
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
+    from accelbench.predict.answers import PredictedFigures, PredictionAnswer
+    from accelbench.predict.knees import Knee
     from accelbench.predict.measurement_plan import MeasurementPlan
 
+_log = logging.getLogger(__name__)
 #: Terminals in which headings stand in two lines, and which of them do.
 _NARROW = 90
 _IN_TWO = ("first token ms", "next ms", "peak MB", "measured ms")
@@ -69,7 +72,9 @@ def show_answer(answer: PredictionAnswer) -> None:
     if devices := devices_told(answer.figures):
         print_line(f"On {visible(devices)}.")
     print_line(f"Predicted, not measured; {answer.learned_said}.")
-    show_notes(answer.notes)
+    show_notes(answer.brief_notes)
+    for note in answer.peak_notes:
+        _log.debug("%s", note)
 
 
 def _rate(entry: PredictedFigures, unit: str) -> str:

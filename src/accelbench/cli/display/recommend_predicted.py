@@ -12,6 +12,7 @@ from accelbench.cli.display.recommend_cells import rate_head
 from accelbench.cli.display.words import figure
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import interval_text
+from accelbench.predict.learned_words import poor_notes
 
 Answer = Mapping[str, Any]
 
@@ -62,11 +63,12 @@ def predicted_table(scores: Mapping[str, Answer]) -> Table | None:
 
 def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
     """What the figures of that table are, and whether anything is ranked by them."""
-    bases = [
-        score["basis"]
+    predicted = [
+        score
         for score in scores.values()
         if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
     ]
+    bases = [score["basis"] for score in predicted]
     if not bases:
         return
     ranked = bases.count(_RANKED)
@@ -80,6 +82,11 @@ def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
     yield (
         f"{MARK} predicted, not measured: nine in ten such figures lie in the band, and {by_them}."
     )
+    told = (score["predictions"] for score in predicted)
+    for note in poor_notes(
+        (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
+    ):
+        yield f"note: {note}"
 
 
 def _where(name: str, entry: Answer) -> str:

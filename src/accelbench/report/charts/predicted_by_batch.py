@@ -29,7 +29,8 @@ from accelbench.report.charts.predicted_marks import (
 from accelbench.report.charts.theme import INK
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import Knee, PredictedFigures
+    from accelbench.predict.answers import PredictedFigures
+    from accelbench.predict.knees import Knee
 
 PREDICTED_BY_BATCH = ChartLabel(
     "predicted-by-batch",

@@ -20,7 +20,8 @@ from accelbench.report.charts.theme import PAPER, SHAPES, paint
 from accelbench.report.charts.words import short_device
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import Knee, PredictedFigures
+    from accelbench.predict.answers import PredictedFigures
+    from accelbench.predict.knees import Knee
 
 #: Nine in ten are meant to lie in a prediction's interval.
 LEVEL = "90 %"

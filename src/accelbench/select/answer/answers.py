@@ -218,6 +218,8 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
         "provenance": figures["provenance"],
         "rests_on": figures["rests_on"],
         "basis": figures["basis"],
+        "held_out_error": figures["held_out_error"],
+        "held_out_of": figures["held_out_of"],
         "device": figures["device"],
         "runtime": figures["runtime"],
         "precision": figures["precision"],

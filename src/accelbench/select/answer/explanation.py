@@ -12,6 +12,7 @@ from accelbench.core.figures import name_of
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
+from accelbench.predict.learned_words import off_held_out
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
 from accelbench.select.evidence.candidates import Candidate
@@ -261,7 +262,14 @@ def _ground(chosen: Choice) -> Iterator[str]:
 
 def _predicted_said(figures: PredictedFigures) -> str:
     low, middle, high = (rounded(figures[name]) for name in _LATENCIES)
+    error = figures["held_out_error"]
+    held_out = (
+        f"; held out, such figures were off in the median by"
+        f" {off_held_out(error, figures['held_out_of'] or '')}"
+        if error is not None
+        else ""
+    )
     return (
         f"Predicted from {figures['basis']}: {middle} ms a step, from {low} to {high} ms"
-        f" ({figures['device']}, {figures['runtime']}, {figures['precision']})"
+        f" ({figures['device']}, {figures['runtime']}, {figures['precision']}{held_out})"
     )

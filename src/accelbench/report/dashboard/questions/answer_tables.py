@@ -15,11 +15,22 @@ from accelbench.report.dashboard.words import number
 Document = Mapping[str, Any]
 _HEADERS = (
     *("Model", "Hardware", "Device", "Engine", "Precision", "Batch", "Latency, ms", "Statistic"),
-    *("From", "To", "Throughput", "Unit", "Memory, MB", "Cost of a million", "Rests on", "Score"),
+    *("From", "To", "Throughput", "Unit", "Memory, MB", "Cost of a million", "Rests on"),
+    *("Off, held out", "Score"),
 )
 #: Columns of figures.
 FIGURES = frozenset(
-    ("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million", "Score")
+    (
+        "Batch",
+        "Latency, ms",
+        "From",
+        "To",
+        "Throughput",
+        "Memory, MB",
+        "Cost of a million",
+        "Off, held out",
+        "Score",
+    )
 )
 #: Answers of which each has its sentence above the table; of more, the table says it shorter.
 _MOST_SENTENCES = 6
@@ -128,6 +139,7 @@ def _row(about: Document, figures: Document) -> AnswerRow:
                 "Memory, MB": _figure(memory),
                 "Cost of a million": _cost(about),
                 "Rests on": f"{rated}; figures {kind}" if kind == "predicted" else rated,
+                "Off, held out": _off(figures),
                 "Score": _figure(about.get("score")),
             }
         ),
@@ -161,6 +173,7 @@ def _predicted(figures: Document) -> AnswerRow:
                 "Unit": _rate(figures),
                 "Memory, MB": _figure(figures["memory_mb"]),
                 "Rests on": str(figures["basis"]),
+                "Off, held out": _off(figures),
             }
         ),
         "predicted",
@@ -178,6 +191,12 @@ def _place(about: Document, figures: Document) -> dict[str, str]:
         "Precision": str(either.get("precision") or ""),
         "Batch": f"{batch:,}" if batch else "",
     }
+
+
+def _off(figures: Document) -> str:
+    """By how much such figures were off in the median; "" of what nobody held out."""
+    error = figures.get("held_out_error")
+    return "" if error is None else f"{error:,.0%}"
 
 
 def _rate(figures: Document) -> str:
