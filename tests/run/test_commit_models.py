@@ -10,24 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.committed_code import BENCH, git, looked_at, plan_of
 
-from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.unchanged import digest_of
-from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile, ModelSpec
 from accelbench.run.plan.against import meant
-from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
 from accelbench.run.process.other_interpreter import interpreter_of
-
-BENCH = "from mylib import work\n\n\ndef step():\n    return work()\n\n\nstep.example_inputs = ()\n"
-
-
-def git(folder: Path, *words: str) -> None:
-    about = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(["git", *about, *words], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -50,17 +40,6 @@ def before(project: Path) -> Iterator[Checkout]:
     with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
         assert checkout is not None
         yield checkout
-
-
-def looked_at(word: str) -> ModelSpec:
-    code = code_word(word)
-    assert code is not None
-    return model_of_code(code)
-
-
-def plan_of(model: ModelSpec) -> Plan:
-    case = Case(model, Target("cpu", "python"), "fp32", Shapes(1))
-    return Plan((Planned(case, None),))
 
 
 def answer_of(model: ModelSpec, checkout: Checkout) -> str:
@@ -103,7 +82,7 @@ def test_code_that_no_commit_changed_is_said_to_be_the_same(project: Path) -> No
         assert checkout is not None
         _, notes = as_committed(plan_of(looked_at("bench.py:step")), checkout)
     assert notes == [
-        "bench.py:step and what it imports from beside it are the same in commit:HEAD as here."
+        "bench.py:step and what it imports from its repository are the same in commit:HEAD as here."
     ]
 
 

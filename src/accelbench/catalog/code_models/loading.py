@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -234,21 +235,35 @@ def failure(error: BaseException, sources: Sequence[str]) -> str:
 def own_sources(code_file: str, folder: str) -> list[str]:
     """The owner's files among those that this process has imported, the object's own first.
 
-    Those below its folder count, but for what is installed there, as in an environment of a
-    project; of what is installed its version tells.
+    Those of its repository count, or below its folder where that is in none: a benchmark has a
+    folder of its own beside what it measures. So do extensions that were built there. What is
+    installed there, as in an environment of a project, does not: of that its version tells.
     """
     first = str(Path(code_file).resolve()) if code_file else ""
+    found = {str(path) for path in imported_below(project_of(folder))}
+    return [first, *sorted(found - {first})] if first else sorted(found)
+
+
+def imported_below(top: Path) -> list[Path]:
+    """The owner's files below a folder that this process has imported."""
     found = set()
     for module in list(sys.modules.values()):
         with suppress(Exception):  # a module's attributes may do anything
             file = getattr(module, "__file__", None)
             if module.__name__.partition(".")[0] in (_OURS, "__main__"):  # whoever looks
                 continue
-            if file and str(file).endswith(".py") and Path(file).is_absolute():
+            if file and str(file).endswith(_IMPORTED) and Path(file).is_absolute():
                 path = Path(file).resolve()
-                if path.is_relative_to(folder) and is_owners(path):
-                    found.add(str(path))
-    return [first, *sorted(found - {first})] if first else sorted(found)
+                if path.is_relative_to(top) and is_owners(path):
+                    found.add(path)
+    return sorted(found)
+
+
+def project_of(folder: str) -> Path:
+    """The repository that a folder is in, or itself."""
+    whole = Path(folder).resolve()
+    places = (whole, *whole.parents)
+    return next((place for place in places if (place / ".git").exists()), whole)
 
 
 def is_owners(file: Path) -> bool:
@@ -259,4 +274,5 @@ def is_owners(file: Path) -> bool:
 
 
 _INSTALLED = {"site-packages", "dist-packages"}
+_IMPORTED = (".py", *EXTENSION_SUFFIXES)
 _OURS = __name__.partition(".")[0]

@@ -72,8 +72,10 @@ def shared_by_both(plan: Plan) -> list[str]:
         code = model.code
         if code is None or code.package:
             continue
-        beside = [source for source in code.sources if source != code.path]
-        names = sorted({Path(source).relative_to(code.folder).parts[0] for source in beside})
+        # What of its repository lies elsewhere is found by what either has installed.
+        folder, own = Path(code.folder).resolve(), Path(code.path).resolve()
+        beside = [path for path in map(Path, code.sources) if path.is_relative_to(folder)]
+        names = sorted({path.relative_to(folder).parts[0] for path in beside if path != own})
         if names:
             notes.append(
                 f"{model.id} imports {', '.join(names)} from beside it in both arms, and not from"
@@ -129,7 +131,7 @@ def _code(model: ModelSpec, code: ModelCode, checkout: Checkout) -> tuple[ModelS
     assert found.code is not None
     if found.code.digest == code.digest:
         notes.append(
-            f"{model.id} and what it imports from beside it are the same in {checkout.name} as"
-            " here."
+            f"{model.id} and what it imports from its repository are the same in {checkout.name}"
+            " as here."
         )
     return found, notes
