@@ -1,4 +1,4 @@
-"""Which devices are taken for middle ones, as nobody knows their peaks: a note each. Pure.
+"""Which devices are taken for typical ones, as nobody knows their peaks: a note each. Pure.
 
 A store with others' results has dozens of such devices, and their notes were longer than the
 answer: people are told how many they are, and a document names them all.
@@ -25,7 +25,7 @@ def peak_notes(places: Iterable[CaseConfiguration], calibrated: Calibrated) -> d
     """
     return {
         f"no peaks of {place.device or place.hardware} are documented, and none were measured"
-        " (accelbench hardware --calibrate): it is taken for a middle device of its kind": (
+        " (accelbench hardware --calibrate): it is taken for a typical device of its kind": (
             place.hardware
         )
         for place in places
@@ -46,7 +46,7 @@ def in_brief(notes: Sequence[str], of_peaks: Mapping[str, str]) -> list[str]:
     how_many = listed([f"{count:,} on {kind}" for kind, count in kinds], _KINDS_NAMED)
     said = (
         f"no peaks of {len(of_peaks):,} devices are documented, and none were measured"
-        f" ({how_many}): each is taken for a middle device of its kind; --json and --debug name"
+        f" ({how_many}): each is taken for a typical device of its kind; --json and --debug name"
         " them"
     )
     first = next((place for place, note in enumerate(notes) if note in of_peaks), len(notes))
