@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tidy", type=Path, nargs="+", required=True)
     parser.add_argument("--results", type=int, default=100_000)
-    parser.add_argument("--pages", type=int, default=300)
+    parser.add_argument("--pages", type=int, default=100)
     given = parser.parse_args()
     where = program()
     if where is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 import re
+import signal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
@@ -21,6 +24,7 @@ from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.publishing import bundle as bundle_module
 from accelbench.report.publishing.addresses import Address, address_of, relative
 from accelbench.report.publishing.bundle import MARKER, check_folder, publish
+from accelbench.report.publishing.crawl import WantedPages, crawled
 from accelbench.report.publishing.links import Unled
 from accelbench.report.publishing.pace import CrawlPace
 from accelbench.report.publishing.private_facts import PrivateFacts, copied
@@ -174,6 +178,22 @@ def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
         publish(database, public, title="Later")
     assert _files(public) == earlier
     assert list(public.parent.iterdir()) == [public]
+
+
+def test_who_interrupts_it_waits_for_one_page_and_not_for_all() -> None:
+    asked: list[str] = []
+
+    async def app(scope: Any, _: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        if len(asked) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.05 if len(asked) >= 3 else 0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    with pytest.raises(KeyboardInterrupt):
+        crawled(app, WantedPages([Address(f"/charts/{n}") for n in range(100)], ()))
+    assert 3 <= len(asked) < 50
 
 
 def test_what_is_left_is_told_kind_by_kind() -> None:

@@ -5,6 +5,7 @@ them: from the first page through every link, so that whatever pages there are b
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,19 +77,27 @@ def crawled(
         tell: hears after each page how far it is.
     """
     # In a thread of its own: who calls may have a loop already, as a notebook has.
+    stopped = threading.Event()
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(_crawl(app, wanted, tell))).result()
+        working = thread.submit(lambda: asyncio.run(_crawl(app, wanted, tell, stopped)))
+        try:
+            return working.result()
+        finally:
+            stopped.set()  # whoever interrupts it waits for one page, and not for all
 
 
 async def _crawl(
-    app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None]
+    app: ASGIApp,
+    wanted: WantedPages,
+    tell: Callable[[CrawlPace], None],
+    stopped: threading.Event,
 ) -> dict[Address, PageAnswer]:
     made: dict[Address, PageAnswer] = {}
     counts = Counter[tuple[str, str, bool]]()
     waiting = deque([*wanted.first, *wanted.then])
     known, own = set(waiting), frozenset(wanted.then)
     pace = CrawlPace()
-    while waiting:
+    while waiting and not stopped.is_set():
         address = waiting.popleft()
         pace.begun(address, waiting)
         tell(pace)
