@@ -21,7 +21,7 @@ _PATIENCE = 600.0
 class PublishedPages:
     """Each method answers one address."""
 
-    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str) -> None:
+    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str = "") -> None:
         """
         Args:
             rows: the table's.
