@@ -34,6 +34,17 @@ class FallingPredictor(CasePredictor):
         )
 
 
+class MeasuredTwice(FallingPredictor):
+    """One that learned batches 8 and 16 themselves."""
+
+    def predict(self, features: CaseFeatures) -> CasePredictions:
+        bases = (
+            Basis.MEASURED if case.shapes.batch in (8, 16) else Basis.OTHER_SIZES
+            for case in features.cases
+        )
+        return replace(super().predict(features), basis=tuple(bases))
+
+
 def test_adjacent_violators_are_pooled_by_weight() -> None:
     values = np.array([1.0, 3.0, 2.0, 4.0, 0.0])
     assert isotonic(values, np.ones(5)) == pytest.approx([1.0, 2.25, 2.25, 2.25, 2.25])
@@ -129,6 +140,29 @@ def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
     figures = answer(cases, of, (), Traces(tmp_path, trace=False)).figures
     for name in ("latency_ms", "latency_low_ms", "latency_high_ms"):
         values = [entry[name] for entry in figures]  # type: ignore[literal-required]
+        assert values == sorted(values), name
+
+
+def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
+    tmp_path: Path,
+) -> None:
+    """Their own intervals, of one figure each, held three of nine cases of an H200."""
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
+    predictor = MeasuredTwice("latency", nothing, np.zeros(0))
+    place = replace(HERE, device="AMD EPYC 7763")
+    cases = [
+        PredictedCase("bert-tiny", "embedding", Shapes(size, sequence=128), place)
+        for size in range(1, 40)
+    ]
+    known = [MeasuredCase(cases[size - 1], ms, None) for size, ms in ((8, 30.0), (16, 50.0))]
+    of = {"latency": predictor, "memory": predictor}
+    figures = answer(cases, of, known, Traces(tmp_path, trace=False)).figures
+    for entry in figures[8:15]:
+        assert 30.0 / 1.03 <= entry["latency_low_ms"] <= entry["latency_ms"]
+        assert entry["latency_ms"] <= entry["latency_high_ms"] <= 50.0 * 1.03
+        assert entry["latency_high_ms"] > 1.2 * entry["latency_low_ms"]
+    for name in ("latency_ms", "latency_low_ms", "latency_high_ms"):
+        values = [entry[name] for entry in figures[8:15]]  # type: ignore[literal-required]
         assert values == sorted(values), name
 
 

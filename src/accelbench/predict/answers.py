@@ -27,7 +27,6 @@ from accelbench.predict.held_out import cases_held_out
 from accelbench.predict.knees import Knee, knees_of
 from accelbench.predict.learned_words import measured_cases, poor_notes
 from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.monotone import held_by_measured
 from accelbench.predict.operator_counts import PassCounts
 from accelbench.predict.peak_notes import in_brief, peak_notes
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
@@ -155,15 +154,11 @@ def answer(
 
     def predicted(target: str) -> CasePredictions:
         def each(entries: Sequence[TracedCase]) -> CasePredictions:
-            cases = [entry.case for entry in entries]
-            made = predictors[target].predict(
+            return predictors[target].predict(
                 CaseFeatures.of(entries, target, calibrated=calibrated)
             )
-            return held_by_measured(made, cases, measured, target).as_measured(cases, known, target)
 
-        risen = rising_with_batch(traced, measured, each)
-        # Read off between two batches an end may lie below what a smaller one was measured at.
-        return held_by_measured(risen, known_cases, measured, target)
+        return rising_with_batch(traced, measured, target, each)
 
     latency, memory = predicted(LATENCY), predicted(MEMORY)
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)

@@ -85,10 +85,9 @@ def request_parts(
     features = CaseFeatures.of(cases, LATENCY, calibrated=calibrated)
 
     def each(entries: Sequence[TracedCase]) -> CasePredictions:
-        made = predictor.predict(CaseFeatures.of(entries, LATENCY, calibrated=calibrated))
-        return made.as_measured([entry.case for entry in entries], known, LATENCY)
+        return predictor.predict(CaseFeatures.of(entries, LATENCY, calibrated=calibrated))
 
-    predicted = rising_with_batch(cases, known.values(), each)
+    predicted = rising_with_batch(cases, known.values(), LATENCY, each)
     measured, least = set(predicted.measured.tolist()), predictor.least(features)
     measured_wholes = set(whole.measured.tolist())
     values, ends = predicted.value.tolist(), (predicted.low.tolist(), predicted.high.tolist())
