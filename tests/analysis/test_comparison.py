@@ -17,8 +17,8 @@ from accelbench.analysis.comparison import (
     answers_to,
     axes_with_answers,
     compared,
-    differences,
 )
+from accelbench.analysis.conditions import differences
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.core.figures import Statistic

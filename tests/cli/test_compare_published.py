@@ -10,7 +10,8 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.analysis.comparison import compared, differences
+from accelbench.analysis.comparison import compared
+from accelbench.analysis.conditions import differences
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.versions import engine_version, versions_apart

@@ -9,7 +9,7 @@ from enum import StrEnum
 from statistics import median
 
 from accelbench.analysis.comparability import changed_code, rates_of_others, refused_there, unlike
-from accelbench.analysis.comparison import differences
+from accelbench.analysis.conditions import differences
 from accelbench.analysis.judging import (
     METRICS,
     Judged,

@@ -6,11 +6,11 @@ by how much runs of the same thing differ, as `check` judges them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
+from accelbench.analysis.conditions import differences
+from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, plain
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
@@ -25,7 +25,7 @@ from accelbench.core.launch_failures import (
     why_unusable,
 )
 from accelbench.core.provenance import source_of
-from accelbench.core.rows import Row, record, texts
+from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import answered
 
@@ -337,59 +337,6 @@ def _kinds(launches: Sequence[Row]) -> list[Row]:
     """One launch of each kind, by what makes figures those of different things."""
     names = ("weights_digest", "workarounds", "emulated", "provenance")
     return list({str([row.get(n) for n in names]): row for row in launches}.values())
-
-
-#: How a name begins that counts devices: 8x NVIDIA H200.
-_COUNT = re.compile(r"(\d{1,6})x ")
-
-
-def _systems(a: Row, b: Row) -> Iterable[str]:
-    """Where a figure is a whole system's: how many devices it has, and what hosts them."""
-    counts = [_COUNT.match(str(row.get("device_name") or "")) for row in (a, b)]
-    devices = [int(count[1]) for count in counts if count]
-    if len(devices) == 2 and devices[0] != devices[1]:
-        yield f"devices {devices[0]} → {devices[1]}"
-    hosts = [_host(row) for row in (a, b)]
-    if all(hosts) and hosts[0] != hosts[1]:
-        yield f"host {hosts[0]} → {hosts[1]}"
-
-
-def _host(row: Row) -> str:
-    """The processor beside an accelerator, where who published the figure says it."""
-    if row.get("hardware") == "cpu":
-        return ""
-    conditions = record(row, "conditions")
-    details = conditions.get("said")
-    within = details.get("Processor") if isinstance(details, Mapping) else None
-    return str(conditions.get("Processor") or within or "")
-
-
-def differences(a: Row, b: Row) -> list[str]:
-    """What two rows do not share of their systems and conditions: a word and its two values."""
-    ours, theirs = (flat(record(row, "conditions")) for row in (a, b))
-    return [
-        *_systems(a, b),
-        *(
-            f"{name} {ours[name]} → {theirs[name]}"
-            for name in sorted(ours.keys() & theirs.keys())
-            if ours[name] != theirs[name] and not (name == "Processor" and _host(a))
-            if name != _SHARE or _far(ours[name], theirs[name])
-        ),
-    ]
-
-
-#: Of a run with a budget, the seconds of sampling that were left for a case: no two have the same.
-_SHARE = "rules.seconds"
-#: Shares that differ by less are alike: what they tell of is the interval's to say.
-_FAR = 1.5
-
-
-def _far(a: str, b: str) -> bool:
-    try:
-        low, high = sorted(map(float, (a, b)))
-    except ValueError:  # somebody else's word
-        return True
-    return high > _FAR * low
 
 
 def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
