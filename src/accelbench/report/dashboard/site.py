@@ -33,6 +33,7 @@ from accelbench.report.dashboard.asked import (
     exactly,
 )
 from accelbench.report.dashboard.entities.lists import address_of
+from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
@@ -92,7 +93,8 @@ class Site:
         self.without_pages = ""
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
-        self.pictures = Pictures(database, self.local, keeper.prices)
+        self.changes = ChangesKeeper(database)
+        self.pictures = Pictures(database, self.local, self.changes, keeper.prices)
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         self._templates.globals.update(

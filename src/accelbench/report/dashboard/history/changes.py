@@ -2,23 +2,27 @@
 
 A store has ten thousand lines and a page a dozen: which ones those are is known only when all are
 judged. 12,000 lines of 110,000 results take seven seconds of a processor, so that a page does not
-wait for it, and a store that changes all the time is judged a tenth of the time at most.
+wait for it, and a store that changes all the time is judged a tenth of the time at most. Pages go
+first: a hundred lines of two thousand runs are judged in pieces, between which a page is read.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.analysis.history import Series
+from accelbench.core.rows import Row, number
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import details
 from accelbench.report.dashboard.snapshots.lines import EVERY_LINE, LineOrder, lines_of
 
 if TYPE_CHECKING:
+    from accelbench.report.dashboard.snapshots.cells import Cell
     from accelbench.report.dashboard.snapshots.snapshot import Snapshot
     from accelbench.store.database import Database
 
@@ -26,8 +30,27 @@ if TYPE_CHECKING:
 MOST_JUDGED = 20_000
 #: Of these at a time; between, a run can write, and a program that ends can end.
 _AT_A_TIME = 2000
+#: And so many of their runs, which take a third of a second of a processor.
+_RUNS_AT_A_TIME = 24_000
+#: A page that waits no longer than this waits for what is judged in one piece alone.
+_SOON = 1.0
+#: How long the next piece waits, at most, until no page reads.
+_PAGES_FIRST = 2.0
 #: So many times as long as it took is waited before the next is begun.
 _REST = 10.0
+
+
+#: A series and a machine.
+LineKey = tuple[str, str]
+#: Is called before each piece, with how many there are.
+Turn = Callable[[int], object]
+
+
+class LineRank(NamedTuple):
+    """Where a line stands among others, and how long it is."""
+
+    place: tuple[bool, float]  # as `details.foremost` has it
+    points: int
 
 
 @dataclass(frozen=True)
@@ -38,12 +61,14 @@ class JudgedLines:
         at: of which snapshot.
         changed: the series and the machine of each line that changed.
         judged: how many were looked at.
+        ranks: of each that was looked at where it stands; None of one without a figure.
         trouble: why there are none; "" where they were judged.
     """
 
     at: str = ""
-    changed: Sequence[tuple[str, str]] = ()
+    changed: Sequence[LineKey] = ()
     judged: int = 0
+    ranks: Mapping[LineKey, LineRank | None] = field(default_factory=dict)
     trouble: str = ""
 
     @property
@@ -52,39 +77,73 @@ class JudgedLines:
         return LineOrder(changed=self.changed)
 
 
-def judged_lines(database: Database, snapshot: Snapshot, metric: str) -> JudgedLines:
+def judged_lines(
+    database: Database, snapshot: Snapshot, metric: str, turn: Turn = lambda _: None
+) -> JudgedLines:
     """Judge the lines of a snapshot by a figure."""
     lines, _ = lines_of(snapshot, PageQuery(), MOST_JUDGED, EVERY_LINE)
     found: list[Series] = []
-    for first in range(0, len(lines), _AT_A_TIME):
+    ranks: dict[LineKey, LineRank | None] = {}
+    pieces = _pieces(lines, _runs_of_lines(snapshot))
+    for piece in pieces:
         if not threading.main_thread().is_alive():
             break
-        some = lines[first : first + _AT_A_TIME]
+        turn(len(pieces))
         with database.asking():
-            found += details.history_of(
-                database, snapshot, some, details.BY_METRIC[metric], fewest=2
-            )
-    return JudgedLines(snapshot.at, list(_told(found)), len(lines))
+            made = details.history_of(database, snapshot, piece, details.BY_METRIC[metric])
+        ranks |= dict.fromkeys(map(line_key, piece))
+        ranks |= {
+            line_key(one.row): LineRank(details.foremost(one), len(one.points)) for one in made
+        }
+        found += made
+    return JudgedLines(snapshot.at, list(_told(found)), len(lines), ranks)
 
 
-def _told(series: Sequence[Series]) -> Iterator[tuple[str, str]]:
+def _runs_of_lines(snapshot: Snapshot) -> dict[LineKey, int]:
+    rows = snapshot.ask("SELECT series_key, machine, sum(runs) AS runs FROM cell GROUP BY ALL")
+    return {line_key(row): int(number(row, "runs") or 0) for row in rows}
+
+
+def _pieces(lines: Sequence[Cell], runs: Mapping[LineKey, int]) -> list[list[Cell]]:
+    """Lines that are read and judged at a time."""
+    pieces: list[list[Cell]] = []
+    room = 0
+    for line in lines:
+        many = runs.get(line_key(line), 1)
+        if not pieces or len(pieces[-1]) == _AT_A_TIME or room < many:
+            pieces.append([])
+            room = _RUNS_AT_A_TIME
+        pieces[-1].append(line)
+        room -= many
+    return pieces
+
+
+def _told(series: Sequence[Series]) -> Iterator[LineKey]:
     """What became worse, the most first; what came to no figure; what became better; drift."""
     steps = [one for one in series if one.newest_step is not None]
-    steps.sort(key=lambda one: (-(one.newest_step or 0.0), _key(one)))
+    steps.sort(key=lambda one: (-(one.newest_step or 0.0), line_key(one.row)))
     gone = [one for one in series if one.newest_step is None and one.gap is not None]
     drifts = [
         one
         for one in series
         if one.newest_step is None and one.gap is None and one.course and one.course.drift
     ]
-    yield from (_key(one) for one in steps if (one.newest_step or 0.0) > 0.0)
-    yield from sorted(map(_key, gone))
-    yield from (_key(one) for one in reversed(steps) if (one.newest_step or 0.0) <= 0.0)
-    yield from sorted(map(_key, drifts))
+    yield from (line_key(one.row) for one in steps if (one.newest_step or 0.0) > 0.0)
+    yield from sorted(line_key(one.row) for one in gone)
+    yield from (line_key(one.row) for one in reversed(steps) if (one.newest_step or 0.0) <= 0.0)
+    yield from sorted(line_key(one.row) for one in drifts)
 
 
-def _key(one: Series) -> tuple[str, str]:
-    return str(one.row["series_key"]), str(one.row["machine"] or "")
+def line_key(row: Row) -> LineKey:
+    """Of which line a cell is."""
+    return str(row["series_key"]), str(row["machine"] or "")
+
+
+class _Work(NamedTuple):
+    """A judgement that is being worked out."""
+
+    there: threading.Event  # it is done
+    told: threading.Event  # it is done, or known to take several pieces
 
 
 class ChangesKeeper:
@@ -94,8 +153,30 @@ class ChangesKeeper:
         self._database = database
         self._lock = threading.Lock()
         self._known: dict[str, JudgedLines] = {}
-        self._working: dict[str, threading.Event] = {}
+        self._working: dict[str, _Work] = {}
         self._next: dict[str, float] = {}
+        self._pages = threading.Condition()
+        self._reading = 0
+
+    def known(self, snapshot: Snapshot, metric: str) -> JudgedLines | None:
+        """The judgement of just this snapshot, where there is one."""
+        with self._lock:
+            known = self._known.get(metric)
+        return known if known is not None and known.at == snapshot.at else None
+
+    @contextmanager
+    def before_others(
+        self, snapshot: Snapshot, metric: str, patience: float
+    ) -> Iterator[JudgedLines | None]:
+        """What `of` says, and what is read within goes before the next piece of a judgement."""
+        with self._pages:
+            self._reading += patience <= _SOON
+        try:
+            yield self.of(snapshot, metric, patience)
+        finally:
+            with self._pages:
+                self._reading -= patience <= _SOON
+                self._pages.notify_all()
 
     def of(self, snapshot: Snapshot, metric: str, patience: float) -> JudgedLines | None:
         """The judgement of a snapshot, or of an earlier one as long as this is judged; None before.
@@ -103,26 +184,33 @@ class ChangesKeeper:
         Args:
             snapshot: which.
             metric: by which figure.
-            patience: how many seconds to wait for it.
+            patience: how many seconds to wait for it; who has little does not wait for many pieces.
         """
         with self._lock:
             known = self._known.get(metric)
             if known is not None and known.at == snapshot.at:
                 return known
-            there = self._working.get(metric)
-            if there is None and time.monotonic() >= self._next.get(metric, 0.0):
-                there = self._working[metric] = threading.Event()
+            work = self._working.get(metric)
+            if work is None and time.monotonic() >= self._next.get(metric, 0.0):
+                work = self._working[metric] = _Work(threading.Event(), threading.Event())
                 # No daemon: an interpreter that ends under a reader of DuckDB aborts.
-                threading.Thread(target=self._work, args=(snapshot, metric, there)).start()
-        if there is not None:
-            there.wait(patience)
+                threading.Thread(target=self._work, args=(snapshot, metric, work)).start()
+        if work is not None:
+            (work.told if patience <= _SOON else work.there).wait(patience)
         with self._lock:
             return self._known.get(metric)
 
-    def _work(self, snapshot: Snapshot, metric: str, there: threading.Event) -> None:
+    def _work(self, snapshot: Snapshot, metric: str, work: _Work) -> None:
         begun = time.monotonic()
+
+        def turn(pieces: int) -> None:
+            if pieces > 1:
+                work.told.set()
+                with self._pages:
+                    self._pages.wait_for(lambda: not self._reading, _PAGES_FIRST)
+
         try:
-            made = judged_lines(self._database, snapshot, metric)
+            made = judged_lines(self._database, snapshot, metric, turn)
         except Exception as error:  # the page says so, and has its lines in another order
             made = JudgedLines(snapshot.at, trouble=str(error))
         ended = time.monotonic()
@@ -130,4 +218,5 @@ class ChangesKeeper:
             self._known[metric] = made
             self._next[metric] = ended + _REST * (ended - begun)
             del self._working[metric]
-        there.set()
+        work.there.set()
+        work.told.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import urlencode
@@ -12,7 +13,6 @@ from starlette.responses import Response
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import text
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.history.changes import ChangesKeeper, JudgedLines
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import details
 from accelbench.report.dashboard.snapshots.lines import EVERY_LINE, lines_of
@@ -87,21 +87,19 @@ class HistoryPage:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._changes = ChangesKeeper(site.database)
 
     def page(self, request: Request) -> Response:
         """What became of figures over time: steps, spikes, drift."""
         snapshot = self.site.snapshot()
         view = history_query(request, self.site.asked(request, snapshot))
-        known: JudgedLines | None = None
-        if view.order == _CHANGED:
-            known = self._changes.of(snapshot, view.metric, self.site.patience)
-        order = known.order if known else replace(EVERY_LINE, by_name=view.order == _NAME)
-        order = replace(order, words=view.search)
-        rows, count = lines_of(snapshot, view.filters, SERIES, order)
-        with self.site.database.asking():
-            metric = details.BY_METRIC[view.metric]
-            made = details.history_of(self.site.database, snapshot, rows, metric, fewest=2)
+        judged = self.site.changes.before_others(snapshot, view.metric, self.site.patience)
+        with judged if view.order == _CHANGED else nullcontext() as known:
+            order = known.order if known else replace(EVERY_LINE, by_name=view.order == _NAME)
+            order = replace(order, words=view.search)
+            rows, count = lines_of(snapshot, view.filters, SERIES, order)
+            with self.site.database.asking():
+                metric = details.BY_METRIC[view.metric]
+                made = details.history_of(self.site.database, snapshot, rows, metric, fewest=2)
         places = {str(row["key"]): place for place, row in enumerate(rows)}
         series = sorted(made, key=lambda one: places[text(one.row, "key")])
         return self.site.filtered(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from accelbench.analysis.costs import with_costs
-from accelbench.analysis.history import Series
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
@@ -25,6 +24,8 @@ from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.shown import DARK, LIGHT, Look, repainted
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.history.changes import ChangesKeeper
+from accelbench.report.dashboard.pictures.trend_lines import trend_lines
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -33,10 +34,6 @@ from accelbench.store.samples import step_samples
 
 #: More cells than this are no picture any more; the page says how many are left out.
 MOST_CELLS = 240
-#: Series whose history is drawn.
-_MOST_SERIES = 12
-#: Points of all series of a picture together.
-_MOST_POINTS = 3000
 _KEPT = 192
 #: On light paper, as wide as it is passed on.
 _AS_STORED = Look()
@@ -47,9 +44,14 @@ class Pictures:
     """What was drawn of a store, by snapshot and address."""
 
     def __init__(
-        self, database: Database, local: LocalPlatforms, prices: Prices | None = None
+        self,
+        database: Database,
+        local: LocalPlatforms,
+        changes: ChangesKeeper,
+        prices: Prices | None = None,
     ) -> None:
         self._database, self._local, self._prices = database, local, prices
+        self._changes = changes
         self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._lock = threading.Lock()
         #: One picture at a time: each takes a processor whole.
@@ -92,10 +94,8 @@ class Pictures:
         """
         chosen, rows, common = self._once_common(snapshot, page_query)
         if chart is TREND:
-            latency = details.BY_METRIC["latency"]
-            several = chosen[: 4 * _MOST_SERIES]
-            series = details.history_of(self._database, snapshot, several, latency)
-            return replace(common, series=_few(series))
+            series = trend_lines(self._database, snapshot, chosen, self._changes)
+            return replace(common, series=series)
         if chart is DISTRIBUTION:
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
             return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
@@ -156,18 +156,6 @@ class Pictures:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return made
-
-
-def _few(series: Sequence[Series]) -> list[Series]:
-    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
-    room = _MOST_POINTS
-    selection: list[Series] = []
-    for history in series[:_MOST_SERIES]:
-        room -= len(history.points)
-        if selection and room < 0:
-            break
-        selection.append(history)
-    return selection
 
 
 def chart_of(name: str) -> Chart:

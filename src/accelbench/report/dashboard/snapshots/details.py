@@ -185,14 +185,22 @@ def _history_of(
     def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
+    # In the order of the cells: a database groups in any, and of equals the first are drawn.
     kept = [
-        (about[of], line)
-        for of, line in lines.items()
+        (row, line)
+        for of, row in about.items()
+        if of in lines
+        for line in (lines[of],)
         if len(line.points) >= fewest
-        or nothing.newest(of[0], line.case, line.points, partial(ours, about[of]))
+        or nothing.newest(of[0], line.case, line.points, partial(ours, row))
     ]
     all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
-    return sorted(all_series, key=lambda series: (not series.changed, -(series.newest_step or 0.0)))
+    return sorted(all_series, key=foremost)
+
+
+def foremost(series: Series) -> tuple[bool, float]:
+    """Orders series: those in which something changed first, what became worst before all."""
+    return not series.changed, -(series.newest_step or 0.0)
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
