@@ -51,6 +51,7 @@ def test_without_measurements_it_says_so_and_is_wide(predict: Command) -> None:
     assert "A100" in out
     assert "vendor peaks alone" in out
     assert "nothing is measured" in out
+    assert "Memory has a 90 % interval too" in out
     found = predict.json(*words)
     (entry,) = found["predictions"]
     # Its lower end is where the peaks are, of which nothing is faster.
@@ -58,6 +59,7 @@ def test_without_measurements_it_says_so_and_is_wide(predict: Command) -> None:
     assert entry["latency_low_ms"] < entry["latency_ms"] / 1.5
     assert entry["throughput"] == pytest.approx(16e3 / entry["latency_ms"])
     assert entry["provenance"] == "predicted"
+    assert entry["memory_low_mb"] < entry["memory_mb"] < entry["memory_high_mb"]
 
 
 def test_what_was_measured_stands_beside_the_prediction(predict: Command) -> None:

@@ -72,6 +72,7 @@ def show_answer(answer: PredictionAnswer) -> None:
     if devices := devices_told(answer.figures):
         print_line(f"On {visible(devices)}.")
     print_line(f"Predicted, not measured; {answer.learned_said}.")
+    print_line("Memory has a 90 % interval too, from what was held out like that of time: --json.")
     show_notes(answer.brief_notes)
     for note in answer.peak_notes:
         _log.debug("%s", note)
