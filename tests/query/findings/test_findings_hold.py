@@ -98,6 +98,19 @@ def test_the_fastest_is_not_the_fastest_of_what_is_not_known_to_be_exact() -> No
     assert said.endswith("; not counted: 1 (outputs not verified).")
 
 
+def test_own_models_of_which_nobody_says_what_they_are_for_are_not_each_others_rivals() -> None:
+    """Each stands for itself, and an engine with its platform's name is named once."""
+    own = {"task": None, "family": "unknown"}
+    rows = [
+        *launches(QUIET, 8.0, model="net.onnx", runtime=SLOW, **own),
+        *launches(QUIET, 6.0, model="net.onnx", runtime="openvino", hardware="openvino", **own),
+        *launches(QUIET, 1.0, model="other.py:make", runtime=QUICK, **own),
+    ]
+    said = one(rows, FindingKind.FASTEST)
+    assert said.startswith("Of net.onnx (batch 1")
+    assert ", openvino in fp32 is the fastest of 2 configurations" in said
+
+
 def test_what_is_not_alike_is_not_among_those_it_is_the_fastest_of() -> None:
     other = launches(QUIET, 9.0, model="bert-tiny", runtime="openvino", weights_digest="others")
     said = one([*PAIR, *other], FindingKind.FASTEST)

@@ -53,9 +53,10 @@ def _finding(
     if models > 1:
         among = f"{among} of {models} models"
     asked = question(row, sizes=best.of_one_size)
-    lead = f"For {of} ({asked}), {subject} is the {word} of {among}"
-    if not best.sure:
-        lead = f"For {of} ({asked}), {subject} has {_FIRST[kind]} of {among}"
+    lead = f"For {of} ({asked}), {subject}"
+    if task.task == row.get("model"):  # nobody says what it is for
+        lead = f"Of {model(row)} ({question(row)}), {way(row, several)}"
+    lead += f" is the {word} of {among}" if best.sure else f" has {_FIRST[kind]} of {among}"
     known = best.ratio
     interval = None
     if known is not None and known.low is not None and known.high is not None:

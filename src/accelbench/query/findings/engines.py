@@ -38,6 +38,8 @@ def _of_pair(versus: Versus, several: frozenset[str]) -> StoreFinding:
         losers, winners = winners, losers
     quick, slow = visible(quick), visible(slow)
     where = place(versus.row, several)
+    if where in (quick, slow):  # openvino is the name of both
+        where = f"the platform {where}"
     mode = " in training" if versus.row.get("mode") == "training" else ""
     of = f"geometric mean of {versus.models} models, 95 % interval {span(low, high)}"
     of += versus.left_out

@@ -16,7 +16,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.exchange.titles import title
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
-from accelbench.query.findings.phrases import engine, place, titled
+from accelbench.query.findings.phrases import engine_on, titled
 
 _OUTPUTS, _FAILED, _PARTLY = 85.0, 50.0, 30.0
 #: What nobody could have measured, or nobody tried.
@@ -136,4 +136,4 @@ def _partly(some: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
 
 def _cause(row: Row) -> str:
     reason = str(row.get("reason") or row.get("status")).replace("_", " ")
-    return f"with {engine(row)} on {place(row)} ({visible(reason)})"
+    return f"with {engine_on(row)} ({visible(reason)})"

@@ -48,10 +48,16 @@ def engine(row: Row) -> str:
     return visible(str(row.get("runtime") or UNKNOWN_ENGINE))
 
 
+def engine_on(row: Row, several: Collection[str] = ()) -> str:
+    """The engine and where it ran: onnxruntime on cpu; openvino where both have that name."""
+    name, where = engine(row), place(row, several)
+    return name if name == where else f"{name} on {where}"
+
+
 def way(row: Row, several: Collection[str] = ()) -> str:
     """How it ran: onnxruntime on cpu in fp32."""
     precision = f" in {visible(str(row['precision']))}" if row.get("precision") else ""
-    return f"{engine(row)} on {place(row, several)}{precision}"
+    return f"{engine_on(row, several)}{precision}"
 
 
 def model(row: Row) -> str:

@@ -15,10 +15,9 @@ from accelbench.core.visible import visible
 from accelbench.query.findings.engines import evidence_between
 from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import (
-    engine,
+    engine_on,
     model,
     names,
-    place,
     question,
     span,
     sure,
@@ -46,7 +45,7 @@ def precision_findings(every: Iterable[Versus], several: frozenset[str]) -> Iter
 def _in_general(versus: Versus, several: frozenset[str]) -> StoreFinding:
     assert versus.interval is not None
     low, high = versus.interval
-    by = f"{engine(versus.row)} on {place(versus.row, several)}"
+    by = engine_on(versus.row, several)
     of = f"geometric mean of {versus.models} models, 95 % interval {span(low, high)}"
     of += versus.left_out
     name = visible(versus.place)
@@ -81,7 +80,7 @@ def _of_one(versus: Versus, several: frozenset[str]) -> StoreFinding:
     )
     assert line.ratio is not None
     ratio, row = line.ratio, line.side.row
-    name, by = visible(versus.place), f"{engine(row)} on {place(row, several)}"
+    name, by = visible(versus.place), engine_on(row, several)
     subject = f"{model(row)} ({question(row)}) by {by}"
     if not ratio.ends[0] <= 1.0 <= ratio.ends[1]:
         lead = f"{subject} is {digits(ratio.value)}× as fast in {name} as in {FULL} ({sure(ratio)})"

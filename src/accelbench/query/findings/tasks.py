@@ -27,7 +27,7 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.nouns import digits
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.rows import number
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
 from accelbench.query.findings.phrases import figure_of, model, sizes_of, sure, way
 
 #: What has to be alike of a model's answers beside its batch.
@@ -116,9 +116,12 @@ def best_of_tasks(
 def _task(point: Point) -> str:
     """What its model is for; of what others published, whose models say none, its family.
 
-    Models of which nobody says either have nothing in common.
+    Models of which nobody says either have nothing in common: each stands for itself.
     """
-    return str(point.row.get("task") or point.row.get("family") or "")
+    row = point.row
+    family = row.get("family")
+    known = family if family != Family.UNKNOWN else row.get("model")
+    return str(row.get("task") or known or "")
 
 
 def _alike(points: Sequence[Point]) -> list[Point]:
