@@ -119,6 +119,26 @@ def test_it_is_narrowed_down(tmp_path: Path, report: Command) -> None:
     assert (code, (tmp_path / "rocm.html").exists()) == (4, False), err
 
 
+def test_other_machines_and_sources_are_named_with_their_reports(
+    tmp_path: Path, report: Command
+) -> None:
+    some(tmp_path)
+    card = {"environment": {"machine": "lab", "cpu": "Another", "cpus_logical": 8}}
+    early = {"started_at": "2025-01-01T00:00:00.000000Z"}
+    store(tmp_path / DB, {**early, "case_id": "c9"}, run="r0", about=card)
+    code, _, _ = report("--format", "markdown", "--output", "all.md")
+    text = (tmp_path / "all.md").read_text(encoding="utf-8")
+    assert code == 0
+    (other,) = re.findall(r"Not in this report: (.*)", text)
+    assert re.fullmatch(
+        r"lab \(Another, 8 CPUs, .*\) \(1 result of 1 model\): accelbench report --machine \w+",
+        other,
+    )
+    word = other.split()[-1]
+    assert report("--format", "markdown", "--output", "one.md", "--machine", word)[0] == 0
+    assert "Another" in (tmp_path / "one.md").read_text(encoding="utf-8").splitlines()[2]
+
+
 def test_it_is_of_a_run_by_its_label(tmp_path: Path, report: Command) -> None:
     some(tmp_path)
     later = {"case_id": "c1", "model": "vit-tiny", "started_at": "2026-02-01T00:00:00.000000Z"}

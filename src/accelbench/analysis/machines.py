@@ -39,6 +39,11 @@ class Machine:
         """Tells machines of one name apart."""
         return digest([self.name, self.cpu, self.cpus, self.memory_gib], length=8)
 
+    @property
+    def word(self) -> str:
+        """What it is asked for by."""
+        return self.name.removeprefix(_SOURCE) if self.elsewhere else self.name
+
     def answers(self, word: str) -> bool:
         """Whether it is meant by a name, by that of its source, or by the beginning of its id."""
         by_id = len(word) >= _SHORTEST_ID and self.id.startswith(word.lower())

@@ -276,7 +276,9 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
     if place in several and row.get("device_name"):
         place = str(row["device_name"])
     precision = f" in {row['precision']}" if row.get("precision") else ""
-    return f"{row.get('runtime') or UNKNOWN_ENGINE} on {place}{precision}"
+    engine = str(row.get("runtime") or UNKNOWN_ENGINE)
+    where = "" if engine == place else f" on {place}"  # openvino is the name of both
+    return f"{engine}{where}{precision}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:

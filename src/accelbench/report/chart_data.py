@@ -67,7 +67,7 @@ def subject_in(
     from accelbench.report.charts.chart import Subject
     from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 
-    where, values = _where(filters)
+    where, values = pictured_where(filters)
     with database.asking():
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
@@ -201,7 +201,7 @@ def _plain(value: object) -> object:
     return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
-def _where(filters: Filters) -> tuple[str, list[object]]:
+def pictured_where(filters: Filters) -> tuple[str, list[object]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
     parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
     values: list[object] = []

@@ -55,6 +55,7 @@ class ReportData:
     made_at: str
     predictions: PredictionEvidence | None = None  # of a database
     check: Check | None = None  # the newest run against those before, of a database
+    others: Sequence[str] = ()  # what else the database has, with the command for a report of it
 
 
 def report(known: ReportData, title: str = "accelbench report") -> Report:
@@ -88,6 +89,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
     about = [
         f"{known.subject.machine} · {without_homes(known.source)}",
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
+        *(f"Not in this report: {other}" for other in known.others),
     ]
     return Report(title, about, sections, told_findings(findings, anchors_of(shown)))
 

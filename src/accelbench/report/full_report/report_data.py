@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.query.findings.stored import changed_in
-from accelbench.report.chart_data import Filters, subject_in, subject_of
+from accelbench.query.stored_results import of_machine, runs_to_judge
+from accelbench.report.chart_data import Filters, pictured_where, subject_in, subject_of
 
 if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
     from accelbench.exchange.prices import Prices
     from accelbench.report.full_report.parts import ReportData
     from accelbench.store.database import Database
 
+#: Other machines and sources that are named, those with most results.
+MOST_OTHERS = 8
 _RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environment::VARCHAR"
 _NAMES = ("run_id", "label", "command", "status", "started_at", "git_commit", "environment")
 
@@ -36,7 +42,35 @@ def known_in(
         evidence = evidence_in(database, among_rows(subject.rows))
         runs = _runs(database, ids)
         check = changed_in(database, filters, machine)
-    return ReportData(subject, runs, _named(database), utc_now(), evidence, check)
+        others = _others(database, filters, machine)
+    return ReportData(subject, runs, _named(database), utc_now(), evidence, check, others)
+
+
+def _others(database: Database, filters: Filters, machine: str | None) -> list[str]:
+    """What else was asked for and is of another machine or source, and the report of it."""
+    where, values = pictured_where(filters)
+    runs = runs_to_judge(database, filters, where, values)
+    _, _, others = of_machine(runs, machine)
+    if not others:
+        return []
+    _, rows = database.query(
+        "SELECT coalesce(run_id, ''), model, count(*) FROM benchmark_results"  # noqa: S608 — ours
+        f" WHERE {where} GROUP BY ALL",
+        values,
+    )
+    results: Counter[Machine] = Counter()
+    models: dict[Machine, set[str]] = {}
+    for run, model, count in rows:
+        if str(run) in runs:
+            owner, _ = runs[str(run)]
+            results[owner] += int(str(count))
+            models.setdefault(owner, set()).add(str(model))
+    named = Counter(one.word for one in {owner for owner, _ in runs.values()})
+    return [
+        f"{one} ({counted(results[one], 'result')} of {counted(len(models[one]), 'model')}):"
+        f" accelbench report --machine {shlex.quote(one.word if named[one.word] < 2 else one.id)}"
+        for one in sorted(others, key=lambda one: (-results[one], one))[:MOST_OTHERS]
+    ]
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
