@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 from accelbench.catalog.code_models.models import model_of_code
@@ -10,6 +12,7 @@ from accelbench.catalog.code_models.words import code_word
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.commit_models import Checkout
 
 BENCH = "from mylib import work\n\n\ndef step():\n    return work()\n\n\nstep.example_inputs = ()\n"
 
@@ -28,3 +31,22 @@ def looked_at(word: str) -> ModelSpec:
 def plan_of(model: ModelSpec) -> Plan:
     case = Case(model, Target("cpu", "python"), "fp32", Shapes(1))
     return Plan((Planned(case, None),))
+
+
+def answer_of(model: ModelSpec, checkout: Checkout) -> str:
+    """What it returns in a process of the arm."""
+    code = model.code
+    assert code is not None
+    ask = (
+        "import sys; from accelbench.catalog.code_models.loading import load;"
+        "from accelbench.core.model import CodeKind, ModelCode;"
+        "print(load(ModelCode(CodeKind.CALLABLE, *sys.argv[1:6], tuple(sys.argv[7:]),"
+        " sys.argv[6])).subject())"
+    )
+    said = (code.module, code.attribute, code.path, code.folder, code.digest, code.made_by)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ask, *said, *code.sources],
+        cwd=checkout.working, env={**os.environ, **checkout.variables},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.strip()

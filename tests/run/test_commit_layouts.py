@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from tests.committed_code import BENCH, git, looked_at, plan_of
+from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 
+from accelbench.core.errors import SurroundingsError
 from accelbench.run.plan.against import meant
 from accelbench.run.process.commit_models import as_committed, shared_by_both
 from accelbench.run.process.other_interpreter import interpreter_of
@@ -87,3 +89,83 @@ def test_an_extension_that_is_built_in_place_is_its_code(folder: Path) -> None:
         assert code is not None
         digests.add(code.digest)
     assert len(digests) == 2
+
+
+def test_files_that_are_opened_by_a_relative_path_are_the_commits(folder: Path) -> None:
+    """It was looked at in the folder of here, and measured in the commit's."""
+    text = "text = open({!r}).read()\n\ndef step():\n    return text\n\nstep.example_inputs = ()\n"
+    for name in ("first.txt", "second.txt"):
+        (folder / "first.txt").unlink(missing_ok=True)
+        (folder / name).write_text(name)
+        committed(folder, bench=text.format(name))
+    model = looked_at("bench.py:step")
+    with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
+        assert checkout is not None
+        plan, _ = as_committed(plan_of(model), checkout)
+        assert answer_of(plan.cases[0].case.model, checkout) == "first.txt"
+
+
+def test_a_link_is_the_commits(folder: Path) -> None:
+    """That of here led to another file, which was measured in both arms."""
+    for name in ("first", "second"):
+        (folder / "bench.py").unlink(missing_ok=True)
+        (folder / "bench.py").symlink_to(f"{name}.py")
+        committed(folder, **{name: work(name).replace("work", "step") + "step.example_inputs = ()"})
+    model = looked_at("bench.py:step")
+    with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
+        assert checkout is not None
+        plan, notes = as_committed(plan_of(model), checkout)
+        assert answer_of(plan.cases[0].case.model, checkout) == "first"
+    assert not notes
+
+
+#: An editable installation that does not ask where a process searches, as meson-python's.
+_HOOK = """
+import sys
+from importlib.machinery import PathFinder
+
+class Editable:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [{place!r}]) if name == "mylib" else None
+
+sys.meta_path.insert(0, Editable)
+"""
+
+
+def editable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have mylib found in the repository's src, whatever stands on the search path."""
+    place = folder.parent / "installed"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(_HOOK.format(place=str(folder / "src")))
+    monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+
+
+def test_a_package_that_is_imported_from_here_is_not_called_the_commits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editable installation's hook came first: both arms ran what lay here, without a word."""
+    for text in ("first", "second"):
+        committed(folder, bench=BENCH, src__mylib=work(text))
+    editable(folder, monkeypatch)
+    model = looked_at("bench.py:step")
+    with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
+        assert checkout is not None
+        with pytest.raises(SurroundingsError, match=r"imports src/mylib.py from here, and not"):
+            as_committed(plan_of(model), checkout)
+
+
+def test_a_file_that_only_lies_here_is_said_to_be_in_both_arms(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an extension that was built in place, or what nobody has added yet."""
+    committed(folder, bench=BENCH)
+    (folder / "src").mkdir()
+    (folder / "src" / "mylib.py").write_text(work("of here"))
+    editable(folder, monkeypatch)
+    with interpreter_of(meant("commit:HEAD")) as (_, checkout):
+        assert checkout is not None
+        _, notes = as_committed(plan_of(looked_at("bench.py:step")), checkout)
+    assert notes == [
+        "bench.py:step imports src/mylib.py from here in both arms: commit:HEAD has no such file."
+    ]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.committed_code import BENCH, git, looked_at, plan_of
+from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 
 from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.model import FileFormat, ModelFile, ModelSpec
+from accelbench.core.model import FileFormat, ModelFile
 from accelbench.run.plan.against import meant
 from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
 from accelbench.run.process.other_interpreter import interpreter_of
@@ -42,25 +39,6 @@ def before(project: Path) -> Iterator[Checkout]:
         yield checkout
 
 
-def answer_of(model: ModelSpec, checkout: Checkout) -> str:
-    """What it returns in a process of the arm."""
-    code = model.code
-    assert code is not None
-    ask = (
-        "import sys; from accelbench.catalog.code_models.loading import load;"
-        "from accelbench.core.model import CodeKind, ModelCode;"
-        "print(load(ModelCode(CodeKind.CALLABLE, *sys.argv[1:6], tuple(sys.argv[7:]),"
-        " sys.argv[6])).subject())"
-    )
-    said = (code.module, code.attribute, code.path, code.folder, code.digest, code.made_by)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ask, *said, *code.sources],
-        env={**os.environ, **checkout.variables},
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return done.stdout.strip()
-
-
 @pytest.mark.parametrize("word", ["bench.py:step", "bench:step"])
 def test_what_lies_beside_the_code_is_the_commits(word: str, before: Checkout) -> None:
     model = looked_at(word)
@@ -81,9 +59,11 @@ def test_code_that_no_commit_changed_is_said_to_be_the_same(project: Path) -> No
     with interpreter_of(meant("commit:HEAD")) as (_, checkout):
         assert checkout is not None
         _, notes = as_committed(plan_of(looked_at("bench.py:step")), checkout)
-    assert notes == [
-        "bench.py:step and what it imports from its repository are the same in commit:HEAD as here."
-    ]
+    (note,) = notes
+    assert note == (
+        "bench.py:step and what it imports from its repository are the same in commit:HEAD as here;"
+        " what it imports or reads only as it runs was not compared."
+    )
 
 
 def test_a_benchmark_that_the_commit_lacks_runs_there_with_the_commits_packages(
@@ -115,7 +95,9 @@ def test_code_of_elsewhere_is_the_same_in_both(tmp_path: Path, before: Checkout)
     elsewhere = tmp_path / "elsewhere.py"
     elsewhere.write_text(BENCH.replace("from mylib import work", "work = list"))
     plan = plan_of(looked_at(f"{elsewhere}:step"))
-    assert as_committed(plan, before) == (plan, [])
+    same, (note,) = as_committed(plan, before)
+    assert same == plan
+    assert note.startswith("elsewhere.py:step lies outside the repository: both arms run the same")
 
 
 def test_a_graph_that_the_commit_has_otherwise_is_refused(project: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
@@ -33,6 +34,7 @@ def answers_of(
     patience: float,
     doing: str,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> list[Any]:
     """What a module tells, in its order: one answer or more.
 
@@ -42,12 +44,15 @@ def answers_of(
         patience: seconds that it may take.
         doing: what it does, as a sentence about it begins: "Looking at it".
         environment: this process's own where not given.
+        folder: where it runs; here where not given.
 
     Raises:
         NoAnswerError: there is none.
     """
     try:
-        done = processes.run_python(module, arguments, timeout=patience, environment=environment)
+        done = processes.run_python(
+            module, arguments, timeout=patience, environment=environment, folder=folder
+        )
     except processes.TimeoutExpired as error:
         raise NoAnswerError(
             f"{doing} took more than {patience:.0f} s, and was given up."

@@ -204,6 +204,7 @@ def run_python(
     *,
     hear: Callable[[str], None] | None = None,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> ProcessEnd:
     """Run a Python module to its end. Raises TimeoutExpired as `run` does.
 
@@ -217,10 +218,11 @@ def run_python(
         hear: Told now and then the last line of what it has written to its standard error; what
             that raises ends the process.
         environment: This process's own where not given.
+        folder: Where it runs; here where not given.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         program = [*_PYTHON, "-m", module, *arguments]
-        process = start(program, out, errors, environment=environment)
+        process = start(program, out, errors, environment=environment, folder=folder)
         try:
             if hear is None:
                 process.wait(timeout)

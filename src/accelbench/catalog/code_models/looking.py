@@ -38,8 +38,8 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         question: module, attribute, path and folder, as `ModelCode` has them; `reference`,
-            `given`, the inputs that were described, and `live`, whether the object is in use
-            elsewhere in this process.
+            `given`, the inputs that were described; `live`, whether the object is in use
+            elsewhere in this process; `here`, where nothing of it should come from.
 
     Raises:
         FileRefusedError: it is not measured.
@@ -75,7 +75,15 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
         "sources": sources,
         "digest": digest_of(map(Path, sources)),
         "reference": _for_callables(reference, answer["kind"], question.get("reference")),
+        "from_here": _from_here(question.get("here", ""), code.folder),
     }
+
+
+def _from_here(here: str, folder: str) -> list[str]:
+    """Of code of elsewhere, the files of here that it imports even so."""
+    there = loading.project_of(folder)
+    files = loading.imported_below(Path(here)) if here else []
+    return [str(file) for file in files if not file.is_relative_to(there)]
 
 
 def _sources(path: Sequence[str], folder: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -99,16 +99,27 @@ def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) 
     return _asked({**place, "given": list(given), "reference": reference})
 
 
-def looked_at_elsewhere(
-    spec: ModelSpec, path: str, folder: str, environment: Mapping[str, str]
-) -> ModelSpec:
-    """A model that is code, as another folder has the same: what is measured is what lies there.
+@dataclass(frozen=True)
+class Elsewhere:
+    """Where code lies that was looked at here, and how a process runs there.
 
-    Args:
-        spec: as it was looked at here.
+    Attributes:
         path: of the file there; "" of a module that is imported by its name.
         folder: on the search path there.
-        environment: of the process that looks.
+        environment: of the process.
+        working: the folder that it runs in.
+        here: where nothing of it should come from.
+    """
+
+    path: str
+    folder: str
+    environment: Mapping[str, str]
+    working: Path
+    here: Path
+
+
+def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, list[Path]]:
+    """A model that is code, as it lies elsewhere, and the files of here that it imports even so.
 
     Raises:
         FileRefusedError: it is not measured there.
@@ -118,19 +129,20 @@ def looked_at_elsewhere(
     own = f"{code.attribute}.{REFERENCE}"
     question = {
         "module": code.module,
-        "path": path,
-        "folder": folder,
+        "path": place.path,
+        "folder": place.folder,
+        "here": str(place.here),
         "attribute": code.attribute,
         "given": [entry.name for entry in spec.inputs],
         "reference": "" if code.reference == own else code.reference,
     }
-    found = _asked(question, environment)
+    found = _asked(question, place)
     if found["kind"] != code.kind:
         raise FileRefusedError(f"It is a {found['kind']} there, and a {code.kind} here.", "")
     there = replace(
         code,
-        path=path,
-        folder=folder,
+        path=place.path,
+        folder=place.folder,
         digest=str(found["digest"]),
         sources=tuple(found["sources"]),
         made_by=str(found["made_by"]),
@@ -138,15 +150,15 @@ def looked_at_elsewhere(
         counted=found.get("counted"),
         uncounted=found.get("uncounted", ""),
     )
-    return replace(spec, parameters=int(found["parameters"]), code=there)
+    files_of_here = [Path(file) for file in found["from_here"]]
+    return replace(spec, parameters=int(found["parameters"]), code=there), files_of_here
 
 
-def _asked(
-    question: Mapping[str, Any], environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def _asked(question: Mapping[str, Any], place: Elsewhere | None = None) -> dict[str, Any]:
     asked = ("accelbench.catalog.code_models.looking", [json.dumps(question)])
+    where = (place.environment, place.working) if place is not None else ()
     try:
-        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it", environment)
+        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it", *where)
     except NoAnswerError as error:
         advice = "Run it in Python alone, and mend it: os._exit in it ends whoever measures it."
         raise FileRefusedError(str(error), advice) from error
@@ -171,9 +183,9 @@ def _place(word: CodeWord) -> dict[str, str]:
         )
     if not word.is_file:
         return {"module": word.place, "path": "", "folder": str(Path.cwd())}
-    path = word.path.absolute()
-    if not path.is_file():
+    if not word.path.is_file():
         raise FileRefusedError("There is no such file.", "Check its path.")
+    path = word.path.parent.resolve() / word.path.name  # as it lies there, if by a link
     name = path.name[: -len(SUFFIX)]
     return {"module": name, "path": str(path), "folder": str(path.parent)}
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from accelbench.catalog.code_models.models import looked_at_elsewhere
+from accelbench.catalog.code_models.models import Elsewhere, looked_at_elsewhere
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.unchanged import digest_of, files_of
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import ModelCode, ModelFile, ModelSpec
+from accelbench.core.nouns import listed
 from accelbench.run.plan.request import Plan
 
 
@@ -30,16 +31,21 @@ class Checkout:
         top: of the repository here.
         folder: where its files are, for as long as the run goes on.
         variables: what the environment of its processes has beside ours.
+        working: the folder that they run in.
     """
 
     name: str
     top: Path
     folder: Path
     variables: Mapping[str, str]
+    working: Path
 
     def there(self, path: str | Path) -> Path | None:
-        """The same path among the commit's files; None of what is not the repository's."""
-        whole = Path(path).resolve()
+        """The same path among the commit's files; None of what is not the repository's.
+
+        A link is the commit's as well, and may lead elsewhere there.
+        """
+        whole = Path(path).parent.resolve() / Path(path).name
         top = self.top.resolve()
         return self.folder / whole.relative_to(top) if whole.is_relative_to(top) else None
 
@@ -109,11 +115,15 @@ def _refuse_another_file(model: ModelSpec, file: ModelFile, checkout: Checkout) 
 
 def _code(model: ModelSpec, code: ModelCode, checkout: Checkout) -> tuple[ModelSpec, list[str]]:
     folder = checkout.there(code.folder)
-    if folder is None:
-        return model, []  # it lies elsewhere: what it imports may be the commit's
-    notes = []
     path = checkout.there(code.path) if code.path else None
-    if path is not None and not path.is_file():
+    notes = []
+    if folder is None:
+        folder, path = Path(code.folder), Path(code.path) if code.path else None
+        notes.append(
+            f"{model.id} lies outside the repository: both arms run the same file, and what it"
+            f" imports from the repository is of {checkout.name} in the other."
+        )
+    elif path is not None and not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(code.path, path)
         notes.append(
@@ -121,17 +131,50 @@ def _code(model: ModelSpec, code: ModelCode, checkout: Checkout) -> tuple[ModelS
             " it imports from the commit."
         )
     try:
-        found = looked_at_elsewhere(
-            model, str(path or ""), str(folder), {**os.environ, **checkout.variables}
+        found, of_here = looked_at_elsewhere(
+            model,
+            Elsewhere(
+                str(path or ""),
+                str(folder),
+                {**os.environ, **checkout.variables},
+                checkout.working,
+                checkout.top,
+            ),
         )
     except FileRefusedError as error:
         raise SurroundingsError(
             f"{model.id} is not measured in {checkout.name}: {error.within}", error.advice
         ) from error
+    notes += _of_here(model, of_here, checkout)
     assert found.code is not None
-    if found.code.digest == code.digest:
+    if found.code.digest == code.digest and found.code.folder != code.folder:
         notes.append(
             f"{model.id} and what it imports from its repository are the same in {checkout.name}"
-            " as here."
+            " as here; what it imports or reads only as it runs was not compared."
         )
     return found, notes
+
+
+def _of_here(model: ModelSpec, files: Sequence[Path], checkout: Checkout) -> list[str]:
+    """What to note of files of here that are imported in the commit's arm.
+
+    Raises:
+        SurroundingsError: the commit has them too, and theirs are not what would be measured.
+    """
+    there = [path for path in files if (other := checkout.there(path)) and other.is_file()]
+    if there:
+        raise SurroundingsError(
+            f"{model.id} is not measured in {checkout.name}: it imports"
+            f" {_named(there, checkout)} from here, and not from the commit.",
+            "An editable installation may lead there: install it without -e, or measure each commit"
+            " by itself, then accelbench check --baseline.",
+        )
+    if not files:
+        return []
+    named = _named(files, checkout)
+    return [f"{model.id} imports {named} from here in both arms: {checkout.name} has no such file."]
+
+
+def _named(files: Sequence[Path], checkout: Checkout) -> str:
+    """Files by their paths in the repository."""
+    return listed([str(path.relative_to(checkout.top.resolve())) for path in files])

@@ -92,12 +92,10 @@ def interpreter_of(against: Against) -> Iterator[tuple[Interpreter | None, Check
     else:
         with _checked_out(against.word) as (folder, top):
             variables = {"PYTHONPATH": os.pathsep.join(_paths(folder, top))}
-            checkout = Checkout(against.name, top, folder, variables)
+            working = _there(Path.cwd(), top, folder)
             yield (
-                Interpreter(
-                    [sys.executable], variables=variables, folder=_there(Path.cwd(), top, folder)
-                ),
-                checkout,
+                Interpreter([sys.executable], variables=variables, folder=working),
+                Checkout(against.name, top, folder, variables, working),
             )
 
 
