@@ -50,6 +50,20 @@ def test_own_code_of_a_commit_is_measured_as_it_is_there(shell: Shell) -> None:
     assert median["this"] > 5 * median["commit:HEAD~1"]
 
 
+def test_a_commit_whose_code_is_not_measured_is_refused_before_a_run_begins(shell: Shell) -> None:
+    bench = shell.work / "bench.py"
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q"], cwd=shell.work, check=True)
+    for text in ("def other():\n    pass\n", "def step():\n    pass\n\nstep.example_inputs = ()\n"):
+        bench.write_text(text)
+        subprocess.run([*git, "add", "-A"], cwd=shell.work, check=True)
+        subprocess.run([*git, "commit", "-qm", "bench"], cwd=shell.work, check=True)
+    asked = ("bench.py:step", "--hardware", "cpu", "--iterations", "5", "--warmup", "1")
+    done = shell(*asked, "--against", "commit:HEAD~1", code=3)
+    assert "bench.py:step is not measured in commit:HEAD~1" in done.stderr
+    assert not list(shell.work.rglob("*.jsonl"))
+
+
 def test_a_dry_run_says_both(shell: Shell) -> None:
     done = shell(*CASE, "--against", "threads=1", "--dry-run")
     assert "1 case × 5 launches, in turns with threads=1;" in " ".join(done.stdout.split())

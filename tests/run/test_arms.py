@@ -270,6 +270,16 @@ def test_a_commit_is_gone_after_ctrl_c(repository: Path, scripted: Scripted) -> 
     assert commits["commit:HEAD~1"] == what.word
 
 
+def test_a_commit_with_changes_that_are_in_none_says_so(scripted: Scripted) -> None:
+    planned = scripted.journey(batches=[1])
+    against = Against(AgainstKind.COMMIT, "commit:main", "a" * 40)
+    other = OtherArm(against, planned.plan, planned.settings)
+    arm = other_interpreter.Arm(other, None, planned.plan)
+    for dirty, said in ((False, "b1"), (True, "b1 with uncommitted changes")):
+        assert arm.conditions({"git": {"commit": "b1", "dirty": dirty}}) == {"commit": said}
+    assert arm.conditions({}) == {"commit": None}
+
+
 # -- words
 
 

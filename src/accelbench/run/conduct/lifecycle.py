@@ -358,7 +358,8 @@ def _sides(
     if arm is None:
         return [MeasuredArm(context, journey.plan)]
     (this, *_), (against, _, settings) = journey.arms
-    plan = arm.plan(context.observer.note)
+    for note in arm.notes:
+        context.observer.note(note)
     ours, theirs = arm.conditions(environment), arm.conditions(arm.environment)
     first = replace(context, conditions={**context.conditions, **ours})
     second = replace(
@@ -372,7 +373,7 @@ def _sides(
         artefacts=ArtifactExports(),
         verifications=Verifications(),
     )
-    return [MeasuredArm(first, journey.plan, this), MeasuredArm(second, plan, against)]
+    return [MeasuredArm(first, journey.plan, this), MeasuredArm(second, arm.plan, against)]
 
 
 def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:

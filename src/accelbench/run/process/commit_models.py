@@ -101,9 +101,10 @@ def _committed(model: ModelSpec, checkout: Checkout) -> tuple[ModelSpec, list[st
 
 def _refuse_another_file(model: ModelSpec, file: ModelFile, checkout: Checkout) -> None:
     """A graph is looked at once; what of it were another there would be measured under its name."""
-    files = [checkout.there(path) for path in files_of(file)]
-    there = [path for path in files if path is not None and path.is_file()]
-    if not there or (len(there) == len(files) and digest_of(there) == file.digest):
+    pairs = [(path, checkout.there(path)) for path in files_of(file)]
+    # What git ignores, as weights of gigabytes, no commit has.
+    both = [(path, there) for path, there in pairs if there is not None and there.is_file()]
+    if all(digest_of([path]) == digest_of([there]) for path, there in both):
         return
     raise SurroundingsError(
         f"{model.id} is another file in {checkout.name}, and a file that is measured is the same in"

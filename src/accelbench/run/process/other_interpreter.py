@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,34 +30,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Arm:
-    """The same with its interpreter there, which has introduced itself."""
+    """The same with its interpreter there, which has introduced itself.
+
+    Attributes:
+        plan: what is measured in it: of a commit with an owner's code as that commit has it.
+        notes: what a reader should know of that.
+    """
 
     other: OtherArm
     interpreter: Interpreter | None  # None: ours
+    plan: Plan
     environment: Mapping[str, Any] = field(default_factory=dict)
-    checkout: Checkout | None = None  # of a commit
-
-    def plan(self, note: Callable[[str], None]) -> Plan:
-        """What is measured in it: of a commit with an owner's code as that commit has it.
-
-        Raises:
-            SurroundingsError: the commit has a model that is not measured.
-        """
-        plan = self.other.plan
-        notes: list[str] = []
-        if self.checkout is not None:
-            plan, notes = as_committed(plan, self.checkout)
-        elif self.other.against.kind is AgainstKind.ENVIRONMENT:
-            notes = shared_by_both(plan)
-        for text in notes:
-            note(text)
-        return plan
+    notes: tuple[str, ...] = ()
 
     def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """What an arm's results say beside the usual: its commit, where commits are compared."""
         if self.other.against.kind is not AgainstKind.COMMIT:
             return {}
-        return {"commit": (ours.get("git") or {}).get("commit")}
+        git = ours.get("git") or {}
+        changed = " with uncommitted changes" if git.get("dirty") else ""
+        return {"commit": f"{git['commit']}{changed}" if git.get("commit") else None}
 
 
 @contextmanager
@@ -65,17 +57,21 @@ def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[A
     """Have the other arm's interpreter there while a run goes on; None where there is no arm.
 
     Raises:
-        SurroundingsError: it cannot be started, or does not go with this program.
+        SurroundingsError: it cannot be started, does not go with this program, or has a model that
+            is not measured: nothing has begun then.
     """
     if other is None:
         yield None
         return
     with interpreter_of(other.against) as (interpreter, checkout):
         if interpreter is None:
-            yield Arm(other, None, environment)
-        else:
-            introduction = introduced(interpreter, other.against.name)
-            yield Arm(other, interpreter, introduction["environment"], checkout)
+            yield Arm(other, None, other.plan, environment)
+            return
+        introduction = introduced(interpreter, other.against.name)
+        plan, notes = other.plan, shared_by_both(other.plan)
+        if checkout is not None:
+            plan, notes = as_committed(plan, checkout)
+        yield Arm(other, interpreter, plan, introduction["environment"], tuple(notes))
 
 
 @contextmanager
