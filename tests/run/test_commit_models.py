@@ -12,6 +12,7 @@ from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile
+from accelbench.run.conduct import artifacts
 from accelbench.run.plan.against import meant
 from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
 from accelbench.run.process.other_interpreter import interpreter_of
@@ -119,3 +120,12 @@ def test_a_graph_that_the_commit_has_otherwise_is_refused(project: Path) -> None
                 continue
             with pytest.raises(SurroundingsError, match=r"another file in commit:HEAD"):
                 as_committed(plan, checkout)
+
+
+def test_what_code_needed_is_remembered_of_that_code_alone(project: Path) -> None:
+    """bench.py:step is a name that other projects, and other commits, have as well."""
+    here = plan_of(looked_at("bench.py:step")).cases[0].case
+    (project / "mylib.py").write_text("def work():\n    return 'third'\n")
+    changed = plan_of(looked_at("bench.py:step")).cases[0].case
+    assert here.case_id == changed.case_id
+    assert artifacts._cell(here) != artifacts._cell(changed)

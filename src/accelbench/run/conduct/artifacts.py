@@ -202,9 +202,14 @@ def _reference_weights(context: LaunchContext, case: Case) -> str:
 
 
 def _cell(case: Case) -> str:
-    """What workarounds are remembered for: a model on a runtime in a precision."""
+    """What workarounds are remembered for: a model on a runtime in a precision.
+
+    An owner's code has a name that other code has as well, in another project or commit.
+    """
+    code = case.model.code
     return digest(
         [
+            *(() if code is None else (code.digest,)),
             case.model.id,
             case.model.config_digest,
             case.target.runtime,
