@@ -7,6 +7,7 @@ moves it no more than one that is twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,9 +38,13 @@ class SpeedUps:
 
     @property
     def median(self) -> float | None:
-        """The middle ratio of those that are told."""
-        known = [line.ratio.value for line in self.told if line.ratio is not None]
-        return median(known) if known else None
+        """The middle ratio of those that are told; of two in the middle their geometric mean.
+
+        Of 4.03 and 0.134 the arithmetic one is 2.08, and the other way round 3.85: each would be
+        faster than the other.
+        """
+        known = [math.log(line.ratio.value) for line in self.told if line.ratio is not None]
+        return math.exp(median(known)) if known else None
 
     @property
     def models(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.ratios import LAUNCHES, SAMPLES, Ratio
 from accelbench.analysis.sides import Side
@@ -39,3 +41,12 @@ def test_counts_are_of_the_configurations_of_the_median_and_the_others_are_told(
 def test_single_launches_are_counted_as_such() -> None:
     told = said(line("m", 1.5, 1.4, 1.6), line("n", 1.3, 1.2, 1.4, SAMPLES))
     assert told.endswith(": faster in 2, 1 of them within single launches.")
+
+
+def test_two_devices_are_not_each_faster_than_the_other() -> None:
+    """Of 4 and 0.125 the arithmetic middle is 2.06, and the other way round 4.13."""
+    there = SpeedUps([line("m", 4.0, 3.9, 4.1), line("n", 0.125, 0.12, 0.13)]).median
+    back = SpeedUps([line("m", 0.25, 0.24, 0.26), line("n", 8.0, 7.9, 8.1)]).median
+    assert there is not None
+    assert back is not None
+    assert math.isclose(there * back, 1.0)

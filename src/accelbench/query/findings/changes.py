@@ -13,6 +13,8 @@ from accelbench.query.findings.finding import FindingKind, StoreFinding, evidenc
 from accelbench.query.findings.phrases import titled
 
 _BROKEN, _WORSE, _MENDED, _BETTER, _STEADY = 95.0, 90.0, 58.0, 57.0, 18.0
+#: By so much less is what rests on a single figure a side: below the fastest that is sure.
+_SINGLE = 20.0
 
 
 def change_findings(check: Check | None) -> Iterator[StoreFinding]:
@@ -61,9 +63,9 @@ def _moved(
     importance: float,
     check: Check,
 ) -> StoreFinding:
-    """What moved, the most first, with the figure that moved."""
+    """What moved, the most first, with the figure that moved: those with an interval come first."""
     moves = [(question, _figure(question, answer)) for question in questions]
-    moves.sort(key=lambda move: (-abs(move[1].worse_by), title(move[0].row)))
+    moves.sort(key=lambda move: (move[1].low is None, -abs(move[1].worse_by), title(move[0].row)))
     first = moves[0][1]
     told = "; ".join(f"{title(question.row)}, {_change(figure)}" for question, figure in moves[:2])
     more = f"; and {len(moves) - 2} more" if len(moves) > 2 else ""
@@ -73,10 +75,13 @@ def _moved(
             f" (all times moved together, by {check.together:+.1%}: rather the machine than each)"
         )
     interval = None if first.low is None or first.high is None else (first.low, first.high)
+    importance -= _SINGLE if interval is None else 0.0
     return StoreFinding(
         kind,
         f"{len(moves):,} of {many} {verb}: {told}{more}{together}.",
-        importance + 4.0 * len(moves) / max(1, len(check.questions)),
+        importance
+        - (_SINGLE if interval is None else 0.0)
+        + 4.0 * len(moves) / max(1, len(check.questions)),
         evidence_of([question.row] for question, _ in moves),
         value=first.worse_by,
         interval=interval,

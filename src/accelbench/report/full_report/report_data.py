@@ -66,11 +66,12 @@ def _others(database: Database, filters: Filters, machine: str | None) -> list[s
             results[owner] += int(str(count))
             models.setdefault(owner, set()).add(str(model))
     named = Counter(one.word for one in {owner for owner, _ in runs.values()})
+    more = len(others) - MOST_OTHERS
     return [
         f"{one} ({counted(results[one], 'result')} of {counted(len(models[one]), 'model')}):"
         f" accelbench report --machine {shlex.quote(one.word if named[one.word] < 2 else one.id)}"
         for one in sorted(others, key=lambda one: (-results[one], one))[:MOST_OTHERS]
-    ]
+    ] + ([f"{counted(more, 'machine or source', 'machines and sources')} more"] if more > 0 else [])
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
