@@ -106,7 +106,7 @@ def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> Non
         ),
         (
             "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5.62 ms a step; nothing"
-            " beside it to compare with."
+            " usable beside it to compare with."
         ),
     ]
 
@@ -118,7 +118,7 @@ def test_what_nobody_measured_is_never_the_fastest() -> None:
         cell(3, latency_p50_ms=0.1, emulated=True, hardware="webgpu"),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert line.endswith("2.25 ms a step; nothing beside it to compare with.")
+    assert line.endswith("2.25 ms a step; nothing usable beside it to compare with.")
 
 
 def test_how_far_launches_differ_is_of_these_launches() -> None:
@@ -133,7 +133,9 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
     wild = cell(2, latency_p50_ms=1.0, runtime="jax", quality="unusable")
     said = told(cell(1, quality="converged"), wild)
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert "pytorch on cpu in fp32, 9.00 ms a step; nothing beside it to compare with" in line
+    assert (
+        "pytorch on cpu in fp32, 9.00 ms a step; nothing usable beside it to compare with" in line
+    )
     assert (
         "1 of 2 launches unusable: interval wider than ±25 %."
         " Nothing is judged or chosen by them." in said
@@ -146,6 +148,13 @@ def test_what_is_left_of_a_run_that_mostly_failed_is_told_as_that() -> None:
     said = " ".join(told(*of_whole_runs(rows)))
     assert "1 launch unusable: of their configurations more than half" in said
     assert "did not become as steady" not in said
+
+
+def test_as_many_samples_as_were_asked_for_are_no_unsteady_launches() -> None:
+    rows = [row(case_id="c", launch=n, quality=q) for n, q in enumerate(("fixed", "unsteady"))]
+    said = " ".join(told(*rows))
+    assert "1 of 2 launches did not become as steady as asked" in said
+    assert "1 of 2 launches of as many samples as were asked for" in said
 
 
 def test_a_model_that_was_trained_too_is_counted_once() -> None:
@@ -165,7 +174,7 @@ def test_a_thing_is_not_beside_itself_where_only_a_version_differs() -> None:
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line.startswith("bert-tiny, inference, batch 1, 160 px: pytorch on cpu in fp32, 2.25 ms")
-    assert line.endswith("; nothing beside it to compare with.")
+    assert line.endswith("; nothing usable beside it to compare with.")
 
 
 def test_each_scenario_has_a_line_and_is_of_one_number_of_devices() -> None:

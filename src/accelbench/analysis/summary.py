@@ -108,7 +108,7 @@ def _what_is_fastest(every: Iterable[Sequence[Point]]) -> str:
     """What the lines below it say, and what they leave out."""
     mixed = any(len({devices_of(point.row) for point in points}) > 1 for points in every)
     many = ", of as many devices as most results there (others: in the tables)" if mixed else ""
-    return f"Fastest at the smallest batch that was measured{many}, and what is next elsewhere:"
+    return f"Fastest at the smallest batch with a usable figure{many}, and what is next elsewhere:"
 
 
 def _alike(points: Sequence[Point]) -> list[Point]:
@@ -200,7 +200,7 @@ def _one_fastest(
     if quick:
         first = quick[quickest([point.rows for point in quick])]
         remarks.append(f"faster, and not known to be exact: {_told(first, several)}")
-    return f"{line}; {'; '.join(remarks) or 'nothing beside it to compare with'}."
+    return f"{line}; {'; '.join(remarks) or 'nothing usable beside it to compare with'}."
 
 
 def _told(point: Point, several: Collection[str]) -> str:
@@ -311,10 +311,15 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
     return [f"Without a figure: {listing}{f' and {more} more' if more else ''}."]
 
 
+#: Qualities that say nothing against a figure, or that nothing judged it.
+_SURE = (None, Quality.CONVERGED.value, Quality.FIXED.value)
+
+
 def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     ran = [row for row in rows if answered(row)]
     done = [row for row in ran if not mostly_failed([row])]
-    unsure = sum(row.get("quality") not in (None, Quality.CONVERGED.value) for row in done)
+    fixed = sum(row.get("quality") == Quality.FIXED.value for row in done)
+    unsure = sum(row.get("quality") not in _SURE for row in done)
     single = sum(len(point.rows) < 2 for point in points if point.kind == "measured")
     emulated = sum(point.kind == EMULATED for point in points)
     kinds = Counter(point.kind for point in points if point.kind not in ("measured", EMULATED))
@@ -322,7 +327,12 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     if unsure:
         doubts.append(
             f"{unsure} of {counted(len(done), 'launch', 'launches')} did not become as steady as"
-            " asked: noise, time or a fixed number of samples ended them."
+            " asked: noise, time or the device ended them."
+        )
+    if fixed:
+        doubts.append(
+            f"{fixed} of {counted(len(done), 'launch', 'launches')} of as many samples as were"
+            " asked for: nothing judged whether they suffice."
         )
     if useless := sum(not usable(row) for row in done):
         doubts.append(

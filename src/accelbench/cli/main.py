@@ -57,7 +57,7 @@ COMMANDS = {
     ),
     "predict": (
         "accelbench.cli.commands.predict",
-        "Predict latency, throughput and memory of what was not measured.",
+        "Say what was not measured would take, with intervals.",
     ),
     "check": (
         "accelbench.cli.commands.check",

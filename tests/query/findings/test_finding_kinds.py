@@ -295,7 +295,7 @@ def test_what_is_unsteady_is_counted_by_why_and_named() -> None:
     ]
     (finding,) = of_kind(found(rows), FindingKind.UNSTEADY)
     assert finding.sentence == (
-        "1 of 2 measured configurations did not settle: 1 throttled (the device slowed down); first"
+        "1 of 2 measured configurations is not steady: 1 throttled (the device slowed down); first"
         " of them bert-tiny pytorch/cpu fp32 batch 1 seq 128."
     )
     assert finding.command == (
@@ -316,7 +316,7 @@ def test_a_sentence_that_counts_configurations_and_names_them_adds_up() -> None:
         )
     ]
     (finding,) = of_kind(found(rows), FindingKind.UNSTEADY)
-    assert finding.sentence.startswith("6 of 6 measured configurations did not settle")
+    assert finding.sentence.startswith("6 of 6 measured configurations are not steady")
     assert finding.sentence.endswith(
         "; first of them bert-tiny pytorch/cpu fp32 batch 1 seq 128 (3 of them), gpt2-tiny"
         " pytorch/cpu fp32 batch 1 seq 128, resnet-tiny pytorch/cpu fp32 batch 1 seq 128 and 1"

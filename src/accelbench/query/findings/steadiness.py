@@ -53,7 +53,8 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
         return
     known.sort(key=lambda pair: (_ORDER.index(pair[0]), title(pair[1].row)))
     points = [point for _, point in known]
-    many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} did not settle"
+    verb = "is" if len(known) == 1 else "are"
+    many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} {verb} not steady"
     yield StoreFinding(
         FindingKind.UNSTEADY,
         f"{many}: {grouped(WHY[why] for why, _ in known)}; first of them"

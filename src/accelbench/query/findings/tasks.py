@@ -168,7 +168,7 @@ def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str])
     others, among = _rivals(best, exact, several)
     figure, left_out = figure_of(best), _left_out(points, exact, among)
     if not others:
-        beside = f"nothing beside it to compare with{left_out}"
+        beside = f"nothing usable beside it to compare with{left_out}"
         return Best(best, figure, beside, among=among)
     second = others[quickest([point.rows for point in others])]
     held = ratio(best.rows, second.rows, known)
@@ -275,7 +275,7 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
     figure = f"{amount_of(cost.value, sign)} a million {of} ({interval})"
     others, among = _rivals(best, order, several)
     if not others:
-        return Best(best, figure, "nothing beside it to compare with", among=among)
+        return Best(best, figure, "nothing usable beside it to compare with", among=among)
     second, other = others[0], others[0].cost
     assert other is not None
     name = f"{_name(second, best, several)}, {amount_of(other.value, sign)}"
@@ -312,7 +312,7 @@ def _precise(points: Sequence[Point], several: frozenset[str]) -> Best | None:
     figure = f"outputs off by {error:.2g} at most, compared with the reference"
     others = sorted((e, p.item_ms, n) for n, (e, p) in enumerate(held) if p is not best)
     if not others:
-        return Best(best, figure, "nothing beside it to compare with")
+        return Best(best, figure, "nothing usable beside it to compare with")
     off, _, at = others[0]
     second = held[at][1]
     name = _name(second, best, several)
@@ -343,7 +343,7 @@ def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozen
     )
     among = [point for point, _ in alike]
     if len(alike) == 1:
-        return Best(best, figure, "nothing beside it to compare with", among=among)
+        return Best(best, figure, "nothing usable beside it to compare with", among=among)
     second, other = alike[1]
     name = f"{_name(second, best, several)}, {other.shown}"
     rough = [point for point in among[1:] if not _is_better(best, point)]
