@@ -76,10 +76,10 @@ def _checked(
     if why or not pairs:
         why = why or "no launch of either arm has one of the other beside it"
         return CheckedQuestion(first, Outcome.CANNOT_TELL, (), why, differs, against)
-    paired = [row for pair in pairs for row in pair]
+    every = [row for pair in pairs for row in pair]
     other_rates = rates_of_others([launch for launch, _ in pairs], [here for _, here in pairs])
     figures = tuple(
-        judged_pairs(metric.in_unit_of(paired), *both, threshold)
+        judged_pairs(metric.in_unit_of(every), *both, threshold)
         for metric in METRICS
         if all(both := _of(metric, pairs)) and not (metric.rated and other_rates)
     )

@@ -10,6 +10,10 @@ from accelbench.core.rows import Row, record
 
 #: How a name begins that counts devices: 8x NVIDIA H200.
 _COUNT = re.compile(r"(\d{1,6})x ")
+#: Of a run with a budget, the seconds of sampling that were left for a case: no two have the same.
+_SHARE = "rules.seconds"
+#: Shares that differ by less are alike: what they tell of is the interval's to say.
+_FAR = 1.5
 
 
 def _systems(a: Row, b: Row) -> Iterable[str]:
@@ -45,12 +49,6 @@ def differences(a: Row, b: Row) -> list[str]:
             if name != _SHARE or _far(ours[name], theirs[name])
         ),
     ]
-
-
-#: Of a run with a budget, the seconds of sampling that were left for a case: no two have the same.
-_SHARE = "rules.seconds"
-#: Shares that differ by less are alike: what they tell of is the interval's to say.
-_FAR = 1.5
 
 
 def _far(a: str, b: str) -> bool:

@@ -13,7 +13,7 @@ from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, rat
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
 from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
-from accelbench.core.devices import devices_of, sharing
+from accelbench.core.devices import devices_of, engine_at, sharing
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic, item_ms, items
 from accelbench.core.launch_failures import mostly_failed
@@ -276,9 +276,7 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
     if place in several and row.get("device_name"):
         place = str(row["device_name"])
     precision = f" in {row['precision']}" if row.get("precision") else ""
-    engine = str(row.get("runtime") or UNKNOWN_ENGINE)
-    where = "" if engine == place else f" on {place}"  # openvino is the name of both
-    return f"{engine}{where}{precision}"
+    return f"{engine_at(str(row.get('runtime') or UNKNOWN_ENGINE), place)}{precision}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:

@@ -108,3 +108,8 @@ def mark_of(row: Row) -> str:
 
 def _device(row: Row) -> tuple[object, object]:
     return row.get("hardware"), row.get("device_name")
+
+
+def engine_at(engine: str, place: str) -> str:
+    """An engine and where it ran; once where it has its platform's name, as openvino has."""
+    return engine if engine == place else f"{engine} on {place}"

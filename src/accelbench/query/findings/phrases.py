@@ -9,7 +9,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.ratios import LAUNCHES, Ratio
 from accelbench.core.absent import UNKNOWN_ENGINE, UNKNOWN_HARDWARE, UNKNOWN_MODEL, batch_text
 from accelbench.core.axes import AS_ASKED, axes_of
-from accelbench.core.devices import devices_of, sharing
+from accelbench.core.devices import devices_of, engine_at, sharing
 from accelbench.core.nouns import counted, digits, listed
 from accelbench.core.provenance import source_of
 from accelbench.core.rates import unit_of
@@ -50,8 +50,7 @@ def engine(row: Row) -> str:
 
 def engine_on(row: Row, several: Collection[str] = ()) -> str:
     """The engine and where it ran: onnxruntime on cpu; openvino where both have that name."""
-    name, where = engine(row), place(row, several)
-    return name if name == where else f"{name} on {where}"
+    return engine_at(engine(row), place(row, several))
 
 
 def way(row: Row, several: Collection[str] = ()) -> str:

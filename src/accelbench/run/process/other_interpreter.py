@@ -68,9 +68,10 @@ def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[A
             yield Arm(other, None, other.plan, environment)
             return
         introduction = introduced(interpreter, other.against.name)
-        plan, notes = other.plan, shared_by_both(other.plan)
-        if checkout is not None:
-            plan, notes = as_committed(plan, checkout)
+        if checkout is None:
+            plan, notes = other.plan, shared_by_both(other.plan)
+        else:
+            plan, notes = as_committed(other.plan, checkout)
         yield Arm(other, interpreter, plan, introduction["environment"], tuple(notes))
 
 
