@@ -15,9 +15,16 @@ _ON_THE_CPU = (
 )
 
 
-def where_of(filters: Mapping[str, Sequence[object]]) -> tuple[str, list[object]]:
-    """Results that count and have these values in these columns: SQL and its parameters."""
-    parts: list[str] = [_COUNTS]
+def where_of(
+    filters: Mapping[str, Sequence[object]], counting: str = _COUNTS
+) -> tuple[str, list[object]]:
+    """Results that count and have these values in these columns: SQL and its parameters.
+
+    Args:
+        filters: column → the values that count.
+        counting: which results do, in SQL.
+    """
+    parts: list[str] = [counting]
     values: list[object] = []
     for column, wanted in filters.items():
         parts.append(one_of(column, wanted))

@@ -18,7 +18,7 @@ from accelbench.core.launch_failures import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.rows import Row, number
 from accelbench.query.accuracies import accuracies_in
-from accelbench.query.conditions import marks, one_of
+from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
@@ -203,12 +203,7 @@ def _plain(value: object) -> object:
 
 def pictured_where(filters: Filters) -> tuple[str, list[object]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
-    parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
-    values: list[object] = []
-    for column, wanted in filters.items():
-        parts.append(one_of(column, wanted))
-        values += wanted
-    return " AND ".join(parts), values
+    return where_of(filters, f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}")
 
 
 def _there(database: Database) -> list[str]:
