@@ -49,10 +49,9 @@ class Nobody:
 
     def reset(self) -> None: ...
 
-    def peaks(self) -> Mapping[str, Any]:
-        return {}
+    def sample(self, work: Callable[[], object]) -> None: ...
 
-    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, Any]:
         return {}
 
 

@@ -28,7 +28,7 @@ from scipy.stats import mannwhitneyu
 from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judgement, NoisePrior, judged
 from accelbench.measure.launches import Noise, aa_noise, abba, pooled, pooled_noise
-from accelbench.measure.runs import PRIOR
+from accelbench.measure.runs import find_gate_noise
 from keeping import HERE, keep, verdict
 
 SHIFTS = (0.0, 0.03, 0.05, 0.1)
@@ -136,7 +136,7 @@ def own(file: Path, a_side: int, interleaved: bool) -> Iterator[Pair]:
         sides = {
             arm: [m for m, of in zip(launches, arms, strict=True) if of == arm] for arm in "ab"
         }
-        runs = None if interleaved else PRIOR
+        runs = None if interleaved else find_gate_noise([])
         yield Pair(sides["a"], sides["b"], known, runs, interleaved)
 
 

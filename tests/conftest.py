@@ -26,6 +26,10 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 
+# Tests in several processes do not wait for each other's runs, nor for a run on this machine.
+os.environ["ACCELBENCH_LOCK"] = str(Path(tempfile.gettempdir()) / f"tests-{os.getpid()}.lock")
+
+
 def _cache_of_its_own() -> None:
     """What a run of the tests exports serves that run alone; the fetched browser is not copied."""
     real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "accelbench"

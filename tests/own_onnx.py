@@ -42,3 +42,27 @@ def kept() -> Path:
     if not path.exists():
         write(folder / f"{os.getpid()}.onnx").replace(path)
     return path
+
+
+def renamed(path: Path) -> Path:
+    """A graph whose free sizes its owner calls N (the batch), L (tokens) and nodes."""
+    table = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("ReduceMean", ["rows"], ["mean"], axes=[1], keepdims=0),
+        helper.make_node("ReduceMean", ["others"], ["rest"], axes=[1], keepdims=0),
+        helper.make_node("Add", ["mean", "rest"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, ["N", "L"]),
+            helper.make_tensor_value_info("others", TensorProto.FLOAT, ["N", "nodes", 4]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+        [numpy_helper.from_array(table, "table")],
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
+    return path

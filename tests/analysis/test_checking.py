@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from accelbench.analysis.checking import Check, CheckedQuestion, Outcome, Rules, checked
+from accelbench.analysis import checking
+from accelbench.analysis.checking import Check, CheckedQuestion, Outcome, Rules
 from accelbench.analysis.judging import Judgement
 from accelbench.analysis.run_noise import histories
 from accelbench.core.columns import ASKED
+from accelbench.measure.launches import Noise
 from accelbench.measure.runs import PRIOR
-from accelbench.report.check import ordered
+from accelbench.report.check import ordered, sentences
 from asked_rows import row
 
 NOW = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
@@ -31,6 +35,14 @@ def launches(factor: float = 1.0, **changes: Any) -> list[dict[str, Any]]:
         )
         for n, ms in enumerate(TIMES)
     ]
+
+
+def checked(
+    now: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]], rules: Rules | None = None
+) -> Check:
+    """Check against 10 %, which two runs without a history show in four of five cases."""
+    rules = rules or Rules()
+    return checking.checked(now, before, replace(rules, threshold=rules.threshold or 0.1))
 
 
 def only(found: Check) -> CheckedQuestion:
@@ -208,7 +220,8 @@ def older(factors: Sequence[float], times: Sequence[float] = TIMES, **changes: A
 
 
 def test_what_runs_differ_by_is_known_from_older_runs() -> None:
-    """5 % that launches are sure of: the machine's history says whether runs differ by as much."""
+    """The launches show 5 %: the machine's history shows whether runs differ by as much."""
+    checked = checking.checked
     now, before = launches(1.05, series_key="s", **NOW), launches(series_key="s")
     unknown = only(checked(now, before))
     assert unknown.outcome is Outcome.CANNOT_TELL
@@ -226,7 +239,29 @@ def test_what_runs_differ_by_is_known_from_older_runs() -> None:
     assert found.runs is not None
     assert found.runs.freedom == PRIOR.freedom + 1
     elsewhere = older(loud, device_name="Another processor")
-    assert only(checked(other, before, elsewhere)).figures[0].runs == PRIOR
+    assert only(checked(other, before, elsewhere)).figures[0].runs == Noise(PRIOR.value, math.inf)
+
+
+def test_a_single_launch_is_told_how_many_would_decide() -> None:
+    """Two runs without a history show 10 % in four of five cases, but no number shows 5 %."""
+    now, before = launches(1.02, **NOW)[:1], launches()[:1]
+    found = checking.checked(now, before)
+    assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
+    latency = only(found).figures[0]
+    # Launches are taken to differ by as much as runs: 8 a side show 10 %.
+    assert (latency.required_both, latency.most_shown) == (8, None)
+    narrow = only(checking.checked(now, before, Rules(threshold=0.05))).figures[0]
+    assert narrow.required_both is None
+    # z at 99 % and at 80 %, √2 of 2 %, and 2 % in each of 40 launches a side.
+    assert narrow.most_shown == pytest.approx(
+        math.expm1((2.326348 + 0.841621) * 0.02 * math.sqrt(2 + 2 / 40)), rel=1e-3
+    )
+    # The six launches of now differ by 2 %, so that the noise of launches is known.
+    loud = [
+        {**one, "latency_p50_ms": 8.0 * math.exp(0.02 * z), "latency_mean_ms": 8.0}
+        for one, z in zip(launches(**NOW), (-1.5, -0.5, 0.5, 1.5, -0.5, 0.5), strict=True)
+    ]
+    assert only(checking.checked(loud, before)).figures[0].required_both == 9
 
 
 def test_noise_of_launches_is_known_from_older_runs() -> None:
@@ -239,8 +274,8 @@ def test_noise_of_launches_is_known_from_older_runs() -> None:
 
 def test_sides_of_one_run_differ_by_their_launches_alone() -> None:
     rows = launches(1.05, run_id="r1"), launches(run_id="r1")
-    assert only(checked(*rows)).outcome is Outcome.WORSE
-    assert only(checked(*rows)).figures[0].runs is None
+    assert only(checking.checked(*rows)).outcome is Outcome.WORSE
+    assert only(checking.checked(*rows)).figures[0].runs is None
 
 
 @pytest.mark.parametrize("quality", ["noise_limited", "unsteady", "throttled"])
@@ -248,10 +283,63 @@ def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None
     now = launches(5.0, quality=quality, **NOW)[:1]
     found = checked(now, launches(quality="converged")[:1])
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
-    assert "measure five a side" in only(found).why
+    assert only(found).figures[0].required_both == 8
     converged = launches(5.0, quality="converged", **NOW)[:1]
     assert checked(converged, launches(quality="converged")[:1]).outcome is Outcome.WORSE
     assert checked(converged, launches(quality=quality)[:1]).outcome is Outcome.CANNOT_TELL
+
+
+@pytest.mark.parametrize("quality", ["noise_limited", "time_limited", "fixed"])
+@pytest.mark.parametrize(
+    ("half", "independent", "outcome"),
+    [(0.04, 30, Outcome.WORSE), (0.06, 30, Outcome.CANNOT_TELL), (0.04, 10, Outcome.CANNOT_TELL)],
+)
+def test_a_single_launch_decides_if_its_samples_agree(
+    quality: str, half: float, independent: int, outcome: Outcome
+) -> None:
+    """An interval beyond ±5 % may span two modes of the samples."""
+
+    def one(factor: float, **more: Any) -> list[dict[str, Any]]:
+        ms = 8.0 * factor
+        interval = {
+            "latency_ci_low_ms": ms * (1 - half),
+            "latency_ci_high_ms": ms * (1 + half),
+            "effective_sample_count": independent,
+        }
+        return launches(factor, quality=quality, **interval, **more)[:1]
+
+    assert only(checked(one(1.46, **NOW), one(1.0))).outcome is outcome
+
+
+def test_each_metric_has_a_reason_of_its_own() -> None:
+    """Rates are far louder than medians here, and the latency is not blamed for it."""
+    loud = (100.0, 320.0, 60.0, 150.0, 90.0, 240.0)
+    mild = (8.0, 8.3, 7.8, 8.1, 7.9, 8.2)
+    sides = [
+        [
+            row(launch=n, latency_p50_ms=ms, throughput=rate, memory_peak_mb=None, **more)
+            for n, (ms, rate) in enumerate(zip(mild, loud, strict=True))
+        ]
+        for more in (NOW, {})
+    ]
+    found = only(checked(sides[0], sides[1]))
+    latency, throughput = found.figures
+    assert latency.required is not None
+    assert throughput.most_shown is not None
+    assert throughput.most_shown > 0.5
+    about_latency, about_throughput = found.why.split("; ")
+    assert about_latency.startswith("latency: ")
+    assert f"{latency.required} now" in about_latency
+    assert about_throughput.startswith("throughput: ")
+    assert f"{throughput.most_shown:.1%}" in about_throughput
+    assert f"{throughput.most_shown:.1%}" not in about_latency
+    about = {"baseline": "r1", "runs": ["r2"], "machine": "lab"}
+    (limits,) = [s for s in sentences(checked(sides[0], sides[1]), about) if "Judged by" in s]
+    of_latency, of_throughput = limits.split("; ")
+    for part, figure in ((of_latency, latency), (of_throughput, throughput)):
+        assert figure.least_shown is not None
+        assert f"for {figure.metric.name} from {figure.limit:.1%} on" in part
+        assert f"find one of {figure.least_shown:.1%}" in part
 
 
 def test_what_moved_together_is_rather_the_machine() -> None:
@@ -266,6 +354,7 @@ def test_what_moved_together_is_rather_the_machine() -> None:
     assert of({1: 1.06, 8: 1.05}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 0.95}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 1.001}).together is None
+    assert of({1: 1.06, 8: 1.05, 32: 1.029}).together is None
 
 
 def test_own_code_that_was_changed_is_judged_and_named() -> None:
@@ -284,7 +373,7 @@ def test_a_change_that_launches_are_sure_of_asks_for_five_and_no_more() -> None:
     now = [{**one, "quality": "unsteady"} for one in launches(8.0, **NOW)[:4]]
     found = only(checked(now, launches()))
     assert found.outcome is Outcome.CANNOT_TELL
-    assert found.why == "6 launches before and 4 now are too few: five a side are the least"
+    assert found.figures[0].required == 5
 
 
 def test_times_that_are_unusable_are_given_no_verdict() -> None:
@@ -382,3 +471,23 @@ def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
     assert found.outcome is outcome
     assert any(text.startswith("error ") for text in found.differs) == said
     assert ("outputs are further off" in found.why) == (outcome is Outcome.CANNOT_TELL)
+
+
+def test_a_value_that_is_infinite_is_none() -> None:
+    found = only(checked(launches(memory_peak_mb=math.inf, **NOW), launches()))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "there is no memory any more")
+
+
+def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
+    """Six launches that differ by 3 % err by 1.2 %, and two runs by 2 %."""
+    factors = (0.96, 0.98, 1.0, 1.0, 1.02, 1.04)
+    now, before = (
+        [
+            {**one, "latency_p50_ms": 8.0 * factor, "latency_mean_ms": 8.0 * factor}
+            for one, factor in zip(side, factors, strict=True)
+        ]
+        for side in (launches(**NOW), launches())
+    )
+    found = only(checking.checked(now, before))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "runs of this differ by so much" in found.why

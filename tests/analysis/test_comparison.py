@@ -370,3 +370,13 @@ def test_shares_of_a_budget_are_alike_unless_they_are_far_apart() -> None:
     assert differences(of(1.57), of(1.53)) == []
     assert differences(of(1.57), of(10.0)) == ["rules.seconds 1.57 → 10.0"]
     assert differences(of("short"), of("long")) == ["rules.seconds short → long"]
+
+
+def test_a_variable_that_one_side_alone_has_set_is_a_difference() -> None:
+    def under(**variables: str) -> Row:
+        beside = {"pid": len(variables)}
+        return row(conditions={"variables": variables, "measured_beside": beside})
+
+    one_sided = differences(under(), under(LD_PRELOAD="/a.so"))
+    assert one_sided == ["variables.LD_PRELOAD unset → /a.so"]
+    assert differences(row(conditions={}), under(LD_PRELOAD="/a.so")) == []

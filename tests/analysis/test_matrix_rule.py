@@ -165,6 +165,15 @@ def test_what_runs_in_int8_alone_is_worth_what_it_does_there():
     assert cell([row(), refused], "qnn").compatible is False  # where fp32 is named
 
 
+def test_a_precision_that_an_engine_lacks_makes_its_hardware_no_incompatible_one():
+    refused = failed("precision", **{**NPU, "precision": "fp32"})
+    found = best([row(), refused], "qnn")
+    assert (found.availability, found.token) == (Availability.NOT_AVAILABLE, "precision")
+    assert "--hardware qnn --precision int8" in found.advice
+    wrong = failed("wrong_outputs", **NPU)
+    assert best([row(), refused, wrong], "qnn").availability is Availability.INCOMPATIBLE
+
+
 @pytest.mark.parametrize(("error", "speed"), [(0.05, 5.0), (0.3, 1.2), (None, 1.2)])
 def test_int8_beside_fp32_counts_within_a_stated_error(error: float | None, speed: float):
     mine = {"precision": "int8", "verification_error": error}

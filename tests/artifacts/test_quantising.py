@@ -132,6 +132,27 @@ def test_a_bias_is_nobody_elses() -> None:
     assert all(constants_of(model)[name].shape == (3,) for name in biases)
 
 
+def test_constant_weights_of_gemms_are_stored_with_output_channels_first() -> None:
+    """Chromium's WebNN builds no graph whose scales are along the second axis."""
+    weights = np.arange(6, dtype=np.float32).reshape(2, 3)
+    model = model_of(
+        [
+            helper.make_node("Gemm", ["x", "turned"], ["a"], "first"),
+            helper.make_node("Gemm", ["x", "right"], ["b"], "second", transB=1),
+            helper.make_node("Gemm", ["x", "shared"], ["c"], "third"),
+            helper.make_node("MatMul", ["x", "shared"], ["y"], "fourth"),
+        ],
+        {"turned": weights, "right": weights, "shared": weights},
+    )
+    assert graphs.transpose_weights(model) == 1
+    constants = constants_of(model)
+    assert np.array_equal(constants["turned"], weights.T)
+    assert np.array_equal(constants["right"], weights)
+    assert np.array_equal(constants["shared"], weights)
+    first = model.graph.node[0]
+    assert [(held.name, held.i) for held in first.attribute] == [("transB", 1)]
+
+
 def test_folding_computes_what_depends_on_nothing(tmp_path: Path) -> None:
     model = model_of(
         [

@@ -293,6 +293,23 @@ def test_what_is_not_measured_is_one_sentence_with_its_reason(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("attribute", "source", "inputs"), [("bare", MODULES, "input"), ("bare", CALLABLES, "x, y")]
+)
+@pytest.mark.parametrize("given", ["z=0..3", "z=float32[batch,4]"])
+def test_an_input_that_a_model_does_not_have_is_refused_with_those_that_it_has(
+    spec: Callable[..., ModelSpec], attribute: str, source: str, inputs: str, given: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        spec(attribute, given, source=source)
+    assert f"it has no input 'z'. Its inputs: {inputs}." in str(refused.value)
+
+
+def test_a_model_of_the_catalogue_names_its_inputs() -> None:
+    with pytest.raises(UsageError, match="its inputs are input_ids, attention_mask"):
+        choose(["bert-tiny"], inputs=given_inputs(["x=0..3"]))
+
+
 def test_a_file_without_an_attribute_says_how_to_name_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Name it behind a colon: mine\.py:make"):
         choose([str(tmp_path / "mine.py")])

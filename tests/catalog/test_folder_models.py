@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from accelbench.catalog.build import build
 from accelbench.catalog.file_models import folders
 from accelbench.catalog.file_models.folders import described, is_folder_word, model_of_folder
+from accelbench.catalog.file_models.sentence_layers import read_layers
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes
 from accelbench.catalog.selection import choose
@@ -92,28 +94,122 @@ def test_a_hub_id_is_a_model_where_the_local_cache_has_it(
     assert choose(["somebody/my-vit"])[0].id == "somebody/my-vit"
 
 
+BERT: dict[str, Any] = {
+    "architectures": ["BertForMaskedLM"],  # sentence-transformers loads its body
+    "model_type": "bert",
+    "vocab_size": 50,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 64,
+}
 LAYERS = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-    {"idx": 2, "name": "2", "path": "2_N", "type": "sentence_transformers.models.Normalize"},
+    {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+    {"idx": 3, "name": "3", "path": "3_N", "type": "sentence_transformers.models.Normalize"},
 ]
 
 
+def _written(folder: Path, **content: Any) -> None:
+    for name, value in content.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(exist_ok=True)
+        path.with_suffix(".json").write_text(json.dumps(value), encoding="utf-8")
+
+
+def _sentence_folder(tmp_path: Path, inside: str = "", **pooling: Any) -> Path:
+    root = tmp_path / "my-encoder"
+    (root / inside).mkdir(parents=True)
+    _written(root / inside, config=BERT, sentence_bert_config={"max_seq_length": 16})
+    _written(
+        root,
+        modules=[{**LAYERS[0], "path": inside}, *LAYERS[1:]],
+        **{
+            "1_Pooling__config": pooling,
+            "2_Dense__config": {
+                "in_features": 8 * sum(value is True for value in pooling.values()),
+                "out_features": 4,
+                "bias": True,
+                "activation_function": "torch.nn.modules.activation.Tanh",
+            },
+        },
+    )
+    return root
+
+
 @pytest.mark.parametrize("inside", ["", "0_Transformer"])
-def test_of_sentence_transformers_the_transformer_is_measured_and_the_rest_is_said(
-    folder: Path, inside: str
+def test_sentence_transformers_are_measured_whole(tmp_path: Path, inside: str) -> None:
+    import torch
+    from safetensors.torch import save_file
+    from transformers import BertConfig, BertForMaskedLM
+
+    root = _sentence_folder(tmp_path, inside, pooling_mode_mean_tokens=True)
+    source = BertForMaskedLM(BertConfig(**BERT)).eval()
+    source.save_pretrained(root / inside)
+    dense = torch.nn.Linear(8, 4)
+    weights = {f"linear.{name}": value for name, value in dense.state_dict().items()}
+    save_file(weights, root / "2_Dense" / "model.safetensors")
+
+    spec = model_of_folder(str(root))
+    assert (spec.id, spec.sequence, spec.max_sequence) == ("my-encoder/", 16, 16)
+    assert [layer["type"] for layer in spec.config["layers"]] == ["Pooling", "Dense", "Normalize"]
+    assert described(spec)
+    module = build(spec, 0, spec.weights_from("random"))
+    assert sum(weight.numel() for weight in module.parameters()) == spec.parameters
+
+    ids = torch.randint(0, 50, (2, 6))
+    mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]])
+    with torch.no_grad():
+        found = module(ids, mask)["sentence_embedding"]
+        tokens = source.bert(ids, attention_mask=mask).last_hidden_state
+        mean = torch.stack([tokens[0].mean(0), tokens[1, :3].mean(0)])
+        right = torch.nn.functional.normalize(torch.tanh(dense(mean)), dim=1)
+    torch.testing.assert_close(found, right, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "right"),
+    [
+        ({"pooling_mode_cls_token": True}, [1.0]),
+        ({"pooling_mode_max_tokens": True}, [3.0]),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, [6 / 3**0.5]),
+        ({"pooling_mode_weightedmean_tokens": True}, [(1 + 6 + 6) / 6]),
+        ({"pooling_mode_lasttoken": True}, [2.0]),
+        ({"pooling_mode": "mean"}, [2.0]),
+        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [1.0, 3.0]),
+    ],
+)
+def test_each_mode_of_pooling_leaves_padding_out(
+    tmp_path: Path, pooling: dict[str, Any], right: list[float]
 ) -> None:
-    layers = [{**LAYERS[0], "path": inside}, *LAYERS[1:]]
-    (folder / "modules.json").write_text(json.dumps(layers), encoding="utf-8")
-    if inside:
-        (folder / inside).mkdir()
-        (folder / "config.json").rename(folder / inside / "config.json")
-    assert is_folder_word(str(folder))
-    spec = model_of_folder(str(folder))
-    assert spec.id == "my-vit/"
-    assert described(spec) == [
-        "my-vit/ is its transformer alone: Pooling and Normalize are left out."
-    ]
+    import torch
+
+    from accelbench.catalog.networks.sentence import _layer
+
+    _written(tmp_path, **{"1_Pooling__config": pooling})
+    (layer,) = read_layers(tmp_path, tmp_path, [LAYERS[1]])
+    tokens = torch.tensor([[[1.0], [3.0], [2.0], [9.0]]])
+    found = _layer(layer)(tokens, torch.tensor([[1, 1, 1, 0]]))
+    torch.testing.assert_close(found, torch.tensor([right]))
+
+
+def test_layers_of_sentence_transformers_that_are_unknown_are_refused(tmp_path: Path) -> None:
+    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
+    _written(root, modules=[*LAYERS, {**LAYERS[1], "type": "my.package.Router"}])
+    with pytest.raises(UsageError, match="Router"):
+        model_of_folder(str(root))
+    _written(root, modules=LAYERS, **{"1_Pooling__config": {"pooling_mode": "secret"}})
+    with pytest.raises(UsageError, match="secret"):
+        model_of_folder(str(root))
+
+
+def test_a_layer_with_pickled_weights_is_refused(tmp_path: Path) -> None:
+    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
+    (root / "2_Dense" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match="pickled"):
+        model_of_folder(str(root))
 
 
 @pytest.mark.parametrize("path", ["../../etc", "/etc"])

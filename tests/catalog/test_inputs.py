@@ -10,15 +10,19 @@ import pytest
 
 from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import (
+    choosing,
+    chosen_items,
     input_bytes,
     input_shapes,
     make_inputs,
     settle,
+    tensors,
     throughput_unit,
 )
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.vocabulary import Mode
 
 every = pytest.mark.parametrize("spec", every_model(), ids=lambda s: s.id)
 
@@ -56,6 +60,48 @@ def test_values_are_what_a_model_takes(spec: ModelSpec) -> None:
 def test_bytes_are_those_of_the_arrays(spec: ModelSpec) -> None:
     made = make_inputs(spec, Shapes(2), seed=0)
     assert input_bytes(spec, Shapes(2)) == sum(a.nbytes for a in made.values())
+
+
+def fed(spec: ModelSpec) -> list[tuple[str, Shapes]]:
+    """Each way that a model is fed: a forward pass, a request, and training."""
+    ways = [(Mode.INFERENCE, Shapes(5))]
+    if spec.generation is not None:
+        ways.append((Mode.INFERENCE, Shapes(5, new_tokens=4)))
+    if spec.training is not None:
+        ways.append((Mode.TRAINING, Shapes(5)))
+    return ways
+
+
+def is_drawn(tensor: InputSpec) -> bool:
+    return tensor.constant is None and tensor.row is None
+
+
+@every
+def test_an_item_is_the_same_in_every_batch(spec: ModelSpec) -> None:
+    for mode, shapes in fed(spec):
+        whole = make_inputs(spec, shapes, 3, mode)
+        few = make_inputs(spec, replace(shapes, batch=2), 3, mode)
+        with choosing([4, 0]):
+            chosen = make_inputs(spec, replace(shapes, batch=2), 3, mode)
+        with choosing(range(5)):
+            all_ = make_inputs(spec, shapes, 3, mode)
+        for name, array in whole.items():
+            np.testing.assert_array_equal(few[name], array[:2])
+            np.testing.assert_array_equal(chosen[name], array[[4, 0]])
+            np.testing.assert_array_equal(all_[name], array)
+    assert chosen_items() is None
+
+
+@every
+def test_the_items_of_a_batch_are_distinct(spec: ModelSpec) -> None:
+    for mode, shapes in fed(spec):
+        made = make_inputs(spec, replace(shapes, batch=8), 0, mode)
+        for tensor in tensors(spec, settle(spec, shapes), mode):
+            rows = {row.tobytes() for row in made[tensor.name]}
+            if not is_drawn(tensor):
+                assert len(rows) == 1
+            elif made[tensor.name][0].size > 8:  # not a class or a time step
+                assert len(rows) == 8
 
 
 def test_same_seed_same_bits_other_seed_others() -> None:

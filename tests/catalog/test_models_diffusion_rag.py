@@ -34,7 +34,7 @@ def test_key_sizes_are_the_published_ones() -> None:
     assert find("stable-diffusion").parameters == 859_520_964
     pooler = 384 * 384 + 384
     assert find("rag").parameters == 22_713_216 - pooler + 124_439_808
-    assert {"stable-diffusion-1.5", "rag-base"} <= {s.id for s in choose(set_name="key")}
+    assert {"stable-diffusion-1.5", "rag-base"} <= {s.id for s in choose(set_name="architectures")}
     assert {"unet-tiny", "rag-tiny"} <= {s.id for s in choose(set_name="small")}
 
 

@@ -56,4 +56,5 @@ def store(
                 **mean,
                 **change,
             }
-            journal.append(Fact(RESULT, f"{run}-{number}", result))
+            key = str(change.get("result_id", f"{run}-{number}"))
+            journal.append(Fact(RESULT, key, result))

@@ -165,3 +165,21 @@ def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
     store(tmp_path / DB, {})
     store(tmp_path / DB, {"model": "vit-tiny"}, run="n", about={"label": NOISE})
     assert list(command("matrix").json()["models"]) == ["bert-tiny"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "advised"),
+    [
+        ("hardware", "accelbench run bert-tiny --hardware all"),
+        ("mode", "accelbench run bert-tiny --mode both"),
+        ("precision", "accelbench run bert-tiny --precision fp32,bf16"),
+        ("batch", "accelbench run bert-tiny --batch-sizes 1,8"),
+    ],
+)
+def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
+    tmp_path: Path, shell: Command, axis: str, advised: str
+) -> None:
+    store(tmp_path / DB, {})
+    code, _, err = shell("--by", axis)
+    assert code == 4
+    assert f"`{advised}`" in " ".join(err.split())

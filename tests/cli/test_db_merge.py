@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 from shells import Command
 from stored_rows import store
@@ -64,3 +67,38 @@ def test_what_is_no_lake_is_refused_and_nothing_is_made(tmp_path: Path, shell: C
     store(tmp_path / "lake", {})
     code, _, err = shell("merge", "lake", "--db", "lake")
     assert (code, "is the lake itself" in err) == (2, True)
+
+
+def test_a_refused_result_ends_with_1_and_the_others_come_in(
+    tmp_path: Path, shell: Command
+) -> None:
+    store(tmp_path / "b.duckdb", {}, {"launch": 1}, run="b")
+    assert results(shell, "b.duckdb") == 2  # what waits in journals is filled in
+    with duckdb.connect(str(tmp_path / "b.duckdb")) as con:
+        con.execute("UPDATE fact_result SET memory_peak_mb = -1 WHERE launch = 1")
+    shutil.rmtree(tmp_path / "b.duckdb.journal")
+    code, out, err = shell("merge", "b.duckdb", "--db", "a.duckdb", "--json")
+    (merged,) = json.loads(out)["merged"]
+    assert (code, merged["results"], merged["refused"]) == (1, 1, 1)
+    assert "memory_peak_mb" in err
+    assert results(shell, "a.duckdb") == 1
+    assert merged["refused_results"] == [
+        {"result_id": "b-1", "field": "memory_peak_mb", "reason": "-1 is below 0"}
+    ]
+
+
+def test_measured_results_that_came_as_imported_copies_are_counted(
+    tmp_path: Path, shell: Command
+) -> None:
+    store(tmp_path / "b.duckdb", {}, {"launch": 1}, run="b")
+    copy = {"provenance": "imported"}
+    store(tmp_path / "a.duckdb", copy, {"launch": 1, **copy}, run="b")
+    assert (results(shell, "a.duckdb"), results(shell, "b.duckdb")) == (2, 2)
+    arguments = ("merge", "b.duckdb", "--db", "a.duckdb")
+    assert shell.json(*arguments)["merged"][0]["imported_copies_kept"] == 2
+    _, out, _ = shell(*arguments)
+    assert "2 measured results are here already as imported copies" in out
+    assert (
+        shell.json("merge", "a.duckdb", "--db", "b.duckdb")["merged"][0]["imported_copies_kept"]
+        == 0
+    )

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accelbench.catalog.selection import choose
+from accelbench.cli.arguments import run_arguments
 from accelbench.cli.display.console import console, in_whole_figures
 from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary, trust
@@ -362,6 +363,37 @@ def test_an_emulation_is_not_compared_by_time() -> None:
     assert not list(compared([rows[0], {**rows[1], **same}], pair))
     assert list(compared([rows[0], {**rows[1], **same, "emulated": False}], pair))
     assert not list(compared([rows[0], {**rows[1], **same, "quality": "unusable"}], pair))
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (2.0, "jax takes 2.00 times as long as pytorch (95 % interval 1.9"),
+        (0.5, "jax takes 0.50 times as long as pytorch (95 % interval 0.4"),
+        (1.01, "which of pytorch and jax is faster cannot be told (95 % interval 0.9"),
+    ],
+)
+def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: str) -> None:
+    """Their interval decides, and is shown."""
+    rows = [
+        {**ROW, "mode": "inference", "runtime": name, "launch": n, "run_id": "r"}
+        | {"latency_p50_ms": 12.0 * each * ms, "latency_mean_ms": 12.0 * each * ms}
+        | {"throughput": 8e3 / (12.0 * each * ms)}
+        for name, each in (("pytorch", 1.0), ("jax", factor))
+        for n, ms in enumerate((1.0, 1.02, 0.98, 1.01, 0.99))
+    ]
+    (line,) = compared(rows, ("pytorch", "jax"))
+    assert said in line
+    assert line.endswith("5 launches a side)")
+    (line,) = compared([row for row in rows if row["launch"] < 2], ("pytorch", "jax"))
+    assert "2 launches a side, 5 decide" in line
+
+
+def test_frameworks_and_arms_have_the_launches_that_decide() -> None:
+    assert run_arguments.launches(None, ["both"]) == 5
+    assert run_arguments.launches(None, ["pytorch"], "commit:main") == 5
+    assert run_arguments.launches(None, ["pytorch", "jax"]) == 1
+    assert run_arguments.launches(3, ["both"]) == 3
 
 
 def test_what_is_left_of_a_mostly_unusable_run_is_not_held_against_another() -> None:

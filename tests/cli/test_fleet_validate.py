@@ -136,7 +136,7 @@ def test_nodes_that_agree_by_unusable_times_cannot_be_told(
     code, out, err = fleet("validate")
     assert code == 4, err
     assert "batch 2 on k: nothing to judge by; a 1.00 unusable; b 1.00 unusable" in out
-    assert "Can't tell for 1 of 1: times of a, b, c have an interval wider than ±25 %." in out
+    assert "Can't tell for 1 of 1: times of a, b, c are unusable: interval wider than ±25 %." in out
     assert "Every node" not in out
     code, out, _ = fleet("validate", "--json")
     (case,) = json.loads(out)["cases"]

@@ -41,6 +41,8 @@ def test_a_slip_is_answered_with_names_like_it_and_else_with_all() -> None:
     ("words", "said"),
     [
         (("compar",), "There is no command 'compar'. Did you mean compare?"),
+        (("import",), "There is no command 'import'. Did you mean accelbench db import?"),
+        (("export",), "There is no command 'export'. Did you mean accelbench db export?"),
         (("db", "exprt"), "There is no command 'exprt'. Did you mean export?"),
         (("toast",), "There is no command 'toast'. Commands: run, fleet, hardware,"),
         (("run", "bert-tiny", "--hardware", "cudda"), "Did you mean cuda or cpu?"),

@@ -112,7 +112,7 @@ def test_only_what_is_here_is_advised_to_be_measured(
     cards["cuda"] = [Device("cuda", "Another card")]
     out = " ".join(recommend("bert-tiny")[1].split())
     assert in_turns not in out
-    assert "and not on this machine: cuda (A card)." in out
+    assert "on a machine that has them: cuda (A card)." in out
     assert answer(recommend, "bert-tiny")["measurable_here"] == ["cpu"]
     # What fills a gap is a platform; of those that are missing one that is here is named.
     cards["openvino"] = [Device("openvino", "A processor")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> No
     (row,) = ran(run, "ops.py:Sorter", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["verification"]) == ("ok", "reference")
     assert Path("up").exists()
-    changed = "The calls changed their inputs: each of them began with what the one before had left"
+    changed = "The calls changed their inputs: each call began with the changes of the previous one"
     assert any(text.startswith(changed) for text in row["warnings"])
 
 
@@ -130,7 +131,7 @@ def test_what_returns_nothing_is_timed_and_nothing_of_it_is_checked(run: Command
 def test_what_is_imported_late_is_said_to_be_in_no_digest(run: Command) -> None:
     Path("late_help.py").write_text("def add(x):\n    return x + 1\n")
     (row,) = ran(run, "ops.py:helped", "--hardware", "cpu", *FEW[:-2])
-    late = "late_help.py was imported as it was called: weights_digest does not tell where that"
+    late = "late_help.py was imported during a call: weights_digest does not cover it"
     assert any(text.startswith(late) for text in row["warnings"])
     (row,) = ran(run, "ops.py:nothing", "--hardware", "cpu", *FEW[:-2])
     assert not any("imported" in text for text in row["warnings"])
@@ -188,3 +189,17 @@ def test_a_case_that_cannot_be_says_why(run: Command, words: tuple[str, ...], sa
     reasons = [case["reason"] for case in json.loads(out)["cases"]]
     assert reasons
     assert all(says in reason for reason in reasons)
+
+
+def test_a_factory_that_never_returns_ends_with_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = Command("run", monkeypatch, capsys)  # which looks at it in a process
+    Path("slow.py").write_text("import time\ndef make():\n    time.sleep(600)\n")
+    before = time.monotonic()
+    code, _, err = run("slow.py:make", "--timeout", "3s")
+    assert code == 2
+    assert time.monotonic() - before < 60
+    assert "3 s" in err
+    assert "--timeout" in err

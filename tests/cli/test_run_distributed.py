@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accelbench.cli.arguments.distributed_options import _NAMES, distributed_run
+from accelbench.cli.services.asked import TRAINING_NOTE
 from accelbench.core.errors import EXIT_OK, EXIT_USAGE
 
 TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
@@ -95,6 +96,26 @@ def test_words_that_make_no_sense_are_refused(
     code, _, err = command("run")(*words)
     assert code == EXIT_USAGE
     assert said in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "modes"),
+    [
+        ((), {"training"}),
+        (("--mode", "inference"), {"inference"}),
+        (("--mode", "both"), {"inference", "training"}),
+    ],
+)
+def test_distributed_means_training_unless_a_mode_is_named(
+    words: tuple[str, ...], modes: set[str], command: Callable[..., Any]
+) -> None:
+    # Document 003 writes: --model gpt2 --distributed --gpu-count 4 --max-memory-gb 16
+    guide = ("--model", "gpt2", "--distributed", "--gpu-count", "4", "--max-memory-gb", "16")
+    code, out, _ = command("run")(*guide, "--hardware", "cpu", *words, "--dry-run", "--json")
+    assert code == EXIT_OK
+    document = json.loads(out)
+    assert {case["mode"] for case in document["cases"]} == modes
+    assert (TRAINING_NOTE in document["notes"]) is not bool(words)
 
 
 def test_whoever_counts_gpus_means_gpus() -> None:

@@ -7,13 +7,21 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jsonschema
+import pytest
 from shells import QUICK, Shell
 
+from accelbench.cli.arguments.run_arguments import guide_folder
+from accelbench.cli.services.running import OutputPlaces, _result_files
 from accelbench.core.columns import COLUMNS
+from accelbench.core.facts import RUN_STARTED, Fact
 from accelbench.exchange.result_schema import result_schema
 from accelbench.store.database import Database
+from accelbench.store.journal import Journal
 
 
 def test_json_is_one_document_and_nothing_else(shell: Shell) -> None:
@@ -135,3 +143,40 @@ def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell: Shell) -> No
     asked = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
     said = subprocess.run(asked, env=shell.environment, capture_output=True, text=True, check=True)
     assert [row["threads"] for row in json.loads(out)["results"]] == [int(said.stdout)]
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "models", "is_suite"),
+    [
+        (["both"], ["both"], True),
+        (["Both"], ["resnet50", "both"], True),
+        (["pytorch,jax"], ["both"], False),
+        (["both"], None, False),
+        (None, ["both"], False),
+    ],
+)
+def test_the_guides_whole_suite_leaves_its_csv_unasked(
+    frameworks: list[str] | None, models: list[str] | None, is_suite: bool
+) -> None:
+    folder = guide_folder(frameworks, models)
+    assert folder == (Path("results", "raw") if is_suite else None)
+
+
+def test_the_guides_csv_is_written_alone_into_its_folder(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / "journals", "r") as journal:
+        journal.append(Fact(RUN_STARTED, "r", {"started_at": "2026-01-01T00:00:00Z"}))
+    row = {column.name: None for column in COLUMNS}
+    row |= {"model": "resnet-50", "runtime": "pytorch", "batch_size": 1, "status": "ok"}
+    row |= {"latency_p50_ms": 5.0, "hardware": "cpu", "mode": "inference", "precision": "fp32"}
+    places = OutputPlaces(csv_dir=tmp_path / "results" / "raw")
+    ended: Any = SimpleNamespace(rows=[row])
+    ((label, path),) = _result_files(ended, places, tmp_path / "journals" / "r.jsonl")
+    assert label == "Results saved to"
+    assert [path] == list((tmp_path / "results" / "raw").iterdir())
+    with path.open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["framework"], line["batch_size"], line["latency_p50_ms"]) == (
+        "pytorch",
+        "1",
+        "5.0",
+    )

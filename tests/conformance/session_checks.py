@@ -14,16 +14,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conformance_subject import Subject
+from unproven import reports_no_types
 
 from accelbench.catalog.short_steps import shortened
-from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable
+from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
+from accelbench.core.identity import plain
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
-from accelbench.core.vocabulary import Mode, Timing
+from accelbench.core.vocabulary import Mode, PrecisionWord, Timing
 from accelbench.measure.block_validation import refuse_bad_block
+from accelbench.run.verify.precision_proof import prove_precision
 from accelbench.run.verify.timed_steps import refuse_other, right_of
+from accelbench.run.verify.training_steps import other_moves
+from accelbench.run.verify.verdicts import NOT_DONE, Verdict
 from accelbench.runtimes.scripted import ScriptedSession
 from accelbench.runtimes.shared.sketches import MOST_VALUES, outputs_digest, sketch
 
@@ -33,6 +38,7 @@ DTYPES = {
     "bf16": ["bfloat16"],
     "amp-fp16": ["float32"],
     "amp-bf16": ["float32"],
+    "int8": ["float32", "int8"],  # embeddings and norms stay whole
 }
 
 
@@ -219,6 +225,22 @@ class SessionChecks:
             with pytest.raises(CaseError, match="the steps that were timed"):
                 refuse_other(short, left, other, right)
 
+    def test_a_previewed_training_step_is_the_step_that_follows(self, opener: Opener) -> None:
+        with opener.shared() as (session, case):
+            if case.mode is not Mode.TRAINING or not isinstance(session, TrainingProbe):
+                return
+            inputs = session.prepare(case)
+            session.sample(inputs, 1, Timing.EACH)
+            foreseen = session.preview_step(inputs, 16, 1)
+            before = session.weight_values(16, 1)
+            (loss,) = session.sample(inputs, 1, Timing.EACH).losses
+            after = session.weight_values(16, 1)
+        assert foreseen is not None
+        assert foreseen.loss == pytest.approx(loss, rel=1e-5)
+        should, other = other_moves(before, after, foreseen.weights or {})
+        assert should
+        assert not other
+
     def test_outputs_are_finite_and_depend_on_the_inputs(
         self, subject: Subject, opener: Opener
     ) -> None:
@@ -288,6 +310,16 @@ class SessionChecks:
             trains = subject.mode is Mode.TRAINING
             expected = DTYPES["fp32" if trains else subject.precision]
             assert subject.dtypes(evidence.details) == expected
+
+    def test_evidence_proves_the_precision(self, subject: Subject, opener: Opener) -> None:
+        """Of itself: what outputs prove is no part of it."""
+        with opener.shared() as (session, case):
+            inputs = session.prepare(case)
+            session.sample(inputs, 1, Timing.EACH)
+            session.inspect(inputs)
+            report = plain(session.evidence())
+        found = prove_precision(case, report, Verdict(NOT_DONE, "nothing is compared"))
+        assert (found.word is PrecisionWord.PROVEN) != reports_no_types(subject)
 
     def test_closing_frees_the_model_and_may_be_done_twice(
         self, subject: Subject, opener: Opener

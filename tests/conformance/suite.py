@@ -254,6 +254,7 @@ PYTORCH_CPU = [
     for model in ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
     for precision in ("fp32", "bf16")
 ] + [torch_subject("cpu", "bert-tiny", "fp16"), torch_subject("cpu", "vit-tiny", "amp-bf16")]
+PYTORCH_CPU += [torch_subject("cpu", "bert-tiny", one) for one in ("int8", "amp-fp16")]
 PYTORCH_CUDA = [
     torch_subject("cuda", model, precision)
     for model in ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")

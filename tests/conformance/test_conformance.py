@@ -11,8 +11,10 @@ import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
 from conformance_subject import Subject
 from session_checks import Opener, SessionChecks
-from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, cards, parameters
+from suite import BROWSER, COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, cards, parameters
+from unproven import NOT_ASKED, WITHOUT_TYPES
 
+from accelbench.core.cards import cards as registered
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Job
 from accelbench.core.vocabulary import Timing
@@ -87,6 +89,17 @@ class TestCompiled:
             ahead = session.compile(inputs)
             third = session.sample(inputs, 1, Timing.EACH)
             assert (ahead is not None) != (third.compilations > 0)
+
+
+def test_every_precision_on_a_card_is_proven_or_named_as_unproven() -> None:
+    offered = {
+        (name, precision)
+        for name, card in registered().items()
+        for precision in card.precisions
+        if name not in WITHOUT_TYPES
+    }
+    asked = {(one.runtime().info.name, one.precision) for one in (*SUBJECTS, *BROWSER)}
+    assert offered - asked == set(NOT_ASKED)
 
 
 def test_a_case_that_asks_for_an_absent_card_is_an_error_of_the_case() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench.core.child_answers import NoAnswerError, answers_of
+from accelbench.core.child_answers import NoAnswerError, answers_of, limited_to
 
 LEAVES = """
 import subprocess, sys
@@ -34,12 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_module_has_left_running_is_not_waited_for_and_killed(module: Path) -> None:
     module.write_text(LEAVES)
     (answer,) = answers_of("module_asked", [], 30, "Looking at it")
-    try:
-        left = psutil.Process(answer["left"])
-        psutil.wait_procs([left], timeout=30)
-        assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        pass
+    assert is_gone(answer["left"])
 
 
 @pytest.mark.parametrize("what", ["{nope", "3", "true"])
@@ -47,3 +42,43 @@ def test_what_only_looks_like_an_answer_is_none(module: Path, what: str) -> None
     module.write_text(TELLS.replace("WHAT", what))
     with pytest.raises(NoAnswerError, match="Looking at it gave an answer that is none"):
         answers_of("module_asked", [], 30, "Looking at it")
+
+
+HANGS = """
+import subprocess, sys, time
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open("FILE", "w") as file:
+    file.write(str(left.pid))
+time.sleep(600)
+"""
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        psutil.wait_procs([process], timeout=30)
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
+def test_a_limit_ends_a_module_that_hangs_and_what_it_has_started(module: Path) -> None:
+    started = module.with_name("pid")
+    module.write_text(HANGS.replace("FILE", str(started)))
+    with limited_to(6.0), pytest.raises(NoAnswerError) as ended:
+        answers_of("module_asked", [], 300, "Looking at it")
+    assert "6 s" in str(ended.value)
+    assert "--timeout" in ended.value.advice
+    assert is_gone(int(started.read_text()))
+
+
+def test_a_limit_may_be_longer_and_ends_with_its_command(module: Path) -> None:
+    module.write_text(
+        "import time; time.sleep(1); "
+        + TELLS.strip().replace("WHAT", "[]").replace("import os\n", "import os; ")
+    )
+    with limited_to(60.0):
+        assert answers_of("module_asked", [], 0.01, "Looking at it") == [[]]
+    with pytest.raises(NoAnswerError):
+        answers_of("module_asked", [], 0.01, "Looking at it")

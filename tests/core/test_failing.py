@@ -21,7 +21,7 @@ from accelbench.core.launch_failures import (
     whole_runs_sql,
     why_unusable,
 )
-from accelbench.core.worth import answered, usable
+from accelbench.core.worth import answered, reason_unusable, usable
 
 _KINDS = ("ok", "ok", "ok", "ok", "failed", "out_of_memory", "timeout", "skipped")
 _COLUMNS = ("run_id", "case_id", "device_fingerprint", "arm", "model", "status", "reason")
@@ -57,6 +57,14 @@ def test_where_most_launches_failed_the_rest_is_of_no_use(
     first = of_whole_runs(launches(*statuses))[0]
     assert usable(first) is of_use
     assert answered(first)
+
+
+def test_launches_that_waited_for_other_processes_have_a_reason_of_their_own() -> None:
+    wide = {"status": "ok", "quality": "unusable", "cpu_wait_share": 0.2}
+    waited = {**wide, "cpu_wait_share": 0.7}
+    assert reason_unusable(waited) != reason_unusable(wide)
+    assert why_unusable([waited, {**waited, "quality": "fixed"}]) == reason_unusable(waited)
+    assert why_unusable([wide, waited]).count(", or ") == 1
 
 
 def test_how_many_failed_is_said_and_why_it_is_of_no_use() -> None:

@@ -150,7 +150,7 @@ def places_in(command: str) -> tuple[str, ...]:
 def modes_in(command: str) -> set[str]:
     """The modes that it measures."""
     said = spoken(command)
-    trained = {"--training", "--training-mode"} & set(said)
+    trained = {"--training", "--training-mode", "--distributed"} & set(said)
     return set(said.get("--mode", ("training",) if trained else ("inference",)))
 
 

@@ -57,7 +57,7 @@ def swaps() -> str:
   {QUICK[BATCHES]}.
 - Sequences: {SHORT[-1]} tokens for fp16 training, WebGPU and `{WHOLE}`.
 - Hardware: where a line names none, the CPU; `{WHOLE}` takes all that is present.
-- `--framework both`: one launch of each, where the command takes two in turns; `--model both` is
+- `--framework both`: one launch of each, where the command takes five in turns; `--model both` is
   {BOTH_SMALL} in `make test`, both models themselves in `make test-full`.
 - `recommend --verify`: `{" ".join(SEARCHED)}`; in `make test` in fp32 alone.
 - Nothing, but for the CPU where no hardware is named: in `make test-full` these run as they stand:

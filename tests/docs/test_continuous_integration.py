@@ -101,10 +101,13 @@ def steps(
             "GITHUB_OUTPUT": str(temp / "output"),
         }
         line = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        code = subprocess.run(
-            line, cwd=folder, env=about | said, check=False, capture_output=True
-        ).returncode
-        if code:
+        done = subprocess.run(
+            line, cwd=folder, env=about | said, check=False, capture_output=True, text=True
+        )
+        (aside / "errors").write_text(
+            "\n".join(text for text in done.stdout.splitlines() if text.startswith("::error"))
+        )
+        if code := done.returncode:
             break
     return code, (aside / "asked").read_text().splitlines()
 
@@ -166,6 +169,7 @@ def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place
     branch = git(repository, "branch", "--show-current")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
+    git(clone, "commit", "-q", "--allow-empty", "-m", "third")
     for word in (f"origin/{branch}", branch):
         found, asked = steps(clone, {"models": "bert-base", "baseline": word, "install": "true"})
         assert found == 0, asked
@@ -174,6 +178,69 @@ def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place
     shutil.rmtree(tmp_path / "temp" / "baseline")
     again = {"models": "bert-base", "baseline": branch, "install": "true"}
     assert steps(clone, again)[0] == 0
+
+
+@pytest.mark.parametrize("word", ["", "0" * 40])
+def test_an_event_without_a_commit_before_is_compared_with_the_default_branch(
+    repository: Path, tmp_path: Path, word: str
+) -> None:
+    """Such as a manual run, a scheduled one, or a push of a new branch."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
+    default = git(clone, "rev-parse", "HEAD")
+    git(clone, "checkout", "-qb", "new")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "third")
+    found, asked = steps(clone, {"models": "bert-base", "baseline": word})
+    assert found == 0
+    assert asked[-2].endswith(f"--against commit:{default}")
+
+
+@pytest.mark.parametrize("word", ["", "0" * 40, "HEAD", "mian", "--all", "--upload-pack=touch x"])
+def test_a_baseline_that_is_none_is_refused_by_name(
+    repository: Path, tmp_path: Path, word: str
+) -> None:
+    """The default branch itself, and words that are no commit."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
+    found, asked = steps(clone, {"models": "bert-base", "baseline": word})
+    assert found == 2
+    assert not any(line.startswith("accelbench run") for line in asked)
+    (error,) = (tmp_path / "errors").read_text().splitlines()
+    named = word if word.strip("0") and word != "HEAD" else git(clone, "rev-parse", "HEAD")
+    assert named in error
+    assert "`baseline`" in error
+    assert not (clone / "x").exists()
+
+
+def test_without_a_default_branch_a_baseline_has_to_be_named(repository: Path) -> None:
+    found, _ = steps(repository, {"models": "bert-base", "baseline": ""})
+    assert found == 2
+    assert "default branch" in (repository.parent / "errors").read_text()
+
+
+def test_words_of_inputs_reach_programs_as_they_are(repository: Path) -> None:
+    """`first` and `second` are files here, which a pattern would find."""
+    inputs = {
+        "models": "./* $(touch x)\n  ~",
+        "arguments": "--batch-sizes 1,8 --tag [fs]*",
+        "baseline": git(repository, "rev-parse", "HEAD~1"),
+        "launches": "5 6",
+        "threshold": "0.1; touch x",
+        "extras": "torch f*",
+    }
+    found, asked = steps(repository, inputs)
+    assert found == 0
+    assert "accelbench setup torch f*" in asked
+    (measured,) = [line for line in asked if line.startswith("accelbench run")]
+    words = "./* $(touch x) ~ --batch-sizes 1,8 --tag [fs]* --launches 5 6"
+    assert measured.startswith(f"accelbench run {words}")
+    assert "--threshold 0.1; touch x" in asked[-1]
+    assert not (repository / "x").exists()
+
+
+def test_no_input_is_written_into_a_script() -> None:
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step["run"]
 
 
 def test_what_the_page_shows_is_taken() -> None:

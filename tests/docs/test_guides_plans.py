@@ -76,7 +76,7 @@ def test_the_plan_has_all_that_the_command_names_and_nothing_else(
     plan, said, named = planned(command, tmp_path), spoken(command), asked(command)
     cases = plan["cases"]
     assert ("simulated" in {case["status"] for case in cases}) == ("--simulate" in said)
-    launches = 2 if "both" in said.get("--framework", ()) else 1
+    launches = 5 if "both" in said.get("--framework", ()) else 1
     assert plan["launches"] == int(said.get("--launches", (launches,))[0])
     models = {case["model"] for case in cases}
     if "--limit" in said:

@@ -179,7 +179,7 @@ PYTEST: dict[str, Any] = {
                 "max": 0.003,
                 "mean": 0.002,
                 "median": 0.002,
-                "stddev": 0.0005,
+                "stddev": 0.0014142135623730951,
                 "rounds": 2,
                 "ops": 500.0,
                 "data": [0.001, 0.003],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 from foreign_files import GUIDE
 
-from accelbench.analysis.comparison import compared
+from accelbench.analysis.comparison import Compared, compared
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
-from accelbench.exchange.baselines import read_baseline
+from accelbench.exchange.baselines import LAUNCH_VALUES, FromFile, read_baseline
 from accelbench.exchange.csv_export import write_csv as export_csv
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import write_one
@@ -47,28 +48,69 @@ def test_an_export_keeps_every_value(tmp_path: Path) -> None:
     assert found.environment is None
 
 
-def test_a_comparison_is_one_launch_a_side(tmp_path: Path) -> None:
+def comparison() -> list[list[Compared]]:
     sides = [
-        {**BODY, "launch": n, "hardware": hardware, "latency_p50_ms": ms}
-        | {"latency_mean_ms": ms + 1, "throughput": 8e3 / (ms + 1)}
+        {**BODY, "launch": n, "hardware": hardware, "latency_p50_ms": ms, "quality": "converged"}
+        | {"latency_mean_ms": ms + 1, "throughput": 8e3 / (ms + 1), "memory_peak_mb": 100.0 + n}
         for hardware, times in (("cpu", (8.0, 8.2, 8.4)), ("cuda", (2.0, 2.1)))
         for n, ms in enumerate(times)
     ]
-    found = compared(sides, AXES["hardware"], known=Histories())
+    return compared(sides, AXES["hardware"], known=Histories())
+
+
+def of_launches(read: FromFile, name: str) -> list[list[float]]:
+    """The values of the launches of each platform."""
+    sides: dict[str, list[float]] = {}
+    for row in read.rows:
+        sides.setdefault(str(row["hardware"]), []).append(row[name])
+    return list(sides.values())
+
+
+def test_a_comparison_keeps_the_launches_of_each_side(tmp_path: Path) -> None:
+    found = comparison()
     write_csv(tmp_path / "analysis.csv", found, AXES["hardware"])
-    read = read_baseline(tmp_path / "analysis.csv")
-    cpu, cuda = read.rows
-    middles = pytest.approx([8.2, 2.05], rel=1e-3)
-    assert [cpu["latency_p50_ms"], cuda["latency_p50_ms"]] == middles
-    assert cpu["latency_mean_ms"] == pytest.approx(9.2, rel=1e-3)
-    assert (cpu["memory_peak_mb"], cpu["throughput"]) == (100.0, pytest.approx(8e3 / 9.2, rel=1e-3))
-    assert cpu["options"] == {"hint": "latency"}
-    assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
     lines = document(found, AXES["hardware"])
-    assert read.told == set(ASKED) & set(lines[0])
     (tmp_path / "said.json").write_text(json.dumps({"comparisons": lines}))
-    again = read_baseline(tmp_path / "said.json")
-    assert [one["latency_p50_ms"] for one in again.rows] == middles
+    for name in ("analysis.csv", "said.json"):
+        read = read_baseline(tmp_path / name)
+        assert of_launches(read, "latency_p50_ms") == [[8.0, 8.2, 8.4], [2.0, 2.1]]
+        assert of_launches(read, "latency_mean_ms") == [[9.0, 9.2, 9.4], [3.0, 3.1]]
+        assert of_launches(read, "memory_peak_mb") == [[100.0, 101.0, 102.0], [100.0, 101.0]]
+        assert of_launches(read, "launch") == [[0, 1, 2], [0, 1]]
+        cpu = read.rows[0]
+        assert (cpu["throughput"], cpu["quality"]) == (pytest.approx(8e3 / 9.0), "converged")
+        assert cpu["options"] == {"hint": "latency"}
+        assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
+    assert read_baseline(tmp_path / "analysis.csv").told == set(ASKED) & set(lines[0])
+
+
+def test_a_comparison_of_an_older_version_is_one_launch_a_side(tmp_path: Path) -> None:
+    lines = document(comparison(), AXES["hardware"])
+    older = [{name: v for name, v in line.items() if name != LAUNCH_VALUES} for line in lines]
+    (tmp_path / "said.json").write_text(json.dumps({"comparisons": older}))
+    read = read_baseline(tmp_path / "said.json")
+    middles = [pytest.approx([8.2], rel=1e-3), pytest.approx([2.05], rel=1e-3)]
+    assert of_launches(read, "latency_p50_ms") == middles
+    cpu = read.rows[0]
+    assert (cpu["memory_peak_mb"], cpu["throughput"]) == (
+        pytest.approx(101.0, rel=1e-3), pytest.approx(8e3 / 9.2, rel=1e-3)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values", ["{", "5", "[5]", '[{"latency_mean_ms": 5.0}]', '[{"launch": -1}]']
+)
+def test_launches_that_contradict_their_side_are_refused(tmp_path: Path, values: str) -> None:
+    write_csv(tmp_path / "good.csv", comparison(), AXES["hardware"])
+    with (tmp_path / "good.csv").open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    lines[0][LAUNCH_VALUES] = values
+    with (tmp_path / "bad.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    with pytest.raises(MalformedError):
+        read_baseline(tmp_path / "bad.csv")
 
 
 def test_the_guides_table_says_no_more_than_it_does(tmp_path: Path) -> None:
@@ -132,7 +174,7 @@ def test_a_time_that_no_step_takes_is_refused(
 @pytest.mark.parametrize("figure", ["-1", "0", '"soon"'])
 def test_a_side_of_a_document_is_held_to_the_same(tmp_path: Path, figure: str) -> None:
     (tmp_path / "a.json").write_text(f'{{"comparisons": [\n{{"latency_ms": {figure}}}]}}')
-    with pytest.raises(MalformedError, match="line 2, 'latency_ms'"):
+    with pytest.raises(MalformedError, match="line 2, entry 1, 'latency_ms'"):
         read_baseline(tmp_path / "a.json")
 
 

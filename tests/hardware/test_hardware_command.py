@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.metadata import EntryPoint
 
 import pytest
 from hardware_records import XEON_V2, RecordedFiles
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from accelbench.cli.commands import hardware as command
 from accelbench.cli.display.hardware import show, size
 from accelbench.core.errors import UsageError
+from accelbench.core.plugins import RUNTIMES, PluginError
 from accelbench.core.protocols import Absent, Device, RuntimeInfo
 from accelbench.core.vocabulary import HARDWARE, Provenance
 from accelbench.hardware.browsers import NOT_ASKED
@@ -132,8 +134,10 @@ class Engine:
 
 
 def test_runtimes_by_platform(monkeypatch):
+    point = EntryPoint("broken", "no_engine:Engine", RUNTIMES)
+    error = PluginError(point, ImportError("no engine"))
     registered = [
-        ("broken", ImportError("no engine")),
+        ("broken", error),
         ("here", Engine(hardware=("cpu", "cuda"))),
         ("missing", Engine(hardware=("cpu",), package="no_such_engine")),
         ("scripted", Engine(hardware=("cpu",), provenance=Provenance.SIMULATED)),
@@ -150,8 +154,8 @@ def test_runtimes_by_platform(monkeypatch):
     ]
     assert said["hardware"]["cuda"]["devices"][1]["ordinal"] == 1
     assert said["hardware"]["tpu"]["reason"] == "no TPU chip is on the PCI bus"
-    assert said["broken_runtimes"] == {"broken": "ImportError: no engine"}
-    assert broken == {"broken": "ImportError: no engine"}
+    assert error.cause == "ImportError: no engine"
+    assert said["broken_runtimes"] == broken == {"broken": str(error)}
 
 
 def invoke(*args):

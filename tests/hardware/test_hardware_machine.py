@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hardware_records import AMD_GUEST, XEON_V2, RecordedFiles
 
+from accelbench.core.worth import NOT_USED
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.limits import ResourceLimits
 from accelbench.hardware.machine import (
@@ -174,6 +175,27 @@ def test_busy_cores_name_the_factor_that_is_seen_and_the_threads_that_would_help
     assert "--threads 2" in warning
     (warning,) = noise_warnings(replace(busy, foreign=0.99), moment(0), threads=2)
     assert "--threads 1" in warning  # one at least
+    (warning,) = noise_warnings(replace(busy, foreign=0.99), moment(0), threads=1)
+    assert "threads 1" not in warning  # it has one already
+
+
+@pytest.mark.parametrize("foreign", [0.0, 0.9])
+@pytest.mark.parametrize("waited", [False, True])
+@pytest.mark.parametrize("other_run", ["", "Run r (process 7, measuring since then)"])
+def test_whoever_used_the_cpus_there_is_one_warning(foreign, waited, other_run):
+    found = noise_warnings(
+        replace(QUIET, foreign=foreign), moment(0), None, 1, waited=waited, other_run=other_run
+    )
+    assert len(found) == bool(foreign or waited or other_run)
+    said = "".join(found)
+    assert (other_run in said, NOT_USED in said) == (True, waited)
+    assert ("90 %" in said) == bool(foreign)
+
+
+def test_fewer_threads_are_no_advice_where_there_are_no_more_than_the_quota():
+    stopped = replace(QUIET, quota_stopped=0.2)
+    assert "--threads" in noise_warnings(stopped, moment(0))[0]
+    assert "--threads" not in noise_warnings(stopped, moment(0), threads=1)[0]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,14 @@ import itertools
 
 import pytest
 
+from accelbench.core.device_facts import facts_of
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.rooflines import (
     _TABLE,
     _TYPICAL,
     Roofline,
+    called,
+    documented_devices,
     is_called,
     roofline,
     rooflines_of,
@@ -135,3 +138,27 @@ def test_no_two_lines_are_the_same_device_twice() -> None:
     for one, other in itertools.combinations(_TABLE, 2):
         figures = (one.teraops, one.bytes_per_second, one.memory_bytes)
         assert figures != (other.teraops, other.bytes_per_second, other.memory_bytes)
+
+
+def test_a_device_has_the_same_rates_wherever_they_are_asked_for() -> None:
+    for one in documented_devices():
+        facts = facts_of(one.device)
+        if facts is not None:
+            narrow = {one.teraops[name] for name in ("fp16", "bf16") if name in one.teraops}
+            assert narrow == {facts.half}, one.name
+            assert one.teraops["fp32"] == facts.fp32, one.name
+            assert one.gigabytes_per_second == facts.bandwidth, one.name
+
+
+def test_a_geforce_has_two_rates_in_fp16_and_estimates_take_the_one_with_sums_in_fp32() -> None:
+    card, facts = called("cuda", "NVIDIA GeForce RTX 4090"), facts_of("NVIDIA GeForce RTX 4090")
+    assert card is not None
+    assert facts is not None
+    assert (facts.half, facts.half_fp16_sums, facts.highest) == (165.2, 330.4, 330.4)
+    assert card.operations_per_second("fp16") == pytest.approx(165.2e12)
+    assert card.highest_per_second("fp16") == pytest.approx(330.4e12)
+    assert card.highest_per_second("bf16") == pytest.approx(165.2e12)  # it has no other way
+    server = facts_of("NVIDIA H100 80GB HBM3")
+    assert server is not None
+    assert server.half_fp16_sums is None
+    assert server.highest == server.half

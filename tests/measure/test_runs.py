@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accelbench.measure.launches import Noise
-from accelbench.measure.runs import MOST_NEIGHBOURS, PRIOR, noise_between
+from accelbench.measure.runs import MOST_NEIGHBOURS, PRIOR, find_gate_noise, noise_between
 from accelbench.measure.unpaired import Apart, unpaired_interval
 
 SIGMA = 0.02
@@ -24,9 +24,93 @@ def history(tau: float, runs: int, launches: int = 5, seed: int = 0) -> list[lis
 def test_without_a_history_the_prior_stands() -> None:
     assert noise_between([]) == PRIOR
     assert noise_between([[10.0, 10.1]]) == PRIOR
-    # A change counts from 17 % on, however many launches: so the docs say.
+    # An interval of 99 % reaches 18 %, however many launches: the prior of a comparison is weak.
     detected = Apart(0.0, 40, 40, PRIOR).reach(0.995)
     assert math.expm1(detected) == pytest.approx(0.18, abs=0.01)
+
+
+KNOWN = Noise(PRIOR.value, math.inf)
+
+
+def test_a_gate_without_a_history_takes_the_prior_as_known() -> None:
+    assert find_gate_noise([]) == KNOWN
+    assert find_gate_noise([[10.0, 10.1]]) == KNOWN
+    # 2.33 · √2 · 2 %, where three degrees of freedom would come to 4.54 · √2 · 2 %.
+    assert Apart(0.0, 40, 40, KNOWN).reach(0.99) == pytest.approx(
+        2.326348 * math.sqrt(2) * 0.02, rel=1e-5
+    )
+
+
+def of_means(*logs: float) -> list[list[float]]:
+    """Runs of two launches that agree, so that their means are all that differs."""
+    return [[math.exp(one)] * 2 for one in logs]
+
+
+def spaced(count: int, deviation: float) -> list[list[float]]:
+    """Runs whose means have exactly this standard deviation."""
+    signs = [(-1.0) ** n for n in range(count)]
+    return of_means(*(sign * deviation * math.sqrt((count - 1) / count) for sign in signs))
+
+
+@pytest.mark.parametrize(
+    ("count", "deviation", "stands"),
+    [
+        # χ² of 4 degrees at 95 % is 9.49, so that 3.08 % contradict 2 %; of 18 it is 28.9: 2.53 %.
+        (5, 0.030, True),
+        (5, 0.032, False),
+        (19, 0.0250, True),
+        (19, 0.0256, False),
+        # At 1 % they are 0.30 and 7.01: 0.55 % and 1.25 %. The approximation is lower for few.
+        (5, 0.0055, True),
+        (5, 0.0049, False),
+        (19, 0.0126, True),
+        (19, 0.0123, False),
+    ],
+)
+def test_the_prior_stands_until_runs_contradict_it(
+    count: int, deviation: float, stands: bool
+) -> None:
+    runs = spaced(count + count % 2, deviation)[:count]
+    middle = sum(math.log(run[0]) for run in runs) / count
+    spread = math.sqrt(sum((math.log(run[0]) - middle) ** 2 for run in runs) / (count - 1))
+    runs = of_means(*((math.log(run[0]) - middle) * deviation / spread for run in runs))
+    found = find_gate_noise(runs)
+    if stands:
+        assert found == KNOWN
+    else:
+        assert found.freedom == PRIOR.freedom + count - 1
+        pooled = (3 * 0.02**2 + (count - 1) * deviation**2) / (count + 2)
+        assert found.value == pytest.approx(math.sqrt(pooled), rel=1e-6)
+
+
+def test_from_thirty_runs_on_they_alone_count() -> None:
+    assert find_gate_noise(spaced(29, 0.02)) == KNOWN
+    found = find_gate_noise(spaced(30, 0.02))
+    assert (found.value, found.freedom) == (pytest.approx(0.02), 29.0)
+    # The run that is judged is not one of them.
+    assert find_gate_noise(spaced(30, 0.02), judged=29) == KNOWN
+    assert find_gate_noise(spaced(31, 0.02), judged=30).freedom == 29.0
+    # Neighbours do not count then, however noisy they are.
+    noisy = [spaced(10, 0.1)] * 8
+    assert find_gate_noise(spaced(30, 0.02), noisy) == found
+    assert find_gate_noise(spaced(29, 0.02), noisy).value > 0.03
+
+
+def test_few_runs_show_that_a_machine_is_noisy_and_not_that_it_is_quiet() -> None:
+    assert find_gate_noise(spaced(2, 0.2)).value > 0.09
+    assert find_gate_noise(spaced(3, 0.0001)) == KNOWN
+    assert find_gate_noise(spaced(4, 0.0001)).value < 0.015
+
+
+def test_a_machine_that_is_noisy_does_not_alarm() -> None:
+    """Ten runs that differ by 5 %: two of them differ by more than the limit in 1 % of cases."""
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(400):
+        means = rng.normal(0.0, 0.05, 12)
+        noise = find_gate_noise(of_means(*means[:11]))
+        alarms += means[11] - means[10] > Apart(0.0, 10, 10, noise).reach(0.99)
+    assert alarms <= 10
 
 
 @pytest.mark.parametrize("tau", [0.005, 0.01, 0.03, 0.06])

@@ -218,3 +218,13 @@ def test_few_samples_are_flagged():
     assert "too few to say" in sample_warnings(4)[0]
     assert "Only 1 sample where" in sample_warnings(1)[0]
     assert "rough" in sample_warnings(5)[0]
+
+
+def test_a_mean_that_a_slow_block_widens_goes_on_although_its_median_is_narrow() -> None:
+    samples = [1000 + n % 7 for n in range(59)] + [60_000]
+    rule = StoppingRule()
+    assert rule.decide(samples, S, None).quality is Quality.CONVERGED
+    assert not rule.decide(samples, S, None, shows_mean=True).stop
+    more = [1000 + n % 7 for n in range(59 + 120_000)] + [60_000]
+    limit = rule.time_limit_ns
+    assert rule.decide(more, limit, None, shows_mean=True).quality is Quality.CONVERGED

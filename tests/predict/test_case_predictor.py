@@ -10,6 +10,7 @@ from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
 from accelbench.catalog.graph_files.signatures import OperatorSignature
 from accelbench.predict import residual_process
+from accelbench.predict.answers import _platform_notes
 from accelbench.predict.bases import Basis
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase
@@ -164,6 +165,35 @@ def test_nothing_measured_gives_peaks_and_a_wide_interval() -> None:
     answer = empty.predict(CaseFeatures.of([made_case(1)], "latency"))
     assert answer.basis == (Basis.PEAKS,)
     assert answer.high[0] / answer.low[0] == pytest.approx(np.exp(2.2))
+
+
+def test_results_of_other_platforms_do_not_move_what_rests_on_peaks() -> None:
+    card = CaseConfiguration("cuda", "NVIDIA A100-SXM4-80GB", "pytorch", "fp32", "inference")
+    asked = CaseFeatures.of([made_case(30, card, 8)], "latency")
+    measured, traced = measured_cases(models=7, batches=(1, 8))
+    noise = np.random.default_rng(0).lognormal(2.0, 1.5, len(measured))
+    scattered = [
+        replace(m, latency_ms=(m.latency_ms or 0.0) * float(by))
+        for m, by in zip(measured, noise, strict=True)
+    ]
+    nothing = predictor_of([], {}, "latency").fit().predict(asked)
+    for cases in (measured, scattered):
+        found = predictor_of(cases, traced, "latency").fit().predict(asked)
+        assert found.basis == (Basis.PEAKS,)
+        assert found.value == pytest.approx(nothing.value)
+        assert found.low == pytest.approx(nothing.low)
+        assert found.high == pytest.approx(nothing.high)
+
+
+def test_other_platforms_that_a_figure_shares_with_are_named() -> None:
+    card = CaseConfiguration("cuda", "A card", "pytorch", "fp32", "inference")
+    learned = [made_case(1).case, made_case(1, card).case]
+    figure = {"hardware": "cuda", "basis": Basis.OTHER_MODELS, "rests_on": ["measured"]}
+    (note,) = _platform_notes([figure], learned)  # type: ignore[list-item]
+    assert "cuda" in note
+    assert HERE.hardware in note
+    of_peaks = {**figure, "basis": Basis.PEAKS, "rests_on": []}
+    assert not _platform_notes([of_peaks], learned)  # type: ignore[list-item]
 
 
 def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> None:

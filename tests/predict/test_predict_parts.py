@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from predict_tables import FAMILIES, operators
 
+from accelbench.core.device_facts import facts_of, known_devices
 from accelbench.predict.anchors import ResidualInputs, choose_anchors, condition
 from accelbench.predict.boosting import _ridge, fit_regression
-from accelbench.predict.device_facts import facts_of, known_devices
 from accelbench.predict.graphs import CLASSES, graphs_of
 from accelbench.predict.intervals import half_width, weighted_quantile
 from accelbench.predict.network_training import NetworkTargets, _Fit, train_network

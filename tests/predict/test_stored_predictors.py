@@ -42,6 +42,25 @@ def test_what_counts_is_the_newest_usable_run_of_what_was_measured(tmp_path: Pat
     assert stored.without_operators == {"somebody-elses": 1}
 
 
+def test_a_case_whose_launches_scatter_is_not_learned_from(tmp_path: Path) -> None:
+    def launches(model: str, *times: float) -> list[dict[str, Any]]:
+        return [
+            {"model": model, "sequence_length": None, "latency_mean_ms": ms, "launch": number}
+            for number, ms in enumerate(times)
+        ]
+
+    database = measured_store(
+        tmp_path / "db.duckdb",
+        *launches("resnet-50", 10.0, 20.0),
+        *launches("resnet-tiny", 10.0, 12.0),
+        *launches("vit-base", 10.0, 10.1, 10.2, 10.3, 60.0),  # one outlier of five
+        *launches("vit-tiny", 1.0, 2.0, 4.0, 8.0, 16.0),
+    )
+    stored = stored_cases(database)
+    assert {case.case.model for case in stored.cases} == {"resnet-tiny", "vit-base"}
+    assert stored.scattered == 2
+
+
 def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -> None:
     database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 9)))
     heard: list[str] = []

@@ -65,7 +65,7 @@ class Project:
             raise UsageError("It is refused.", "Do otherwise.")
         run = f"run-{len(self.asked)}"
         if self.stores:
-            self.stored(run, self.factor, day=9, name=how["name"])
+            self.stored(run, self.factor, day=9, name=how["name"], label=how["label"])
             store_at(how["db"]).fill()
         made = self.launches(self.factor, 9, how["name"])
         return Result(run, [row(**{"run_id": run, **launch}) for launch in made])
@@ -168,9 +168,9 @@ def test_what_cannot_be_told_does_what_is_set(
 
 def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -> None:
     project.stored("before", 1.0, day=1, label="main")
-    project.factor = 1.08
+    project.factor = 1.06
     done = project.run(arguments="baseline='main'")
-    done.assert_outcomes(passed=1, warnings=1)  # of two runs that nobody knows it may be chance
+    done.assert_outcomes(passed=1, warnings=1)  # two runs without a history may differ by it
     done.stdout.fnmatch_lines(["*runs of this differ by so much where nothing changed*"])
     for night in range(8):
         project.stored(f"night-{night}", 1.0 + 0.002 * (night % 2), day=2)
@@ -179,7 +179,7 @@ def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -
     done.stdout.fnmatch_lines(
         [
             "run-2 against main, on lab*",
-            "*median*8.00*8.64*+8.0%*worse*",
+            "*median*8.00*8.48*+6.0%*worse*",
             "Worse than the baseline*",
         ]
     )
@@ -189,11 +189,54 @@ def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -
     done.stdout.fnmatch_lines(["test_it.py::test_it * better against main"])
 
 
-def test_a_baseline_that_is_not_measured_yet_cannot_be_told(project: Project) -> None:
-    project.stores = True
+def test_a_baseline_that_does_not_exist_fails(project: Project) -> None:
+    project.stored("before", 1.0, day=1, label="main")
+    done = project.run(arguments="baseline='mian'")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        ["*There is no file, run, label or branch 'mian'*", "*--accelbench-new-baseline*"]
+    )
+    done.stdout.fnmatch_lines(["test_it.py::test_it * no baseline mian"])
+
+
+def test_a_baseline_that_has_nothing_of_the_test_cannot_be_told(project: Project) -> None:
+    project.stored("before", 1.0, day=1, name="another", label="main")
     done = project.run(arguments="baseline='main'")
     done.assert_outcomes(passed=1, warnings=1)
-    done.stdout.fnmatch_lines(["*There is no file, run, label or branch 'main'. Measure there*"])
+
+
+def test_a_new_baseline_is_created_only_if_there_is_none(project: Project) -> None:
+    project.stores = True
+    new, arguments = "--accelbench-new-baseline", "baseline='main', threshold=0.3"
+    done = project.run(new, arguments=arguments)
+    done.assert_outcomes(passed=1, warnings=0)
+    done.stdout.fnmatch_lines(["test_it.py::test_it * new baseline main"])
+    assert project.asked[-1]["label"] == "main"
+    done = project.run(new, arguments=arguments)  # now there is one, and it is judged
+    done.assert_outcomes(passed=1, warnings=0)
+    done.stdout.fnmatch_lines(["test_it.py::test_it * no change shown against main"])
+    assert project.asked[-1]["label"] is None
+    project.factor = 3.0
+    project.run(new, arguments=arguments).assert_outcomes(failed=1)
+    done = project.run(new, "--accelbench-label", "pr", arguments=arguments)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_new_baseline_of_a_second_test_has_the_same_name(project: Project) -> None:
+    project.stored("before", 1.0, day=1, name="another", label="main")
+    project.run("--accelbench-new-baseline", arguments="baseline='main'")
+    assert project.asked[-1]["label"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("word", "about"), [("trunk", {"git_branch": "trunk"}), ("gone.csv", {}), ("before", {})]
+)
+def test_a_label_hides_no_branch_run_or_file(
+    project: Project, word: str, about: Mapping[str, Any]
+) -> None:
+    project.stored("before", 1.0, day=1, name="another", **about)
+    project.run("--accelbench-new-baseline", arguments=f"baseline={word!r}")
+    assert project.asked[-1]["label"] is None
 
 
 def test_a_baseline_of_another_machine_cannot_be_told(project: Project) -> None:

@@ -7,8 +7,9 @@ work is told by its forward pass: so much an item.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,15 +18,26 @@ import numpy as np
 import torch
 from torch import nn
 
+from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.precision import narrowed
 from accelbench.core.protocols import Block, Device, DeviceMemory, Evidence, Job, RuntimeInfo
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Provenance, Timing
+from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.hostmemory import HostMemory
+from accelbench.run.plan.request import Planned
 from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.precision_proof import (
+    PrecisionProof,
+    prove_precision,
+    refuse_other_precision,
+)
 from accelbench.run.verify.verdicts import FAILED, judged
+from accelbench.run.verify.verification import Verifications
+from accelbench.run.worker.load_checks import ReadTimes
 from accelbench.run.worker.output_comparison import left
 from accelbench.run.worker.worker import CaseBench
 from accelbench.runtimes.pytorch.session import PytorchSession
@@ -34,7 +46,9 @@ from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 ITEM_NS, LAUNCH_NS, LINK_NS = 6_000_000, 20_000, 1_500_000
+BUILD_NS, LOAD_NS = 150_000_000, 2_000_000
 BATCH = 8
+SPARE_NS = 50e6  # what a second run of a verified batch may take
 CPU = Device("cpu", "a processor", count=64)
 
 
@@ -94,9 +108,16 @@ class Lie:
     evidence: Callable[[Evidence], Any] | None = None
     memory: DeviceMemory | None = None
     timings: Mapping[str, Any] = field(default_factory=dict)
+    computes: str = ""  # the precision, whichever was asked for; of pytorch's own session
     compile: Any = None
+    opening_ns: int = 0  # what it does before its session is there
+    compiling_ns: int = 0  # and before the first step
+    device_ns: int | None = None  # by the timers of its device, if it claims to have any
     waits: bool = True
     kept: dict[Any, Any] = field(default_factory=dict)  # what it remembers
+
+
+HONEST = Lie()
 
 
 class Lying:
@@ -113,6 +134,9 @@ class Lying:
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Any:
         honest = super().sample  # type: ignore[misc]
+        if timing is Timing.DEVICE:
+            WORLD.work(BATCH * n)
+            return Block(n, timing, {"step": [self.lie.device_ns or 0] * n})
         return self.lie.sample(honest, inputs, n, timing) if self.lie.sample else honest(
             inputs, n, timing
         )  # fmt: skip
@@ -137,7 +161,16 @@ class Lying:
         return self.lie.memory or super().device_memory()  # type: ignore[misc]
 
     def compile(self, inputs: Any) -> Any:
+        WORLD.clock.advance(self.lie.compiling_ns)
         return self.lie.compile
+
+    @property
+    def device_timed(self) -> bool:
+        return self.lie.device_ns is not None
+
+    @device_timed.setter
+    def device_timed(self, timed: bool) -> None:
+        """Ignore what the honest session sets."""
 
     def _stepping(self, honest: Step) -> Step:
         def step(inputs: Mapping[str, Any]) -> Any:
@@ -152,8 +185,10 @@ class Here(Lying, PytorchSession):
 
     def __init__(self, job: Job, lie: Lie) -> None:
         self.lie = lie
-        super().__init__(job, WORLD.clock)
-        self.timings.update(lie.timings)
+        precision = lie.computes or job.case.precision
+        super().__init__(replace(job, case=replace(job.case, precision=precision)), WORLD.clock)
+        WORLD.clock.advance(BUILD_NS + LOAD_NS + lie.opening_ns)
+        self.timings.update({"build": BUILD_NS, "load": LOAD_NS, **lie.timings})
 
     def _use(self, procedure: Any) -> None:
         super()._use(procedure)
@@ -163,12 +198,13 @@ class Here(Lying, PytorchSession):
 class Remote:
     """An engine in another process, that times itself and is asked over a link."""
 
-    phases, device_timed, weights_digest = ("step",), False, "weights"
+    phases, weights_digest = ("step",), "weights"
     # A model is a view of weights: doubling them is not offered.
 
     def __init__(self, job: Job, lie: Lie) -> None:
         self.lie = lie
-        self.timings = {"load": 1, **lie.timings}
+        WORLD.clock.advance(LOAD_NS + lie.opening_ns)
+        self.timings = {"load": LOAD_NS, **lie.timings}
         draw = np.random.default_rng(job.settings.seed)
         self._weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 24))
         self._job = job
@@ -184,9 +220,9 @@ class Remote:
         return {"scores": (np.tanh(inputs["features"] @ first) @ second).astype(np.float32)}
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, Any]:
-        draw = np.random.default_rng(self._job.settings.seed if seed is None else seed)
         self._asked()
-        return {"features": draw.standard_normal((case.shapes.batch, 16)).astype(np.float32)}
+        seed = self._job.settings.seed if seed is None else seed
+        return dict(make_inputs(case.model, case.shapes, seed, case.mode))
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         self._asked()
@@ -239,26 +275,145 @@ def runtime_of(kind: str, lie: Lie) -> Any:
     )
 
 
-def became(kind: str, lie: Lie, folder: Path, iterations: int = 40) -> str:
-    """What becomes of a case that is measured by a session that lies: ok, or a reason."""
+class Leaving:
+    """An honest session that leaves a reference's outputs, as a worker of its own would."""
+
+    def __init__(
+        self, kind: str, lie: Lie, folder: Path, draw: int, precision: str = "fp32"
+    ) -> None:
+        self._session = KINDS[kind](Job(CASE, CPU), lie)
+        self._base, self._draw = folder, draw
+        self._items: tuple[int, ...] = ()
+        self.doubts = 0
+        self._precision = narrowed(precision)
+        self.rounded: float | None = None
+
+    def leave(self, items: Sequence[int]) -> None:
+        self._items = tuple(items)
+        self._folder = self._base / "-".join(map(str, items))
+        self._folder.mkdir(exist_ok=True)
+        case = replace(CASE, shapes=Shapes(len(items)))
+        request = {**self._request(case), "rounded": self._precision, "whole": True}
+        self.rounded = left(self._session, 0, request)["rounded"]
+
+    def doubt(self, context: Any, case: Case, items: Sequence[int]) -> bool:
+        self.doubts += 1
+        self.leave(items)
+        return True
+
+    def trust(self, case: Case) -> None: ...
+
+    def comparison(self, context: Any, case: Case) -> dict[str, Any]:
+        return {
+            **self._request(case), "do": "verify", "rounded": self.rounded,
+            "doubted": self.doubts > 0, "spare_ns": SPARE_NS,
+        }  # fmt: skip
+
+    def _request(self, case: Case) -> dict[str, Any]:
+        return {
+            "case": case_to_json(case), "items": list(self._items), "folder": str(self._folder),
+            "draw": self._draw,
+        }  # fmt: skip
+
+
+def became(
+    kind: str,
+    lie: Lie,
+    folder: Path,
+    iterations: int = 40,
+    *,
+    batch: int = BATCH,
+    items: int = BATCH,
+    honest: Lie = HONEST,
+    draw: int = 0,
+    doubts: list[int] | None = None,
+) -> str:
+    """Return what becomes of a case that a lying session measures: ok, or a reason."""
+    more = {"batch": batch, "items": items, "honest": honest, "draw": draw, "doubts": doubts}
+    return judged_case(kind, lie, folder, iterations, **more)[0]
+
+
+def judged_case(
+    kind: str,
+    lie: Lie,
+    folder: Path,
+    iterations: int = 40,
+    precision: str = "fp32",
+    *,
+    batch: int = BATCH,
+    items: int = BATCH,
+    honest: Lie = HONEST,
+    draw: int = 0,
+    doubts: list[int] | None = None,
+) -> tuple[str, PrecisionProof | None]:
+    """Return what becomes of a case, ok or a reason, and of one that is ok what proves it.
+
+    Args:
+        kind: of session.
+        lie: what it does.
+        folder: for the reference.
+        iterations: how many steps are measured.
+        precision: the one that is asked for.
+        batch: of the case.
+        items: how many of those the reference computes.
+        honest: what the reference does otherwise.
+        draw: decides which items of the batch those are.
+        doubts: is given how often the reference was asked for items in doubt.
+    """
     WORLD.__init__()  # type: ignore[misc]
-    honest = KINDS[kind](Job(CASE, CPU), Lie())
-    asked = {"case": case_to_json(CASE), "folder": str(folder), "draw": 0}
-    left(honest, 0, {**asked, "rounded": None, "whole": True})
-    WORLD.waits = lie.waits
-    bench = CaseBench(runtime_of(kind, lie), Silent(), WORLD.clock)  # type: ignore[arg-type]
-    rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
-    job = {"case": asked["case"], "device": device_to_json(CPU), "seed": 0, "threads": None}
+    case = replace(CASE, shapes=Shapes(batch), precision=precision)
+    reference = Leaving(kind, honest, folder, draw, precision)
+    reference.leave(range(items))
+    verifications, planned = Verifications(), Planned(case, CPU)
+    verifications.yardsticks = reference  # type: ignore[assignment]
     try:
-        _ask(bench, {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}})
-        measure = {"do": "measure", "case": asked["case"], "rules": rules, "alone": True}
-        proved(_ask(bench, measure)["evidence"], "cpu:0")
-        verified = _ask(bench, {"do": "verify", **asked, "items": BATCH, "rounded": None})
-        proved(verified["evidence"], "cpu:0")
+        bench = opened(kind, lie, case=case)[0]
+        ask = partial(_ask, bench)
+        evidence = proved(measured(bench, iterations, case)["evidence"], "cpu:0")
+        refuse_other_precision(case, evidence)
+        verified = ask(verifications.request(None, planned))  # type: ignore[arg-type]
+        refuse_other_precision(case, proved(verified["evidence"], "cpu:0"))
+        verified = verifications.settle_doubts(None, planned, verified, ask)  # type: ignore[arg-type]
+        verdict = replace(judged(verified), rounded=reference.rounded)
+        if verdict.word == FAILED:
+            return "wrong_outputs", None
+        return "ok", prove_precision(case, evidence, verdict)
     except CaseError as error:
         # Whoever reads it is told what to do.
-        return error.reason if error.advice.endswith(".") else f"{error.reason} without advice"
-    return "wrong_outputs" if judged(verified).word == FAILED else "ok"
+        has_advice = error.advice.endswith(".")
+        return error.reason if has_advice else f"{error.reason} without advice", None
+    finally:
+        if doubts is not None:
+            doubts.append(reference.doubts)
+
+
+def uncounted(_: Iterable[int]) -> NotAvailable:
+    """Times of threads that nothing counts: those of this process are not the world's."""
+    return NotAvailable("a world of its own")
+
+
+def opened(
+    kind: str,
+    lie: Lie,
+    device: Device = CPU,
+    read_times: ReadTimes = uncounted,
+    case: Case = CASE,
+) -> tuple[CaseBench, dict[str, Any]]:
+    """A bench with a session open that lies, and what it tells of that."""
+    WORLD.waits = lie.waits
+    runtime: Any = runtime_of(kind, lie)
+    bench = CaseBench(runtime, Silent(), WORLD.clock, read_times)  # type: ignore[arg-type]
+    settings = {"seed": 0, "threads": 1}
+    job = {"case": case_to_json(case), "device": device_to_json(device), **settings}
+    more = {"weights": "random", "trust_remote_code": False}
+    return bench, _ask(bench, {"do": "open", "job": {**job, **more}})
+
+
+def measured(bench: CaseBench, iterations: int = 40, case: Case = CASE) -> dict[str, Any]:
+    """What a bench answers that is asked to measure."""
+    rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
+    measure = {"do": "measure", "case": case_to_json(case), "rules": rules, "alone": True}
+    return _ask(bench, measure)
 
 
 def _ask(bench: CaseBench, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,16 @@ from warm_start import is_nursery, warm_templates
 
 def children(recursive: bool = False) -> list[psutil.Process]:
     """Every process that runs have started from this one."""
-    return [p for p in psutil.Process().children(recursive=recursive) if not is_nursery(p)]
+    found = psutil.Process().children(recursive=recursive)
+    return [one for one in found if not is_nursery(one) and not is_remover(one)]
+
+
+def is_remover(process: psutil.Process) -> bool:
+    """Whether this process waits for another's death to remove a folder."""
+    try:
+        return process.name() == "sh" and "rm -rf" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
 
 
 class Watcher(SilentObserver):

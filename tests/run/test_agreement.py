@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.run.verify.agreement import TOLERANCES, Agreement, agree, allowed_for, tolerance_of
+from accelbench.run.verify.agreement import Agreement, agree
 from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.tolerances import TOLERANCES, compute_tolerance, tolerance_of
 from accelbench.run.verify.verdicts import NOT_FINITE, NOT_TELLING, judged
 
 RIGHT = np.random.default_rng(1).standard_normal((4, 50)).astype(np.float32)
@@ -96,7 +97,7 @@ def test_one_item_that_is_wrong_is_not_lost_among_many_that_are_right() -> None:
     other = np.random.default_rng(4).standard_normal((64, 50)).astype(np.float32)
     wrong = right.copy()
     wrong[63] = right[0]
-    batches = Batches(64, 64)
+    batches = Batches(tuple(range(64)), tuple(range(64)))
     found = agree({"y": wrong}, pick({"y": right}, 0), pick({"y": other}, 0), "int8",
                   batches=batches)  # fmt: skip
     assert found.error == pytest.approx(1.0, rel=0.3)
@@ -117,7 +118,7 @@ def test_one_item_that_is_wrong_is_not_lost_among_many_that_are_right() -> None:
 def test_what_is_allowed_is_what_rounding_costs_the_model_itself(
     rounded: float | None, precision: str, allowed: float
 ) -> None:
-    assert allowed_for(precision, rounded) == pytest.approx(allowed)
+    assert compute_tolerance(precision, rounded) == pytest.approx(allowed)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_what_is_allowed_is_what_rounding_costs_the_model_itself(
 )
 def test_what_no_rounding_explains_is_wrong_in_int8_too(wrong: Any) -> None:
     """In int8, a model such as BERT is moved by a hundredth of what other inputs move."""
-    allowed = allowed_for("int8", 0.02)
+    allowed = compute_tolerance("int8", 0.02)
     right, other = pick({"y": RIGHT}, 0), pick({"y": OTHER}, 0)
     assert not agree({"y": wrong}, right, other, "int8", allowed=allowed).ok
     assert agree({"y": RIGHT + 0.05 * OTHER}, right, other, "int8", allowed=allowed).ok

@@ -8,17 +8,20 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from fixed_machine import FOUND, models
 from scripted_runs import Scripted, Watcher
 
 import accelbench
+from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
@@ -201,6 +204,31 @@ def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(
     with pytest.raises(SurroundingsError):
         scripted.start(with_arm(planned, what), Watcher())
     assert not list(scripted.journals.glob("*"))  # nothing was begun
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell's script")
+def test_one_that_never_answers_is_waited_for_within_the_limit(
+    tmp_path: Path, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_SILENT_SECONDS", 0.1)
+    program = tmp_path / "sleeping"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 1000\n")
+    program.chmod(0o755)
+    what = Against(AgainstKind.ENVIRONMENT, str(program), str(program))
+    planned = with_arm(scripted.journey(batches=[1], timeout=2.0), what)
+    watcher = Watcher()
+    with pytest.raises(SurroundingsError) as refused:
+        scripted.start(planned, watcher)
+    assert isinstance(refused.value.__cause__, processes.TimeoutExpired)
+    assert str(program) in refused.value.message
+    assert "2 s" in refused.value.message
+    assert len([note for note in watcher.notes if str(program) in note and "2 s" in note]) == 1
+    pid = int((tmp_path / "pid").read_text())
+    ends_by = time.monotonic() + 10.0
+    while psutil.pid_exists(pid) and time.monotonic() < ends_by:
+        time.sleep(0.05)  # it was killed; the system may take a moment to clear it away
+    assert not psutil.pid_exists(pid)
+    assert not list(scripted.journals.glob("*"))
 
 
 def test_our_own_introduction_fits(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,8 @@ class Fussy(ScriptedRuntime):
     def supports(self, case: Case, device: Device) -> Support:
         if case.mode is Mode.TRAINING and device.hardware == "webgpu":
             return Support(False, "mode", "a browser does not train", "train elsewhere")
+        if case.generates and not self.info.generates:
+            return Support(False, "generation", "it does not generate", "measure a forward pass")
         return SUPPORTED
 
 
@@ -180,6 +182,19 @@ def test_where_the_selector_names_nothing_all_that_could_take_it_are_measured() 
     assert choice.hardware is None
     assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
     assert "names none of cpu, cuda and webgpu" in plan.notes[0]
+
+
+def test_generation_is_measured_though_an_engine_here_does_not_generate() -> None:
+    forward = runtime("forward", ("webgpu",), ("webgpu",))
+    forward.info = replace(forward.info, generates=False)
+    main = runtime("main", ("cpu", "cuda"), ("cpu", "cuda"))
+    selector = Selector("cuda")
+    wanted = Request(models("gpt2"), hardware=(AUTO,), batch_sizes=(1,))
+    plan, _ = plan_chosen(wanted, FOUND, {"main": main, "forward": forward}, selector)
+    assert {planned.case.generates for planned in plan.cases} == {True}
+    assert selector.asked[0]["shapes"]["new_tokens"] > 0
+    only, _ = plan_chosen(wanted, FOUND, {"forward": forward}, Selector("webgpu"))
+    assert {planned.case.generates for planned in only.cases} == {False}
 
 
 def test_what_is_refused_everywhere_is_not_asked_about_and_says_why() -> None:

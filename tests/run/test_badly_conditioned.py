@@ -86,10 +86,11 @@ class Zeros(Engine):
 def verdict_of(engine: Engine, layers: int, folder: Path, ask: Any) -> Any:
     """What becomes of an engine beside the reference of so many layers."""
     reference: Any = Engine(layers)
-    request = {"case": case_to_json(CASE), "folder": str(folder), "draw": 0}
+    request = {"case": case_to_json(CASE), "items": [0], "folder": str(folder), "draw": 0}
     output_comparison.left(reference, 0, {**request, "rounded": None, "whole": True})
     found: Any = engine
-    answer = output_comparison.compared(found, 0, {**request, "items": 1, "rounded": None})
+    comparison = output_comparison.OutputComparison(found, 0, None)
+    answer = comparison.compare({**request, "rounded": None})
     verdict = judged(json.loads(json.dumps(answer)))
     if verdict.word != FAILED:
         return verdict

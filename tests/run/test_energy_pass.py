@@ -93,6 +93,7 @@ def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(
     assert not report.columns
     assert set(report.reasons) == set(ENERGY_FIGURES)
     assert set(report.reasons.values()) == {f"not available: {NO_POWERCAP.reason}"}
+    assert report.warnings == (f"Energy was not measured: {NO_POWERCAP.reason}.",)
 
 
 GPUS = [Device("cuda", "A GPU", ordinal=n, details={"uuid": f"GPU-{n}"}) for n in range(4)]

@@ -134,6 +134,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(
     assert not watcher.processes
     assert "nothing was allocated" in rows[0]["message"]
     assert "By estimate the largest batch that fits is 8." in rows[0]["advice"]
+    assert "--precision" not in rows[1]["advice"]  # no precision makes so large a batch fit
     assert "bert-tiny" in rows[0]["advice"]
 
 

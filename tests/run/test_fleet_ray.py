@@ -159,6 +159,36 @@ def test_another_token_is_refused(fleet: Fleet) -> None:
     assert len(fleet.nodes) == 2
 
 
+def test_a_fleet_measures_as_a_run_does(fleet: Fleet) -> None:
+    """Ray preloads an allocator of its own, under which OpenVINO crashes and memory differs."""
+    words = (
+        *("run", "resnet-tiny", "--hardware", "cpu,openvino", "--framework"),
+        *("onnxruntime,openvino", "--batch-sizes", "8", "--iterations", "5", "--threads", "1"),
+        "--benchmark-only",
+    )
+    stores = [fleet.folder / "alone.duckdb", fleet.folder / "by-fleet.duckdb"]
+    commands = [[sys.executable, "-m", "accelbench", *words], fleet.command(*words)]
+    found = []
+    for store, command in zip(stores, commands, strict=True):
+        ended = subprocess.run(
+            [*command, "--db", str(store)], env=fleet.environment, cwd=fleet.folder,
+            capture_output=True, text=True, timeout=200,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        with duckdb.connect(str(store), read_only=True) as con:
+            query = (
+                "SELECT runtime, conditions->>'allocator', memory_peak_mb FROM benchmark_results"
+            )
+            found.append({row[0]: row[1:] for row in con.execute(query).fetchall()})
+    alone, by_fleet = found
+    assert {engine: allocator for engine, (allocator, _) in by_fleet.items()} == {
+        "onnxruntime": "libc",
+        "openvino": "libc",
+    }
+    for engine, (allocator, memory) in alone.items():
+        assert by_fleet[engine] == (allocator, pytest.approx(memory, rel=0.2, abs=1.0))
+
+
 def test_runners_end_with_a_driver_that_is_killed(fleet: Fleet) -> None:
     (fleet.folder / "plan.yaml").write_text(PLAN)
     with fleet.running("plan.yaml") as driver:

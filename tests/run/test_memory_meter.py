@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from accelbench.core.vocabulary import MIB
@@ -28,9 +26,6 @@ class Host(HostMemory):
     def current_bytes(self) -> int:
         return self._sampled * MIB
 
-    def meter(self) -> Callable[[], int]:
-        return self.current_bytes
-
 
 @pytest.mark.parametrize(
     ("sampled", "peak", "average"), [(10, 20, 10.0), (21, 20, 20.0), (10, None, 10.0)]
@@ -40,6 +35,7 @@ def test_no_average_is_above_the_peak(
 ) -> None:
     monkeypatch.setattr(HostMemory, "start", lambda: Host(sampled, peak))
     meter = WorkerMeter()
-    columns = meter.averages(lambda: None)
-    assert columns == {"host_memory_avg_mb": average, "memory_avg_mb": average}
-    assert meter.peaks()["memory_peak_mb"] == peak
+    meter.sample(lambda: None)
+    columns = meter.columns()
+    assert (columns["host_memory_avg_mb"], columns["memory_avg_mb"]) == (average, average)
+    assert columns["memory_peak_mb"] == peak

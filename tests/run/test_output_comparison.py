@@ -42,7 +42,10 @@ class Drawn:
 
 def asked(folder: Path) -> dict[str, Any]:
     case = case_to_json(CASE)
-    return {"case": case, "folder": str(folder), "draw": 0, "rounded": None, "whole": True}
+    return {
+        "case": case, "items": [0], "folder": str(folder), "draw": 0, "rounded": None,
+        "whole": True,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("size", "draws"), [(1, 5), (15, 5), (16, 2), (1000, 2)])

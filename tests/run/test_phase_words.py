@@ -11,6 +11,12 @@ from accelbench.run.process.phase_words import phase_said
 _SOURCES = Path(accelbench.__file__).parent
 
 
+def bound(call: ast.Call) -> set[str]:
+    """Return what a call binds a later request to."""
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "doing"]
+    return {value.value for value in values if isinstance(value, ast.Constant)}
+
+
 def named() -> set[str]:
     """What the product's code names as a phase, and what it asks workers for."""
     found = set()
@@ -20,7 +26,10 @@ def named() -> set[str]:
             if "phase(" not in text and ".ask(" not in text:
                 continue
             for call in ast.walk(ast.parse(text)):
-                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                if not isinstance(call, ast.Call):
+                    continue
+                found |= bound(call)
+                if not isinstance(call.func, ast.Attribute):
                     continue
                 place = {"phase": 0, "_phase": 0, "ask": 1}.get(call.func.attr)
                 if place is not None and len(call.args) > place:

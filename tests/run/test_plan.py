@@ -366,6 +366,26 @@ def test_a_model_that_generates_is_asked_for_whole_requests() -> None:
     assert shapes == [Shapes(1, prompt_tokens=makes.prompt_tokens, new_tokens=makes.new_tokens)]
 
 
+def test_engines_that_generate_measure_whole_requests_beside_one_that_cannot() -> None:
+    reads = card("reads", ("cpu",))
+    reads.info = dataclasses.replace(reads.info, generates=False)
+    found = plan(
+        *("gpt2-tiny", "bert-tiny"),
+        runtimes_there={"main": RUNTIMES["main"], "reads": reads},
+        hardware=("cpu",),
+        runtimes=("main", "reads"),
+        batch_sizes=(1,),
+    )
+    assert [(p.case.model.id, p.case.target.runtime, p.case.generates) for p in found.cases] == [
+        ("gpt2-tiny", "main", True),
+        ("gpt2-tiny", "main", False),
+        ("gpt2-tiny", "reads", False),
+        ("bert-tiny", "main", False),
+        ("bert-tiny", "reads", False),
+    ]
+    assert len(found.notes) == 1
+
+
 def test_no_new_tokens_mean_one_forward_pass() -> None:
     found = plan(
         *("gpt2-tiny", "bert-tiny"),

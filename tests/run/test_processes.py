@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from scripted_runs import Scripted, Watcher, children
+from scripted_runs import Scripted, Watcher, children, is_remover
 
 from accelbench.core.protocols import Runtime
 from accelbench.run.process import worker_pool
@@ -181,21 +181,32 @@ def ended(process: psutil.Process) -> bool:
         return True
 
 
-def test_killing_the_conductor_ends_its_processes_and_the_next_run_sweeps(
-    scripted: Scripted, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("killed", ["conductor", "group", "conductor and remover"])
+def test_killing_the_conductor_ends_its_processes_and_leaves_no_folder(
+    killed: str, scripted: Scripted, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     scripted.script(real=True, step_ns=5_000_000)
     base = tmp_path_factory.mktemp("t")
     environment = {**os.environ, "TMPDIR": str(base)}
     command = [sys.executable, str(TORTURED), "begin", str(scripted.journals), "slow"]
     conductor = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
     )
     assert conductor.stdout is not None
     try:
         assert conductor.stdout.readline()  # it has announced something: all of it is running
         family = psutil.Process(conductor.pid).children(recursive=True)
+        assert list(base.glob("accelbench-*"))
     finally:
+        if killed == "group":
+            os.killpg(conductor.pid, signal.SIGKILL)
+        if killed == "conductor and remover":
+            [remover] = filter(is_remover, family)
+            remover.kill()
         conductor.kill()
         conductor.wait()
         conductor.stdout.close()
@@ -204,7 +215,10 @@ def test_killing_the_conductor_ends_its_processes_and_the_next_run_sweeps(
     while time.monotonic() < deadline and not all(ended(one) for one in family):
         time.sleep(0.01)
     assert all(ended(one) for one in family)
-    (left,) = base.glob("accelbench-*")  # nobody was there to remove it
+    if killed != "conductor and remover":
+        assert not list(base.iterdir())
+        return
+    (left,) = base.glob("accelbench-*")  # the next run removes it
 
     scripted.script()
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What is kept of a reference's outputs, and which of its values another batch has where."""
+"""A reference's outputs as they are kept, and their counterparts in other batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.run.verify import reference_outputs
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.reference_outputs import (
     Batches,
@@ -18,10 +17,9 @@ from accelbench.run.verify.reference_outputs import (
     load,
     pairs,
     pick,
+    rows_of,
     save,
 )
-
-FEW = np.random.default_rng(1).standard_normal((3, 4, 5)).astype(np.float32)
 
 
 def test_of_a_large_output_the_same_values_are_picked_and_its_shape_is_told() -> None:
@@ -50,34 +48,62 @@ def test_what_is_kept_comes_back(
         assert (again[name].places is None) == (one.places is None)
 
 
-def repeated(few: Any, batch: int) -> Any:
-    return few[np.arange(batch) % len(few)]
+#: A stream of items; the reference has the first three.
+STREAM = np.random.default_rng(2).standard_normal((64, 4, 5)).astype(np.float32)
+FEW = STREAM[:3]
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 4, 7, 32])
-def test_a_batch_of_repeated_items_is_the_references_again_and_again(batch: int) -> None:
-    found = pairs(repeated(FEW, batch), pick({"y": FEW}, 0)["y"], Batches(3, batch), 0)
+def order_of(batch: int) -> tuple[int, ...]:
+    if batch <= len(FEW):
+        return tuple(range(batch))
+    return tuple(np.random.default_rng(batch).permutation(batch).tolist())
+
+
+def batches_of(batch: int) -> Batches:
+    return Batches((0, 1, 2), order_of(batch))
+
+
+def batch_of(batch: int) -> Any:
+    return STREAM[list(order_of(batch))]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 7, 64])
+def test_the_references_items_are_found_in_a_batch_of_others(batch: int) -> None:
+    batches = batches_of(batch)
+    found = pairs(batch_of(batch), pick({"y": FEW}, 0)["y"], batches)
     np.testing.assert_array_equal(found.found, found.right)
     assert found.items is not None
-    assert np.bincount(found.items).tolist() == [20] * batch
+    rows = {row for row, item in enumerate(batches.found) if item < 3}
+    assert {row: n for row, n in enumerate(np.bincount(found.items)) if n} == dict.fromkeys(
+        rows, 20
+    )
 
 
-def test_items_times_heads_and_each_item_with_each_repeat_too() -> None:
-    heads = FEW.reshape(12, 5)
-    whole = repeated(FEW, 8).reshape(32, 5)
-    found = pairs(whole, pick({"y": heads}, 0)["y"], Batches(3, 8), 0)
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 8])
+def test_items_times_heads_and_each_item_with_each_other_are_found_too(batch: int) -> None:
+    heads, right = batch_of(batch).reshape(-1, 5), pick({"y": FEW.reshape(12, 5)}, 0)["y"]
+    found = pairs(heads, right, batches_of(batch))
     np.testing.assert_array_equal(found.found, found.right)
-    assert np.bincount(found.items).tolist() == [20] * 8
+    assert found.found.size == min(batch, 3) * 20
 
-    alike = FEW[:, 0] @ FEW[:, 0].T
-    many = repeated(FEW, 8)[:, 0] @ repeated(FEW, 8)[:, 0].T
-    found = pairs(many, pick({"y": alike}, 0)["y"], Batches(3, 8), 0)
-    np.testing.assert_allclose(found.found, found.right, rtol=1e-6)
-    assert found.found.size == 64
+    items = STREAM[:, 0].astype(np.float64)
+    alike, rows = items @ items.T, list(order_of(batch))
+    right = pick({"y": alike[:3, :3]}, 0)["y"]
+    found = pairs(alike[np.ix_(rows, rows)], right, batches_of(batch))
+    np.testing.assert_array_equal(found.found, found.right)
+    assert found.found.size == min(batch, 3) ** 2
+
+
+def test_the_batch_may_be_along_any_axis() -> None:
+    found = pairs(np.moveaxis(batch_of(8), 0, 1), pick({"y": np.moveaxis(FEW, 0, 1)}, 0)["y"],
+                  batches_of(8))  # fmt: skip
+    np.testing.assert_array_equal(found.found, found.right)
+    assert found.items is not None
+    assert {order_of(8)[row] for row in found.items} == {0, 1, 2}
 
 
 def test_what_does_not_grow_with_the_batch_is_of_no_item() -> None:
-    found = pairs(np.arange(4.0), pick({"y": np.arange(4.0)}, 0)["y"], Batches(3, 8), 0)
+    found = pairs(np.arange(4.0), pick({"y": np.arange(4.0)}, 0)["y"], batches_of(8))
     np.testing.assert_array_equal(found.found, found.right)
     assert found.items is None
 
@@ -85,37 +111,51 @@ def test_what_does_not_grow_with_the_batch_is_of_no_item() -> None:
 @pytest.mark.parametrize(
     ("shape", "batches", "right"),
     [
-        ((8, 4, 5), Batches(3, 8), True),
-        ((3, 4, 5), Batches(3, 8), True),  # of no item
-        ((7, 4, 5), Batches(3, 8), False),
-        ((8, 4), Batches(3, 8), False),
-        ((8, 4, 6), Batches(3, 8), False),
+        ((8, 4, 5), batches_of(8), True),
+        ((3, 4, 5), batches_of(8), True),  # of no item
+        ((7, 4, 5), batches_of(8), False),
+        ((8, 4), batches_of(8), False),
+        ((8, 4, 6), batches_of(8), False),
+        ((2, 4, 5), batches_of(2), True),
         ((3, 4, 5), Batches(), True),
         ((6, 4, 5), Batches(), False),
     ],
 )
-def test_a_shape_fits_where_each_axis_grows_with_the_batch_or_stays(
+def test_a_shape_fits_if_each_axis_grows_with_the_batch_or_stays(
     shape: tuple[int, ...], batches: Batches, right: bool
 ) -> None:
     assert fits(shape, ReferenceOutputs((3, 4, 5), FEW.reshape(-1)), batches) is right
 
 
+def test_an_axis_grows_by_whole_entries_an_item() -> None:
+    assert not fits((6,), ReferenceOutputs((3,), np.zeros(3)), Batches((0, 1), (0, 1, 2, 3)))
+
+
 @pytest.mark.parametrize("most", [7, 40])
-@pytest.mark.parametrize("batch", [1, 3, 8])
-def test_of_large_outputs_each_picked_value_is_held_against_its_like(
-    monkeypatch: pytest.MonkeyPatch, most: int, batch: int
+@pytest.mark.parametrize("batch", [1, 3, 8, 64])
+def test_of_large_outputs_each_picked_value_is_compared_with_its_counterpart(
+    most: int, batch: int
 ) -> None:
-    """Whether the reference was picked from, or only the batch is too large to compare whole."""
-    monkeypatch.setattr(reference_outputs, "MOST_VALUES", 7)
-    found = pairs(repeated(FEW, batch), pick({"y": FEW}, 5, most)["y"], Batches(3, batch), 5)
+    found = pairs(batch_of(batch), pick({"y": FEW}, 5, most)["y"], batches_of(batch))
     np.testing.assert_array_equal(found.found, found.right)
     assert found.found.size > 0
+    assert found.items is not None
+    assert all(order_of(batch)[row] < 3 for row in found.items)
 
 
-@pytest.mark.parametrize("batch", [2, 8, 32])
-def test_who_computes_a_part_of_a_batch_and_repeats_it_is_seen(batch: int) -> None:
+def test_rows_are_cut_out_of_every_axis_that_grows() -> None:
+    items = STREAM[:, 0].astype(np.float64)
+    alike, order = items @ items.T, order_of(8)
+    cut = rows_of(alike[np.ix_(order, order)], (3, 3), np.array([1, 5]), batches_of(8))
+    chosen = [order[1], order[5]]
+    np.testing.assert_array_equal(cut, alike[np.ix_(chosen, chosen)])
+
+
+@pytest.mark.parametrize("batch", [8, 32, 64])
+def test_a_part_of_a_batch_that_is_repeated_does_not_agree(batch: int) -> None:
     right, other = pick({"y": FEW}, 0), pick({"y": FEW[::-1] + 1}, 0)
-    honest = repeated(FEW, batch)
-    assert agree({"y": honest}, right, other, "int8", batches=Batches(3, batch)).ok
-    half = repeated(honest[: batch // 2], batch)
-    assert not agree({"y": half}, right, other, "int8", batches=Batches(3, batch)).ok
+    honest = batch_of(batch)
+    assert agree({"y": honest}, right, other, "int8", batches=batches_of(batch)).ok
+    for computed in (1, 3, batch // 2):
+        found = honest[np.arange(batch) % computed]
+        assert not agree({"y": found}, right, other, "int8", batches=batches_of(batch)).ok

@@ -86,6 +86,11 @@ def test_what_the_references_own_rounding_explains_agrees(monkeypatch: pytest.Mo
     assert asked.held.known(asked.context, Planned(case_of(), CPU)) == verdict
 
 
+def test_four_roundings_are_just_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Asked(monkeypatch, rounding=1e-4).verdict(4e-4).word == OK
+    assert Asked(monkeypatch, rounding=1e-4).verdict(4.1e-4).word == FAILED
+
+
 def test_no_rounding_explains_what_might_be_another_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

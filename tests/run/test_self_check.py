@@ -22,10 +22,11 @@ from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Mode
-from accelbench.run.verify.agreement import TOLERANCES, agree
+from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
+from accelbench.run.verify.tolerances import TOLERANCES
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.shared.sketches import outputs_digest, sketch
 

@@ -48,14 +48,14 @@ def measured(rows: list[Row]) -> list[Row]:
 
 
 def test_what_is_here_is_asked_the_same_question_beside_it() -> None:
-    # A browser cannot generate token by token: beside a real one all take a forward pass.
+    # A browser cannot generate token by token: beside a real one all take a forward pass as well.
     alone = planned("gpt2-tiny", hardware=("cpu",)).cases
     beside = planned("gpt2-tiny", hardware=("cpu", "webgpu:rtx-4060"))
     mine, other = beside.cases
     assert mine.case.case_id == alone[0].case.case_id
     assert mine.case.generates
     assert not other.case.generates
-    assert any(note.startswith("Of what is simulated: browser") for note in beside.notes)
+    assert any(note.startswith("Simulated: browser") for note in beside.notes)
 
 
 def test_the_matrix_is_the_same_with_and_without_it(rows: list[Row]) -> None:

@@ -17,6 +17,7 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
+from accelbench.run.verify.cached_outputs import refuse_cached
 from accelbench.run.verify.peak_rates import fastest, refuse_implausible
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
@@ -24,7 +25,6 @@ from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.timing_plausibility import (
     LONGEST_STEP_NS,
     TimingWatch,
-    refuse_cached,
     refuse_unsynchronised,
 )
 from accelbench.runtimes.scripted import VirtualClock
@@ -167,7 +167,7 @@ class Early(Honest):
 
 def looked_at(runtime: Any, said_ns: float | None = None) -> None:
     said_ns = LAUNCH_NS + runtime.work_ns if said_ns is None else said_ns
-    TimingWatch(CPU, 0, runtime.clock).look(runtime, case_of(), said_ns)
+    TimingWatch(CPU, runtime.clock).look(runtime, case_of(), said_ns)
 
 
 @pytest.mark.parametrize("work_ns", [2e4, 3e5, 5e6, 2e8])
@@ -239,7 +239,7 @@ def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
 def uncached(runtime: Any, chance: Any = CHANCE) -> None:
     checked = CheckedSession(runtime, runtime.clock, None)
     single = SingleStep(checked.session, 0.0)
-    refuse_cached(checked, case_of(), 0, chance, single)
+    refuse_cached(checked, case_of(), chance, single)
 
 
 def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
@@ -266,16 +266,18 @@ def test_a_turn_that_was_used_up_by_making_inputs_is_no_cache() -> None:
 def test_first_looks_that_were_struck_are_no_cache() -> None:
     """Fifteen in a row, while every later look went undisturbed."""
     unlucky = Honest(3e5)
-    prepare, step, looks = unlucky.prepare, unlucky.step, []
+    prepare, step, looks, fresh = unlucky.prepare, unlucky.step, [], []
 
     def anew(case: Case, seed: int | None = None) -> Any:
-        looks.append(True)
-        return prepare(case, seed)
+        looks.append(prepare(case, seed))
+        fresh.append(looks[-1])
+        return looks[-1]
 
     def slow(inputs: Any) -> None:
         step(inputs)
-        unlucky.clock.advance(2e7 if looks[-1] and len(looks) <= 15 else 0)
-        looks[-1] = False
+        if any(one is inputs for one in fresh):
+            fresh.clear()
+            unlucky.clock.advance(2e7 if len(looks) <= 15 else 0)
 
     unlucky.prepare, unlucky.step = anew, slow  # type: ignore[method-assign]
     uncached(unlucky, Fewest())
@@ -306,7 +308,7 @@ def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
 
 def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
     """At which of the batches steps were run."""
-    watch, found = TimingWatch(Device("cuda", "a card"), 0, runtime.clock), []
+    watch, found = TimingWatch(Device("cuda", "a card"), runtime.clock), []
     for batch, said in said_ns.items():
         before = runtime.runs
         watch.look(runtime, case_of(batch), said)  # type: ignore[arg-type]
@@ -342,7 +344,7 @@ def test_a_runtime_is_looked_at_again_where_the_batch_has_become_much_larger() -
 
 
 def test_every_case_has_to_be_plausible() -> None:
-    watch, honest = TimingWatch(CPU, 0, VirtualClock()), Honest()
+    watch, honest = TimingWatch(CPU, VirtualClock()), Honest()
     watch.look(honest, case_of(64), WORK_NS)  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="operations a second"):
         watch.look(honest, case_of(128), 100.0)  # type: ignore[arg-type]

@@ -12,6 +12,8 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,13 +54,18 @@ class Torture:
 
     def __init__(self, folder: Path, source: random.Random, figures: Figures) -> None:
         self.folder = folder
+        self.temporary = Path(tempfile.mkdtemp(prefix="t"))  # short enough for sockets
         self.database = Database(folder / "t.duckdb")
         self.announced: list[str] = []
         self._source = source
         self._figures = figures
         script = {"real": True, "step_ns": 2_000_000, "load_ns": 1}
         (folder / "script.json").write_text(json.dumps(script))
-        self._environment = {**os.environ, SCRIPT_VARIABLE: str(folder / "script.json")}
+        self._environment = {
+            **os.environ,
+            SCRIPT_VARIABLE: str(folder / "script.json"),
+            "TMPDIR": str(self.temporary),
+        }
 
     def run(self, kills: int) -> None:
         for _ in range(kills):
@@ -120,7 +127,11 @@ class Torture:
         return kind
 
     def judge(self) -> None:
-        """Everything announced is there once; everything planned is there."""
+        """Everything announced is there once; everything planned is there; nothing else is left."""
+        deadline = time.monotonic() + 10
+        while any(self.temporary.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.temporary.rmdir()
         figures = self._figures
         stored: list[str] = []
         for path in self.database.journals.glob("*.jsonl"):

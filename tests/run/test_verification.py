@@ -77,6 +77,14 @@ def test_outputs_that_no_input_moves_prove_nothing() -> None:
     assert set(verdict.reasons) == {"verification_error", "verification_tolerance"}
 
 
+def test_outputs_of_one_way_do_not_verify_a_model_that_has_another() -> None:
+    verdict = Verifications().judge(planned_of(), TOLD, "model.py, line 9")
+    assert verdict.word == "not_done"
+    assert "model.py, line 9" in verdict.why
+    wrong = {**TOLD, "error": 0.7, "errors": {"y": 0.7}}
+    assert Verifications().judge(planned_of(), wrong, "model.py, line 9").word == "failed"
+
+
 def test_a_case_is_verified_once_and_every_batch_and_precision_by_itself() -> None:
     cells, worse = Verifications(), {**TOLD, "error": 0.4}
     first = cells.judge(planned_of(batch=1), TOLD)

@@ -46,7 +46,7 @@ def test_a_batch_normalisation_in_training_is_named() -> None:
     names = changed(Trains())
     assert names == ["the mode of bn", "bn.running_mean", "bn.running_var", "1 more"]
     (warning,) = warned_of({"state_changed": names})
-    assert warning.startswith("The module is not the same after its steps: the mode of bn, ")
+    assert warning.startswith("The steps changed the module: the mode of bn, ")
 
 
 def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change() -> None:

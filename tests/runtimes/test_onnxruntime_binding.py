@@ -18,6 +18,7 @@ from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
+from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime, session
 
 SPEC = find("resnet-tiny")
@@ -101,7 +102,7 @@ def test_another_precision_than_asked_is_no_result(
     ours = opened(monkeypatch, folder, case, fake_onnxruntime(types="float"))
     ours.outputs(ours.prepare(case))
     with pytest.raises(CaseError) as raised:
-        ours.evidence()
+        refuse_other_precision(case, {"details": ours.evidence().details})
     assert raised.value.reason == "precision_changed"
     assert "0% of its products were computed in fp16" in raised.value.message
     assert raised.value.advice

@@ -14,7 +14,6 @@ from accelbench.core.protocols import Evidence
 from accelbench.run.verify.device_proof import proved
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
 from accelbench.runtimes.onnxruntime.providers import place_of
-from accelbench.runtimes.shared.arrays import hold_precision
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
@@ -143,32 +142,3 @@ def test_a_providers_place() -> None:
     assert place_of("TensorrtExecutionProvider", "cuda:1") == "cuda:1"
     assert place_of(CUDA, "rocm:0") == CUDA
     assert place_of("VitisAIExecutionProvider", "cuda:0") == "VitisAIExecutionProvider"
-
-
-@pytest.mark.parametrize(
-    ("asked", "computed"),
-    [
-        ("fp32", {"float": 1.0}),
-        ("fp16", {"float16": 0.5, "float": 0.5}),
-        ("int8", {"int8": 0.6, "float": 0.4}),
-        ("int8", {}),  # an engine that compiles a graph into one piece says nothing
-    ],
-)
-def test_a_precision_that_holds(asked: str, computed: dict[str, float]) -> None:
-    hold_precision(asked, computed)
-
-
-@pytest.mark.parametrize(
-    ("asked", "computed"),
-    [
-        ("fp32", {"float16": 1.0}),
-        ("fp16", {"float": 0.51, "float16": 0.49}),
-        ("int8", {"int8": 0.4, "float": 0.6}),
-        ("int8", {"fixed16 × int8": 1.0}),
-    ],
-)
-def test_a_precision_that_does_not(asked: str, computed: dict[str, float]) -> None:
-    with pytest.raises(CaseError) as raised:
-        hold_precision(asked, computed)
-    assert raised.value.reason == "precision_changed"
-    assert max(computed, key=lambda name: computed[name]) in raised.value.message

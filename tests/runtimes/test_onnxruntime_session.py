@@ -23,6 +23,7 @@ from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.profile import Profile
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -56,8 +57,9 @@ def test_a_float_graph_that_is_asked_for_as_int8_is_refused() -> None:
     wrong = replace(case, precision="int8")
     session = RUNTIME.open(Job(wrong, CPU, JobSettings(threads=1), artefact=str(folder)))
     session.outputs(session.prepare(wrong))
+    details = session.evidence().details
     with pytest.raises(CaseError) as raised:
-        session.evidence()
+        refuse_other_precision(wrong, {"details": details})
     assert raised.value.reason == "precision_changed"
 
 

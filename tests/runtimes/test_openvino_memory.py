@@ -108,7 +108,8 @@ def test_the_columns_have_what_was_sampled() -> None:
     meter = WorkerMeter()
     meter.watch(session)
     core.gpu = {"usm_device": 8 * MIB, "usm_host": 9 * MIB}
-    found = {**meter.peaks(), **meter.averages(lambda: None)}
+    meter.sample(lambda: None)
+    found = meter.columns()
     assert found["device_memory_peak_mb"] == found["memory_peak_mb"] == 8.0
     assert found["device_memory_avg_mb"] == found["memory_avg_mb"] == 8.0
     assert found["memory_source"] == "openvino GPU_MEMORY_STATISTICS"

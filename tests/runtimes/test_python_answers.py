@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from accelbench.runtimes.python.answers import (
     refuse_unfinished,
     uncompared,
 )
+from accelbench.runtimes.python.evaluation import evaluated, late_parts
 from accelbench.runtimes.python.places import waiting
 
 PENDING: Future[int] = Future()
@@ -133,7 +135,9 @@ def test_what_is_not_compared_is_named() -> None:
     assert uncompared([1, "x", {2.0, 3.0}, None, {"a": b"bytes"}]) == []
     assert uncompared({"a": Handle(), "b": [Handle(), 1]}) == ["Handle"]
     (warning,) = warned_of({"not_compared": ["Handle"]})
-    assert warning == "Of what it returns Handle is not verified: it is neither numbers nor text."
+    assert warning == (
+        "Returned values of type Handle are not verified: they are neither numbers nor text."
+    )
 
 
 DENSE = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
@@ -217,7 +221,17 @@ def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not() -> None:
         works.join()
         waits.join()
     (warning,) = warned_of({"left_running": "98% of a core"})
-    assert "goes on when they have returned" in warning
+    assert "continue after the calls return" in warning
+
+
+def test_a_timer_that_is_set_has_work_to_do_later() -> None:
+    timer = threading.Timer(60.0, print)
+    timer.start()
+    try:
+        assert left_running.left_running()
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def test_who_spins_for_a_while_after_its_work_has_left_nothing(
@@ -232,3 +246,49 @@ def test_who_spins_for_a_while_after_its_work_has_left_nothing(
     assert left_running.left_running() == "90% of a core"
     assert left_running.left_running() == "90% of a core"  # of a thread of Python's, at once
     assert next(used, None) is None
+
+
+class Pair(NamedTuple):
+    one: Any
+    two: Any
+
+
+class Named(dict[str, Any]):
+    """A mapping of its own name that reads as any other does."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        3,
+        "text",
+        [1.5, (2, None), {"a": b"bytes"}],
+        np.ones(3),
+        np.array([1, "a"], object),
+        torch.ones(2),
+        jnp.ones(2),
+        Pair(np.ones(2), torch.ones(2)),
+        Named(a=[1, 2]),
+        Slotted(1, [2]),
+        deque([1, 2]),
+        memoryview(b"bytes"),
+        PENDING,
+    ],
+)
+def test_what_has_its_values_is_not_evaluated(answer: Any) -> None:
+    assert late_parts(answer) == []
+    assert evaluated(answer) is answer
+
+
+def test_late_parts_are_evaluated_where_they_are_and_the_rest_stays() -> None:
+    class Late:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.arange(3)
+
+    kept = np.ones(4)
+    answer = {"a": [Late(), kept], "b": Slotted(Late(), 1)}
+    assert late_parts(answer) == ["Late.__array__"]
+    found = evaluated(answer)
+    assert found["a"][1] is kept
+    assert found["a"][0].tolist() == found["b"]["number"].tolist() == [0, 1, 2]
+    assert late_parts(found) == []

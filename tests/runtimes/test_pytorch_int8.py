@@ -13,6 +13,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Device, Job
+from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 
@@ -32,12 +33,16 @@ def test_the_part_of_the_work_that_is_int8_is_counted(
 ) -> None:
     details = looked_at(name)
     assert details["int8_products"] == products
-    assert details["int8_share_of_products"] == pytest.approx(share, abs=0.005)
+    assert details["computed_in"]["int8"] == pytest.approx(share, abs=0.005)
+    assert details["weight_shares"]["int8"] > 0.05
 
 
 def test_a_model_of_convolutions_is_not_int8_because_its_last_layer_is() -> None:
-    with pytest.raises(CaseError, match="2% of its multiplications") as told:
-        looked_at("resnet-tiny")
+    details = looked_at("resnet-tiny")
+    assert details["computed_in"]["int8"] == pytest.approx(0.02, abs=0.01)
+    case = Case(find("resnet-tiny"), Target("pytorch", "cpu"), "int8", Shapes(1))
+    with pytest.raises(CaseError) as told:
+        refuse_other_precision(case, {"details": details})
     assert told.value.reason == "precision_changed"
 
 

@@ -17,6 +17,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
+from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.qnn.session import distances
 from kept_artefacts import kept_artefacts
@@ -77,11 +78,12 @@ def test_another_precision_than_asked_is_no_result() -> None:
     folder = folder_of(RUNTIME, asked)
     session = RUNTIME.open(Job(case(), NPU, JobSettings(threads=1), artefact=str(folder)))
     session.outputs(session.prepare(case()))
-    with pytest.raises(CaseError) as raised:
-        session.evidence()
+    details = session.evidence().details
     session.close()
+    assert details["computed_in"] == {"float16": 1.0}
+    with pytest.raises(CaseError) as raised:
+        refuse_other_precision(case(), {"details": details})
     assert raised.value.reason == "precision_changed"
-    assert "float16 (100%)" in raised.value.message
 
 
 def test_outputs_that_the_cpu_does_not_have_are_no_result(

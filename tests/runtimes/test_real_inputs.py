@@ -18,7 +18,7 @@ from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Quality
 from accelbench.measure.loop import Measurement
-from accelbench.run.worker.worker import with_inputs
+from accelbench.run.worker.session_columns import with_inputs
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
 

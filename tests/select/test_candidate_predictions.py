@@ -96,6 +96,36 @@ def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> N
         assert ranked == [entry for entry in order(model) if entry[0] in dict(ranked)]
 
 
+CARDS = ("cuda:A100-SXM4-80GB", "cuda:NVIDIA H100 80GB HBM3", "cuda:NVIDIA GeForce RTX 4090")
+
+
+@pytest.mark.parametrize("named", [CARDS, tuple(reversed(CARDS))])
+def test_named_devices_without_results_are_ranked_by_their_predictions(
+    named: tuple[str, ...],
+) -> None:
+    answer = ask(HardwareSelector(), *named, model_name="resnet-50", batch_size=32)
+    ranked = answer["all_scores"]
+    assert next(iter(ranked)) == "cuda:NVIDIA H100 80GB HBM3"
+    assert {score["basis"] for score in ranked.values()} == {"predicted"}
+    assert answer["no_clear_winner_between"] == list(ranked)  # their ranges overlap
+    assert not answer["clear_winner"]
+
+
+def test_a_prediction_of_a_stand_in_device_does_not_rank_a_platform() -> None:
+    ranked = scores(HardwareSelector(), "cuda:NVIDIA H100 80GB HBM3", "rocm", "mps")
+    assert {score["basis"] for score in ranked.values()} == {"rule"}
+
+
+def test_what_the_rules_rate_equally_is_a_tie() -> None:
+    answer = ask(
+        HardwareSelector(), "cuda:0", "cuda:1", "cpu", model_family="vision", model_name="x"
+    )
+    scored = [(name, score["score"]) for name, score in answer["all_scores"].items()]
+    tied = [name for name, score in scored if score == scored[0][1]]
+    assert len(tied) > 1
+    assert answer["no_clear_winner_between"] == tied
+
+
 def test_of_a_model_without_a_graph_nothing_is_predicted() -> None:
     answer = ask(HardwareSelector(), model_name="somebody-elses", model_family="vision")
     assert not any("predictions" in score for score in answer["all_scores"].values())

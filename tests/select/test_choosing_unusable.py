@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
+from accelbench.core.worth import UnusableReason
 from accelbench.select.selector import HardwareSelector
 
 NO_USE = {"quality": "unusable", "memory_peak_mb": 38.9, "latency_p50_ms": 12.0}
@@ -78,3 +79,22 @@ def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path: Path) 
     found = chosen.best_under({"memory_mb": 40}, model_name="bert-tiny", available_hardware=["cpu"])
     assert SAID in found["explanation"]
     assert found["fits"] == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        ({}, UnusableReason.NOISY),
+        ({"cpu_wait_share": 0.7}, UnusableReason.WAITED),
+        ({"unexplained_share": 0.7}, UnusableReason.UNACCOUNTED),
+    ],
+)
+def test_recommend_names_the_reason(
+    tmp_path: Path, cause: dict[str, float], reason: UnusableReason
+) -> None:
+    chosen = selector(tmp_path, result(), result(batch_size=8, **NO_USE, **cause))
+    found = chosen.select_hardware(
+        model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8
+    )
+    (aside,) = found["set_aside"]
+    assert aside["reason"].endswith(reason)

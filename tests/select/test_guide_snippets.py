@@ -178,7 +178,8 @@ def test_fallback_rules_answer_and_the_log_says_so(caplog: pytest.LogCaptureFixt
 def test_only_available_hardware_is_recommended() -> None:
     answer = run(BASIC, UNAVAILABLE)["result"]
     assert set(answer["all_scores"]) == {"cpu", "openvino"}
-    assert {answer["primary_recommendation"], *answer["fallback_options"]} == {"cpu", "openvino"}
+    # OpenVINO's engine does not generate text.
+    assert [answer["primary_recommendation"], *answer["fallback_options"]] == ["cpu"]
 
 
 def test_debugging_tools(capsys: pytest.CaptureFixture[str]) -> None:

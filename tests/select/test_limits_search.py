@@ -10,6 +10,9 @@ from choosing_world import result, selector
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accelbench.cli.display.limits import _searched
+from accelbench.cli.services.searching import SearchedConfiguration
+from accelbench.cli.services.verification_runs import VerificationCase
 from accelbench.core.errors import UsageError
 from accelbench.select.constraints import metering
 from accelbench.select.constraints.batch_search import (
@@ -19,6 +22,7 @@ from accelbench.select.constraints.batch_search import (
     largest,
     next_batch,
 )
+from accelbench.select.constraints.best_under import OBJECTIVE
 
 
 def searched(
@@ -110,3 +114,39 @@ def test_what_no_meter_here_can_show_is_said_at_once(
     assert kept["does_not_fit"] == []
     with pytest.raises(UsageError):
         selector(tmp_path).best_under({"max_power": 0.0}, model_name="bert-tiny")
+
+
+def test_an_answer_names_its_objective_and_contradicts_no_memory_that_was_measured(
+    tmp_path: Path,
+) -> None:
+    small = result(batch_size=1, latency_p50_ms=1.0, memory_peak_mb=50.0)
+    large = result(batch_size=64, latency_p50_ms=128.0, memory_peak_mb=400.0)
+    answer = selector(tmp_path, small, large).best_under(
+        {"memory_mb": 500.0}, model_name="bert-tiny", available_hardware=["cpu"]
+    )
+    assert answer["objective"] == "throughput"
+    assert answer["best"] is not None
+    assert answer["best"]["batch_size"] == 1  # not the largest: it does fewer a second
+    assert OBJECTIVE in answer["explanation"]
+    noisy = [{**row, "quality": "unusable"} for row in (small, large)]
+    answer = selector(tmp_path, *noisy).best_under(
+        {"memory_mb": 500.0}, model_name="bert-tiny", available_hardware=["cpu"]
+    )
+    assert answer["best"] is None
+    assert {case["memory_mb"] for case in answer["set_aside"]} == {50.0, 400.0}
+    assert "nothing is known to fit" not in answer["explanation"]
+    answer = selector(tmp_path, *noisy).best_under(
+        {"memory_mb": 20.0}, model_name="bert-tiny", available_hardware=["cpu"]
+    )
+    assert "nothing is known to fit" in answer["explanation"]
+
+
+def test_the_cap_of_a_search_is_not_called_the_largest_batch_that_fits() -> None:
+    case = VerificationCase("bert-tiny", "cpu", "pytorch", "fp32", 1, "inference", {}, 1)
+    way = SearchedConfiguration(case, 1, {LARGEST // 2: 0.1, LARGEST: 0.2})
+    assert next_batch(way.tried, 1) is None
+    assert way.to_dict()["largest_tried"] == LARGEST
+    assert "largest that fits" not in _searched(way.to_dict())
+    bracketed = SearchedConfiguration(case, 1, {8: 0.9, 9: 1.1})
+    assert bracketed.to_dict()["largest_tried"] is None
+    assert "largest that fits" in _searched(bracketed.to_dict())

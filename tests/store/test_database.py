@@ -112,11 +112,11 @@ def test_merging_brings_everything_once(tmp_path: Path) -> None:
 
 
 def test_merging_keeps_the_result_that_is_here(tmp_path: Path) -> None:
-    here = filled(tmp_path / "a.duckdb", "r", result(0, model="here", samples={}))
-    there = filled(tmp_path / "b.duckdb", "s", result(0, model="there"))
+    here = filled(tmp_path / "a.duckdb", "r", result(0, message="here", samples={}))
+    there = filled(tmp_path / "b.duckdb", "s", result(0, message="there"))
     assert here.merge(there.path).results == 0
     (row,) = here.results(samples=True)
-    assert (row["model"], row["samples"]) == ("here", {})
+    assert (row["message"], row["samples"]) == ("here", {})
 
 
 def test_merging_an_older_store_fills_what_it_has(tmp_path: Path) -> None:

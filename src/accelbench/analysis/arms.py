@@ -26,7 +26,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import WHY_UNUSABLE, answered, usable
+from accelbench.core.worth import answered, reasons_unusable, usable
 from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
@@ -60,6 +60,7 @@ def checked_arms(
         tuple(_checked(this, other, threshold, allow) for this, other in both),
         tuple(other[0] for other, this in sides_by_question.values() if not this),
         tuple(this[0] for other, this in sides_by_question.values() if not other),
+        threshold=threshold,
     )
 
 
@@ -83,16 +84,16 @@ def _checked(
         for metric in METRICS
         if all(both := _of(metric, pairs)) and not (metric.rated and other_rates)
     )
-    outcome, why = outcome_of(figures, _too_few)
+    outcome, why = outcome_of(figures, _why_open)
     judged = {figure.metric.name for figure in figures}
     missing = [m.name for m in METRICS if m.name not in judged and _known(m, [*this, *other])]
     if other_rates and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, other_rates
     elif missing and outcome not in BAD:
         cause = f"no pair has a {' or a '.join(missing)} on both sides"
-        useless = not all(usable(row) for row in (*here.values(), *there.values()))
         outcome = Outcome.CANNOT_TELL
-        why = f"{cause}; launches are unusable: {WHY_UNUSABLE}" if useless else cause
+        reasons = reasons_unusable([*here.values(), *there.values()])
+        why = f"{cause}; launches are unusable: {reasons}" if reasons else cause
     sides = (list(there.values()), list(here.values()))
     figures, outcome, why = as_outputs_are(figures, outcome, why, sides)
     lost = [row for row in this if not answered(row)]
@@ -135,13 +136,13 @@ def _known(metric: Metric, rows: Iterable[Row]) -> bool:
     return any(row.get("status") == Status.OK and metric.of(row) is not None for row in rows)
 
 
-def _too_few(figures: Sequence[Judged]) -> str:
-    pairs = min(figure.launches[0] for figure in figures)
-    wanted = max(figure.required or 0 for figure in figures)
+def _why_open(figure: Judged) -> str:
+    """Return how many pairs of launches would decide a figure, or which change they would show."""
+    pairs, wanted = figure.launches[0], figure.required or 0
     had = counted(pairs, "pair of launches", "pairs of launches")
     if pairs < FEWEST_LAUNCHES:
         return f"only {had}, and {FEWEST_LAUNCHES} are the least: use --launches {wanted}"
     if pairs < wanted:
         return f"{had} are too few at this noise: use --launches {wanted}"
-    most = max(figure.most_shown or 0.0 for figure in figures)
+    most = figure.most_shown or 0.0
     return f"{had} leave it open at this noise; {MOST_LAUNCHES} would show a change of {most:.1%}"

@@ -74,6 +74,10 @@ def _told(options: str) -> str:
     return " ".join(f"{name}={value}" for name, value in json.loads(options).items())
 
 
+#: Reasons of a refusal that is about the precision that was asked for.
+_OF_PRECISION = frozenset({"precision", "autocast"})
+
+
 @dataclass(frozen=True)
 class Attempt:
     """What one way came to with one question, in the run that stands for it."""
@@ -117,8 +121,16 @@ class Attempt:
 
     @property
     def refused(self) -> bool:
-        """It is the hardware or its runtime that cannot, not something missing around it."""
-        return not self.ok and belongs(self.reason) is Belongs.CELL
+        """Whether the hardware or its engine cannot run the model.
+
+        A precision that the engine does not have is no refusal of the model, if none was named.
+        """
+        return not self.ok and belongs(self.reason) is Belongs.CELL and not self.of_precision
+
+    @property
+    def of_precision(self) -> bool:
+        """Whether it was refused for its precision, although any precision counts."""
+        return bool(self.way.precision) and self.reason in _OF_PRECISION
 
 
 def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attempt]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from statistics import median
 
 from accelbench.analysis.comparability import changed_code, rates_of_others, refused_there, unlike
@@ -24,11 +25,12 @@ from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.analysis.republished import published_again
 from accelbench.analysis.run_noise import Histories, of_one_run
+from accelbench.analysis.sets import JudgedSet, judge_set
 from accelbench.core.columns import ASKED
 from accelbench.core.launch_failures import is_wrong, of_whole_runs, why_unusable
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, settled, usable_launches
+from accelbench.core.worth import answered, is_decisive, usable_launches
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
@@ -79,18 +81,29 @@ class Check:
     not_measured: tuple[Row, ...] = ()  # one row of each
     not_before: tuple[Row, ...] = ()
     may_miss: bool = False  # somebody allowed that not all of the baseline was measured
+    threshold: float | None = None  # the share that a change has to exceed at least
 
     @property
     def outcome(self) -> Outcome:
         """The answer to the whole: the worst that is known, else what is not."""
         outcomes = {question.outcome for question in self.questions}
-        if outcomes & set(BAD):
+        if outcomes & set(BAD) or self.is_set_worse:
             return Outcome.WORSE
         unseen = self.not_measured and not self.may_miss
         judged_any = any(question.figures for question in self.questions)
         if Outcome.CANNOT_TELL in outcomes or unseen or not judged_any:
             return Outcome.CANNOT_TELL
         return Outcome.STEADY
+
+    @cached_property
+    def whole(self) -> JudgedSet | None:
+        """All configurations judged together; None if they are few."""
+        return judge_set(((q.row, q.figures) for q in self.questions), self.threshold)
+
+    @property
+    def is_set_worse(self) -> bool:
+        """Whether all configurations together became worse."""
+        return self.whole is not None and self.whole.answer is Judgement.WORSE
 
     @property
     def together(self) -> float | None:
@@ -175,15 +188,18 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
     rules = rules or Rules()
     tried = [row for row in of_whole_runs(before) if row.get("status") != Status.SKIPPED]
     pairs = list(paired(of_whole_runs(now), tried, rules.told))
+    both = [pair for pair in pairs if pair.now and pair.before]
+    few = sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both)
     return Check(
-        tuple(_checked(pair, rules) for pair in pairs if pair.now and pair.before),
+        tuple(_checked(pair, rules, max(few, 1)) for pair in both),
         tuple(pair.before[0] for pair in pairs if not pair.now),
         tuple(pair.now[0] for pair in pairs if not pair.before),
         MISSING in rules.allow,
+        rules.threshold,
     )
 
 
-def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
+def _checked(pair: Pair, rules: Rules, few: int) -> CheckedQuestion:
     good, then = _in_order(_good(pair.now)), _in_order(_good(pair.before))
     if not good or not then:
         return _not_run(pair, good, then)
@@ -198,9 +214,9 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
     both = [m for m in METRICS if all(values[m.name])]
     alike = [metric for m in both if (metric := _common(m, then, good)) is not None]
     figures = tuple(
-        _figure(m, _values(m, then), _values(m, good), (then, good), rules) for m in alike
+        _figure(m, _values(m, then), _values(m, good), (then, good), rules, few) for m in alike
     )
-    outcome, why = outcome_of(figures, _too_few)
+    outcome, why = outcome_of(figures, _why_open)
     useless = _useless(then, good)
     if useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, useless
@@ -249,13 +265,14 @@ def _figure(
     here: Sequence[float],
     rows: tuple[Launches, Launches],
     rules: Rules,
+    few: int,
 ) -> Judged:
     before, now = rows[0][0], rows[1][0]
     parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
-    apart = None if of_one_run(before, now) else rules.known.between(now, metric, here)
-    sure = all(settled(row) for side in rows for row in side)
-    known = NoisePrior(noise, apart)
+    apart = None if of_one_run(before, now) else rules.known.for_gate(now, metric, here)
+    sure = all(is_decisive(row) for side in rows for row in side)
+    known = NoisePrior(noise, apart, few)
     return judged(metric, then, here, known, rules.threshold, settled=sure)
 
 
@@ -291,44 +308,52 @@ def _moment(row: Row) -> tuple[str, int]:
     return str(row.get("started_at") or ""), int(number(row, "launch") or 0)
 
 
-def outcome_of(
-    figures: Sequence[Judged], too_few: Callable[[Sequence[Judged]], str]
-) -> tuple[Outcome, str]:
-    """What figures come to together, and why it cannot be told, as `too_few` has it."""
+def outcome_of(figures: Sequence[Judged], why_open: Callable[[Judged], str]) -> tuple[Outcome, str]:
+    """Return what figures come to together, and why it is open.
+
+    Args:
+        figures: the metrics of one question.
+        why_open: returns why a figure is inconclusive.
+    """
     answers = [figure.answer for figure in figures]
     if not answers:
         return Outcome.CANNOT_TELL, "there is no figure on both sides"
     if Judgement.WORSE in answers:
         return Outcome.WORSE, ""
     if Judgement.CANNOT_TELL in answers:
-        return Outcome.CANNOT_TELL, too_few(
-            [f for f in figures if f.answer is Judgement.CANNOT_TELL]
-        )
+        metrics_by_reason: dict[str, list[str]] = {}
+        for figure in figures:
+            if figure.answer is Judgement.CANNOT_TELL:
+                metrics_by_reason.setdefault(why_open(figure), []).append(figure.metric.name)
+        if len(metrics_by_reason) == 1:
+            return Outcome.CANNOT_TELL, next(iter(metrics_by_reason))
+        reasons = [f"{' and '.join(names)}: {why}" for why, names in metrics_by_reason.items()]
+        return Outcome.CANNOT_TELL, "; ".join(reasons)
     return (Outcome.BETTER if Judgement.BETTER in answers else Outcome.STEADY), ""
 
 
-def _too_few(figures: Sequence[Judged]) -> str:
-    """Which launches would do for all of them."""
-    if all(figure.plain for figure in figures):
-        hidden = [figure.most_shown for figure in figures if figure.most_shown is not None]
-        if hidden:
-            return runs_differ(max(hidden))
+def _why_open(figure: Judged) -> str:
+    """Return how many launches would decide a figure, or which change they would show."""
+    both = figure.required_both
+    if figure.plain:
+        if figure.most_shown is not None:
+            return runs_differ(figure.most_shown)
+        launches = "five" if both is None or both <= FEWEST_LAUNCHES else str(both)
         return (
-            "one launch a side cannot tell a slow launch from a slow program: measure five a side"
+            "one launch a side cannot tell a slow launch from a slow program:"
+            f" measure {launches} a side"
         )
-    before, now = figures[0].launches
+    before, now = figure.launches
     few = f"{before} launches before and {now} now are too few"
-    by_runs = all(_of_runs(figure) for figure in figures)
-    if min(before, now) < FEWEST_LAUNCHES and (by_runs or all(map(_is_seen, figures))):
+    by_runs = _of_runs(figure)
+    if min(before, now) < FEWEST_LAUNCHES and both is None and (by_runs or _is_seen(figure)):
         return f"{few}: five a side are the least"
     few += " at this noise"
-    wanted = [figure.required for figure in figures]
-    if None not in wanted:
-        return f"{few}: {max(count or 0 for count in wanted)} now would be enough"
-    both = [figure.required_both for figure in figures]
-    if None not in both:
-        return f"{few}: {max(count or 0 for count in both)} a side would be enough"
-    most = max(figure.most_shown or 0.0 for figure in figures)
+    if figure.required is not None:
+        return f"{few}: {figure.required} now would be enough"
+    if both is not None:
+        return f"{few}: {both} a side would be enough"
+    most = figure.most_shown or 0.0
     if by_runs:
         return runs_differ(most)
     return f"{few}: {MOST_LAUNCHES} a side would show only a change of {most:.1%} or more"

@@ -6,12 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 
 from accelbench.analysis.questions import flat
+from accelbench.core.case import QUESTION
 from accelbench.core.rows import Row, record
 
 #: How a name begins that counts devices: 8x NVIDIA H200.
 _COUNT = re.compile(r"(\d{1,6})x ")
 #: Of a run with a budget, the seconds of sampling that were left for a case: no two have the same.
 _SHARE = "rules.seconds"
+#: Parts of the question are no condition: who compares two models compares two questions.
+_ASKED = f"{QUESTION}."
+#: The other run on the machine, with its time of start: a warning of its own.
+_BESIDE = "measured_beside."
+_VARIABLES = "variables"
+_SET = f"{_VARIABLES}."
 #: Shares that differ by less are alike: what they tell of is the interval's to say.
 _FAR = 1.5
 
@@ -39,13 +46,18 @@ def _host(row: Row) -> str:
 
 def differences(a: Row, b: Row) -> list[str]:
     """What two rows do not share of their systems and conditions: a word and its two values."""
-    ours, theirs = (flat(record(row, "conditions")) for row in (a, b))
+    recorded = [record(row, "conditions") for row in (a, b)]
+    ours, theirs = map(flat, recorded)
+    if all(isinstance(each.get(_VARIABLES), Mapping) for each in recorded):
+        set_in_one = [name for name in ours.keys() ^ theirs.keys() if name.startswith(_SET)]
+        ours, theirs = (dict.fromkeys(set_in_one, "unset") | each for each in (ours, theirs))
     return [
         *_systems(a, b),
         *(
             f"{name} {ours[name]} → {theirs[name]}"
             for name in sorted(ours.keys() & theirs.keys())
             if ours[name] != theirs[name] and not (name == "Processor" and _host(a))
+            if not name.startswith((_ASKED, _BESIDE))
             if name != _SHARE or _far(ours[name], theirs[name])
         ),
     ]

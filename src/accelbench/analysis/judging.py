@@ -1,12 +1,15 @@
-"""Has a figure become worse? Launches of a baseline and of now, and one of four answers. Pure.
+"""Judge whether a metric became worse, from the launches of a baseline and of a candidate. Pure.
 
 Launches are the unit of replication (`measure.launches`), and runs differ by more than their
-launches show (`measure.runs`). A change must be significant at 1 % with both in its error, and
-exceed 3 %, three times the noise of such a comparison, and what was asked for. That none was shown
-is an answer where a change of what was asked would have been seen to be larger in four of
-five cases. Either wants five launches a side. Of fewer, and of much that others publish, nobody
-knows how far another launch would differ: a change beyond the threshold cannot be told, unless one
-side takes twice as long.
+launches show (`measure.runs`). Between two runs both are in the error, and the test is one-sided
+at 1 %, for worse and for better alike. The deviation from run to run is taken as known, unless
+there is a history. In one run the test is two-sided at 1 %, and a change has to exceed three times
+the noise of such a comparison. In both a change has to exceed 3 % and the threshold.
+
+“No change shown” requires five launches a side, and enough of them: the test would have found a
+change of the threshold in four of five cases. Fewer launches, such as a single published value, do
+not show how far another launch would differ. They show a change beyond four standard errors of two
+launches, with the deviation of the history and at least 5 %: below 33 % they are inconclusive.
 """
 
 from __future__ import annotations
@@ -16,32 +19,39 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from statistics import median
+from statistics import NormalDist, median
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import Statistic, latency, rate_of, step_of
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import Row, number
 from accelbench.measure.launches import (
+    ALPHA,
     FEWEST_LAUNCHES,
     HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,
     POWER,
     Noise,
-    RatioInterval,
     aa_noise,
     typical,
 )
-from accelbench.measure.runs import FEWEST_RUNS, PRIOR, PRIOR_OF_MEMORY
+from accelbench.measure.runs import PRIOR, PRIOR_OF_MEMORY
 from accelbench.measure.unpaired import Apart, fewest, independent, reach_of_one, unpaired_interval
 
 #: What the documents alert at, where launches cannot tell.
 PLAIN_THRESHOLD = 0.1
-#: What fewer than five launches a side have to differ by to be called worse: twice the time. Of two
-#: thousand launches of one thing the slowest took 2.1 times as long as the quickest.
-FEW_DIFFER = 1.0
-_LEVEL = 0.99
+#: Fewer than five launches have to differ by so many standard errors of two launches. If one launch
+#: in fifty takes 30 % longer and the rest differ by 5 %, 0.8 % of comparisons exceed that.
+FEW_ERRORS = 4.0
+#: The share of such outlying launches that exceed it. Of many configurations with few launches each
+#: one has that share together, so that a check of a thousand alarms no more often than one of one.
+_OUTLIERS_BEYOND = 0.4
+#: The deviation of the logarithm from launch to launch that few launches have at least.
+LAUNCH_PRIOR = 0.05
+#: The same of a process's memory, so that it has to double: of 276 pairs of launches 8 differed by
+#: more than 10 %, and one by 38 %.
+MEMORY_LAUNCH_PRIOR = math.log(2.0) / (FEW_ERRORS * math.sqrt(2.0))
 _MUCH = 10.0
 
 
@@ -81,6 +91,7 @@ class Metric:
     sql: str  # the same of a row of benchmark_results
     lower_is_better: bool = True
     runs: Noise = PRIOR  # by how much runs differ where nothing is known of them
+    launches: float = LAUNCH_PRIOR  # the least deviation from launch to launch, if they are few
     timed: bool = True  # launches whose times are of no use count too, where it is no time
     exact: bool = False  # every launch has the same: two of them tell as much as ten
     statistic: Statistic | None = None  # of a latency, which; None where either may stand for it
@@ -199,6 +210,7 @@ METRICS = (
         _memory,
         "memory_peak_mb",
         runs=PRIOR_OF_MEMORY,
+        launches=MEMORY_LAUNCH_PRIOR,
         timed=False,
         columns=("memory_peak_mb",),
     ),
@@ -215,23 +227,17 @@ METRICS = (
 
 @dataclass(frozen=True)
 class NoisePrior:
-    """What is known of noise beforehand.
+    """The noise of a question before it is judged.
 
     Attributes:
-        launches: of launches of this question; None where no run has two of them.
-        runs: by how much runs of it differ; None where both sides are of one run.
+        launches: that of launches; None if no run has two of them.
+        runs: the deviation from run to run; None if both sides are of one run.
+        few: configurations with fewer than five launches a side in the same check.
     """
 
     launches: Noise | None
     runs: Noise | None
-
-    def learned(self, metric: Metric) -> Noise | None:
-        """By how much runs differ, where enough were seen; None where little but the prior stands.
-
-        With now that is four, as of any history that is judged.
-        """
-        enough = metric.runs.freedom + FEWEST_RUNS - 2
-        return self.runs if self.runs and self.runs.freedom >= enough else None
+    few: int = 1
 
 
 @dataclass(frozen=True)
@@ -245,7 +251,7 @@ class Judged:
     answer: Judgement
     limit: float  # what a change had to exceed
     launches: tuple[int, int]
-    low: float | None = None  # the 99 % interval of worse_by
+    low: float | None = None  # the interval of worse_by: 98 % between runs, 99 % in one run
     high: float | None = None
     noise: Noise | None = None  # of launches
     runs: Noise | None = None  # of runs; None where both sides are of one
@@ -253,7 +259,7 @@ class Judged:
     required: int | None = None  # launches of now; None where the baseline has too few
     required_both: int | None = None  # launches a side; None where not even the most would do
     most_shown: float | None = None  # the smallest change that the most launches a side find
-    plain: bool = False  # judged by the threshold alone
+    plain: bool = False  # a side is a single launch
     paired: bool = False  # launches of one run in turns: judged by their ratios
 
 
@@ -266,18 +272,20 @@ def judged(
     *,
     settled: bool = True,
 ) -> Judged:
-    """Whether launches of now are worse than those of before.
+    """Judge whether the launches of now are worse than those of before.
 
     Args:
-        metric: which figure.
+        metric: the metric that is judged.
         before: one value a launch, in order of time; at least one.
         now: the same.
-        known: noise, from all that is known of this question.
-        threshold: what a change has to exceed at least, as a share.
-        settled: every launch came to a figure that its own samples bear out.
+        known: the noise of launches and of runs.
+        threshold: the share that a change has to exceed at least.
+        settled: whether the samples of every launch support its result.
     """
     then, here = as_times(metric, before, now)
-    interval = unpaired_interval(then, here, _LEVEL, known.runs)
+    # Between runs each end of the interval is the limit of a one-sided test.
+    level = 1.0 - (ALPHA if known.runs is None else 2.0 * ALPHA)
+    interval = unpaired_interval(then, here, level, known.runs)
     few = min(len(before), len(now)) < FEWEST_LAUNCHES
     if interval is None or known.launches is None:
         return _of_one(metric, before, now, known, threshold, settled=settled)
@@ -287,11 +295,16 @@ def judged(
     usual = Apart(noise.value, *sides, known.runs)
     limit = max(floor, usual.least_effect)
     if few and not metric.exact:
-        limit = max(limit, FEW_DIFFER)
-    # That nothing changed is believed of the sides as they are, not as launches mostly were.
+        limit = max(limit, limit_of_few(metric, known))
+    # The power of “no change shown” is that of the louder: these launches, or those of the history.
     loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
     seen = Apart(loudest, *sides, known.runs)
-    answer = _answer(interval, limit, seen, floor)
+    answer = Judgement.CANNOT_TELL
+    effect = math.log(interval.ratio)
+    if interval.p_value < 1.0 - level and abs(effect) > math.log1p(limit):
+        answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
+    elif _is_steady(effect, seen, floor):
+        answer = Judgement.STEADY
     if few and metric.timed and not settled and answer is not Judgement.STEADY:
         answer = Judgement.CANNOT_TELL
     most = Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
@@ -314,15 +327,25 @@ def judged(
     )
 
 
-def _answer(interval: RatioInterval, limit: float, seen: Apart, floor: float) -> Judgement:
-    effect = math.log(interval.ratio)
-    if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
-        return Judgement.WORSE if effect > 0 else Judgement.BETTER
-    if min(seen.first, seen.second) < FEWEST_LAUNCHES:
-        return Judgement.CANNOT_TELL
-    # Were there a change of what was asked, more than this would be seen in four of five cases.
+def _is_steady(effect: float, seen: Apart, floor: float) -> bool:
+    """Return whether “no change shown” has the power that it requires.
+
+    The test finds a change of the floor in four of five cases, and in as many cases a change of
+    the floor would have come to more than this effect.
+    """
     within = abs(effect) + seen.reach(POWER) <= math.log1p(floor)
-    return Judgement.STEADY if within else Judgement.CANNOT_TELL
+    return within and seen.suffices(floor)
+
+
+def limit_of_few(metric: Metric, known: NoisePrior) -> float:
+    """Return the share that fewer than five launches a side have to exceed: 33 % and more."""
+    parts = [part.value for part in (known.launches, known.runs) if part is not None]
+    deviation = max(metric.launches, math.hypot(*parts))
+    errors = FEW_ERRORS
+    if metric.timed:
+        quantile = NormalDist().inv_cdf
+        errors += quantile(1.0 - _OUTLIERS_BEYOND / known.few) - quantile(1.0 - _OUTLIERS_BEYOND)
+    return math.expm1(min(errors * math.sqrt(2.0) * deviation, HUGE))
 
 
 def _of_one(
@@ -334,29 +357,24 @@ def _of_one(
     *,
     settled: bool,
 ) -> Judged:
-    """By the plain threshold, of a single launch: what exceeds it is told of an exact one alone."""
-    limit = PLAIN_THRESHOLD if threshold is None else threshold
+    """Judge a side of a single launch.
+
+    It never shows that nothing changed. It shows a change beyond the threshold and the limit of
+    few launches. An exact metric has to exceed only the threshold, and by how much runs differ.
+    """
+    floor = PLAIN_THRESHOLD if threshold is None else threshold
     then, here = (median(values) for values in as_times(metric, before, now))
     effect = math.log(here / then)
-    counts = limit if metric.exact else max(limit, FEW_DIFFER)
-    runs = known.learned(metric)
-    most = None
-    answer = Judgement.STEADY
-    if runs is not None:
-        # Runs were seen to differ: by more than chance has to be, and less than that hides nothing.
-        far = reach_of_one(1.0 - (1.0 - _LEVEL) / 2.0, runs, known.launches)
-        chance = math.expm1(min(far, HUGE))
-        unseen = reach_of_one(POWER, runs, known.launches)
-        hidden = abs(effect) <= math.log1p(limit) < abs(effect) + unseen
-        if hidden:
-            answer = Judgement.CANNOT_TELL
-        if hidden or chance > counts:
-            most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, runs).detectable(limit)
-        counts = max(counts, chance)
-    if abs(effect) > math.log1p(limit):
-        answer = Judgement.CANNOT_TELL
-        if abs(effect) > math.log1p(counts) and (settled or not metric.timed):
-            answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
+    limit = floor if metric.exact else max(floor, limit_of_few(metric, known))
+    if known.runs is not None:
+        reach = reach_of_one(1.0 - ALPHA, known.runs, known.launches)
+        limit = max(limit, math.expm1(min(reach, HUGE)))
+    answer = Judgement.CANNOT_TELL
+    if abs(effect) > math.log1p(limit) and (settled or not metric.timed):
+        answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
+    # If the noise of launches is unknown, they are taken to differ by as much as runs do.
+    noise = known.launches.value if known.launches else metric.runs.value
+    most = Apart(noise, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
     return Judged(
         metric,
         *((then, here) if metric.lower_is_better else (1.0 / then, 1.0 / here)),
@@ -366,7 +384,9 @@ def _of_one(
         (len(before), len(now)),
         noise=known.launches,
         runs=known.runs,
-        most_shown=most,
+        required=Apart(noise, len(before), len(now), known.runs).required(floor),
+        required_both=fewest(floor, lambda count: Apart(noise, count, count, known.runs)),
+        most_shown=None if most.suffices(floor) else most.detectable(floor),
         plain=True,
     )
 

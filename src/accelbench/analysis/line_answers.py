@@ -16,7 +16,7 @@ from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, r
 from accelbench.analysis.outputs import of_level, why_other_outputs
 from accelbench.core.nouns import counted
 from accelbench.measure.launches import LEAST_EFFECT, MOST_LAUNCHES, POWER, Noise, pooled_noise
-from accelbench.measure.runs import FEWEST_RUNS, noise_between, noise_of_levels
+from accelbench.measure.runs import FEWEST_RUNS, find_gate_noise, noise_of_levels
 from accelbench.measure.student import t_quantile
 from accelbench.measure.unpaired import Apart
 
@@ -113,7 +113,7 @@ def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> 
     runs = [point.each or (point.value,) for point in points]
     known = NoisePrior(
         pooled_noise([run for run in runs if len(run) > 1]),
-        noise_between(runs, (), metric.runs, len(points) - 1),
+        find_gate_noise(runs, (), metric.runs, len(points) - 1),
     )
     threshold = None if least == LEAST_EFFECT else least
     settled = all(point.settled for point in points[-2:])

@@ -13,7 +13,7 @@ from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, attempts
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
-from accelbench.analysis.unrated import how_to_time, unlike_cpu, untimed
+from accelbench.analysis.unrated import how_to_measure, how_to_time, unlike_cpu, untimed
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.rows import Row
@@ -235,7 +235,7 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCe
         Availability.INCOMPATIBLE if refused else Availability.NOT_AVAILABLE,
         reason=f"{by}{cause}" if refused else cause,
         token=worst.reason,
-        advice=worst.advice,
+        advice=how_to_measure(worst),
         runtimes=(worst.way.runtime,) if by else (),
         verification=worst.verification,
         workarounds=worst.workarounds,

@@ -17,6 +17,7 @@ from statistics import median
 from accelbench.core.axes import AXES
 from accelbench.core.columns import step_ms
 from accelbench.core.facts import PART
+from accelbench.core.launch_failures import why_unusable
 from accelbench.core.rows import Row, record
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.core.worth import counting_launches, usable_launches
@@ -42,7 +43,8 @@ class CaseSpread:
         threshold: how much slower is too slow.
         rates: the same of a probe as people know it, by node: operations or bytes a second.
         unit: of the rates.
-        unusable: ms by node where most launches' intervals are too wide: shown, and not judged.
+        unusable: ms by node where most launches are unusable: shown, and not judged.
+        why_unusable: the reason by such a node, as the end of a sentence.
     """
 
     case: str
@@ -53,6 +55,7 @@ class CaseSpread:
     rates: Mapping[str, float] = field(default_factory=dict)
     unit: str = ""
     unusable: Mapping[str, float] = field(default_factory=dict)
+    why_unusable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def middle(self) -> float | None:
@@ -151,6 +154,11 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
                 failed[key],
                 threshold,
                 unusable=_times(launches[key], judged=False),
+                why_unusable={
+                    node: why_unusable(rows)
+                    for node, rows in launches[key].items()
+                    if not usable_launches(rows)
+                },
             )
             for key in sorted({*launches, *failed})
             for _, device, case in (key,)

@@ -10,10 +10,10 @@ from accelbench.core.provenance import comparable, of_import
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.measure.launches import Noise, pooled_noise
-from accelbench.measure.runs import noise_between
+from accelbench.measure.runs import Runs, find_gate_noise, noise_between
 
 #: Runs of a series that are looked at, the newest.
-OLDER_RUNS = 20
+OLDER_RUNS = 60
 #: An import's run is everything that came with it, perhaps of years.
 
 
@@ -38,23 +38,30 @@ class Histories:
         values = [run.values.get(metric.name, ()) for run in runs]
         return pooled_noise([value for value in values if len(value) > 1])
 
-    def between(self, row: Row, metric: Metric, now: Sequence[float] = ()) -> Noise:
-        """By how much runs of a row's series differ.
+    def between(self, row: Row, metric: Metric) -> Noise:
+        """Return by how much runs of a row's series differ, for the interval of a comparison."""
+        key = str(row.get("series_key"))
+        return noise_between(self._of(key, metric), self._neighbours(row, metric), metric.runs)
+
+    def for_gate(self, row: Row, metric: Metric, now: Sequence[float]) -> Noise:
+        """Return by how much runs of a row's series differ, as a check takes it.
 
         Args:
-            row: of which.
-            metric: of which figure.
-            now: the launches of its run, which is judged: no noise, but one run more of its level.
+            row: a result of the run that is judged.
+            metric: the metric that is judged.
+            now: the launches of that run: not noise, but one more run of its level.
         """
         key = str(row.get("series_key"))
-        others = [other for other in self.beside.get(alike(row), ()) if other != key]
-        beside = (self._of(other, metric) for other in others)
         own = self._of(key, metric)
-        if not now:
-            return noise_between(own, beside, metric.runs)
         moment = str(row.get("started_at") or "")
         at = sum(run.moment < moment for run in self._known(key, metric))
-        return noise_between([*own[:at], now, *own[at:]], beside, metric.runs, at)
+        runs = [*own[:at], now, *own[at:]]
+        return find_gate_noise(runs, self._neighbours(row, metric), metric.runs, at)
+
+    def _neighbours(self, row: Row, metric: Metric) -> Iterable[Runs]:
+        key = str(row.get("series_key"))
+        others = [other for other in self.beside.get(alike(row), ()) if other != key]
+        return (self._of(other, metric) for other in others)
 
     def _of(self, key: str, metric: Metric) -> list[Sequence[float]]:
         return [run.values[metric.name] for run in self._known(key, metric)]

@@ -22,7 +22,12 @@ from accelbench.core.figures import (
 )
 from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import answered, counting_launches, usable_launches
+from accelbench.core.worth import (
+    answered,
+    counting_launches,
+    reasons_unusable,
+    usable_launches,
+)
 from accelbench.measure.launches import typical
 
 #: What a row is told of its cost where prices are known (`costs`): no columns of the store.
@@ -42,6 +47,7 @@ class Side:
     older: int = 0  # launches of other runs, which do not count
     newer: int = 0  # of these newer ones, which say less
     unusable: int = 0  # launches of the same run, whose times do not count
+    why_unusable: str = ""  # these, as the end of a sentence
     alike: tuple[Sequence[Row], ...] = ()  # others that ran alike, of which this is the fastest
 
     @property
@@ -213,7 +219,17 @@ def of_standing(
 ) -> Side:
     """The side that some launches stand for."""
     aside = standing.older + standing.newer
-    return Side(value, standing.rows, others, faster, aside, standing.newer, len(standing.unusable))
+    useless = standing.unusable
+    return Side(
+        value,
+        standing.rows,
+        others,
+        faster,
+        aside,
+        standing.newer,
+        len(useless),
+        reasons_unusable(useless),
+    )
 
 
 def _spoken(

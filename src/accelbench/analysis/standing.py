@@ -32,9 +32,12 @@ from accelbench.measure.launches import FEWEST_LAUNCHES
 NEWER = "newer_launches_set_aside"
 #: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
 #: what a history is of.
-_NO_SOFTWARE = ("rules.", "effective_", "variables.", "commit")
+_NO_SOFTWARE = ("rules.", "effective_", "variables.", "allocator", "commit")
 #: The same of conditions as a whole, where SQL leaves them out.
-_LEFT_OUT = (*PASSED_OVER, "rules", "variables", "commit", "effective_cpus", "effective_memory")
+_LEFT_OUT = (
+    *(*PASSED_OVER, "rules", "variables", "allocator"),
+    *("commit", "effective_cpus", "effective_memory"),
+)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from accelbench.core.rates import unit_of
 from accelbench.core.reference_words import reference_words
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.core.worth import WHY_UNUSABLE, answered, usable
+from accelbench.core.worth import answered, reasons_unusable, usable
 from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
@@ -332,10 +332,10 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
             f"{fixed} of {counted(len(done), 'launch', 'launches')} of as many samples as were"
             " asked for: nothing judged whether they suffice."
         )
-    if useless := sum(not usable(row) for row in done):
+    if useless := [row for row in done if not usable(row)]:
         doubts.append(
-            f"{useless} of {counted(len(done), 'launch', 'launches')} unusable: {WHY_UNUSABLE}."
-            " Nothing is judged or chosen by them."
+            f"{len(useless)} of {counted(len(done), 'launch', 'launches')} unusable:"
+            f" {reasons_unusable(useless)}. Nothing is judged or chosen by them."
         )
     if few := len(ran) - len(done):
         doubts.append(

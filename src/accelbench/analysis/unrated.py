@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from accelbench.analysis.attempts import ASKED_IN, Attempt
 from accelbench.analysis.speed import Timed
 from accelbench.core.absent import NO_DATA
+from accelbench.core.cards import cards
 
 
 def untimed(many: Sequence[Attempt]) -> str:
@@ -57,3 +58,12 @@ def _word(name: str, value: object) -> str:
     if name == "unit":  # by the kind of what is counted, in the singular
         return f"{value}s/s" if value else "items/s"
     return NO_DATA if value is None else str(value)
+
+
+def how_to_measure(attempt: Attempt) -> str:
+    """Return a failed attempt's advice; after a refused precision, the command for another one."""
+    card = cards().get(attempt.way.runtime)
+    if not attempt.of_precision or card is None or not card.precisions:
+        return attempt.advice
+    command = f"accelbench run {attempt.model} --hardware {attempt.hardware}"
+    return f"{attempt.advice} Measure it: {command} --precision {card.precisions[0]}".strip()

@@ -245,11 +245,13 @@ def _outcome(bench: CaseBench, case: Case, settings: RunSettings, alone: bool) -
         for column, value in answer["metrics"].items()
     }
     empty = {column: _NOT_TOLD for column, value in metrics.items() if value is None}
+    reasons = answer.get("null_reasons", {})
+    told = {name: why for name, why in reasons.items() if not name.startswith(_MEMORY)}
     return Outcome(
         Status.OK,
         measurement={**answer, "metrics": metrics},
         warnings=[LOST],
-        null_reasons={**answer.get("null_reasons", {}), **empty},
+        null_reasons={**empty, **told},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.exchange import result_file
 from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.store.database import Database
+from accelbench.store.scratch import temporary_folder
 
 #: What draws charts may hang, as any engine.
 _SECONDS = 600.0
@@ -31,12 +31,12 @@ def reported(
     Raises:
         SurroundingsError: It could not be written; what was measured is stored all the same.
     """
-    with tempfile.TemporaryDirectory(prefix="accelbench-report-") as scratch:
+    with temporary_folder() as scratch:
         source = ["--run", ended.run_id]
         if database is not None:
             source += ["--db", database.name]
         else:
-            file = Path(scratch) / f"{ended.run_id}.json"
+            file = scratch / f"{ended.run_id}.json"
             result_file.write_one(file, begun, ended.rows)
             source += ["--json-path", str(file)]
         done = processes.run_python(

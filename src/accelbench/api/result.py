@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.api.drawn_chart import DrawnChart
@@ -16,6 +14,7 @@ from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Status
 from accelbench.exchange.titles import title
 from accelbench.store.samples import step_ms
+from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
@@ -160,8 +159,8 @@ class Result:
         if chart not in CHARTS:
             raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
         names = [*(column.name for column in COLUMNS), "samples"]
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "results.json"
+        with temporary_folder() as folder:
+            file = folder / "results.json"
             about = {self.run_id: {"environment": dict(self.environment)}}
             write_json(file, names, self.rows, about)
             subject = subject_of([file], {})

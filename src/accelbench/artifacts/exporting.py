@@ -21,10 +21,12 @@ from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Tensor
 from accelbench.artifacts.patches import applied
 from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.trouble import failed, place_trouble
+from accelbench.artifacts.ways import ValueDependence, find_value_dependence
 from accelbench.catalog.build import built
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Shapes
+from accelbench.core.errors import UnsupportedError
 
 #: Traced at three items: one would be taken for a constant, and what a trace has fixed all the
 #: same is seen when it is verified at another batch, which nearly every one is.
@@ -60,9 +62,10 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
     shapes = recipe.case.shapes
     settled = recipe.static or spec.fixed_batch is not None
     batch = shapes.batch if settled else _TRACED_BATCH
-    fed, constants = _fed(recipe, batch)
+    fed, constants = _fed(recipe, batch, recipe.seed)
     wrapper = Positional(made.module, list(fed), constants)
     with torch.no_grad(), applied(recipe.workarounds, made.module):
+        dependence = _refuse_kept_way(recipe, made.module, batch, constants)
         values = named_tensors(made.module(**fed, **constants))
         outputs = _file_names(values, fed)
         _write(recipe, wrapper, fed, outputs, folder / GRAPH)
@@ -74,14 +77,39 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
         "outputs": [_tensor(name, outputs[name], value, fixed) for name, value in values.items()],
         "batch": fixed,
         "weights_digest": made.digest,
+        "other_way": dependence.place if dependence.is_undetermined else "",
     }
 
 
-def _fed(recipe: Recipe, batch: int) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """The inputs to trace with, and those that are written into the graph as numbers."""
+def _refuse_kept_way(
+    recipe: Recipe, module: torch.nn.Module, batch: int, constants: Mapping[str, Any]
+) -> ValueDependence:
+    """Return how the way of a module depends on values, if it can be exported.
+
+    Raises:
+        UnsupportedError: other inputs take another way, and a trace would keep one.
+    """
+    dependence = find_value_dependence(
+        lambda fed: module(**fed, **constants),
+        module,
+        lambda number: _fed(recipe, batch, recipe.seed + number)[0],
+    )
+    if dependence.varies and not _keeps_graph(recipe, module):
+        raise UnsupportedError(
+            "data_dependent",
+            f"{recipe.case.model.id} takes another way through its code for other inputs"
+            f"{dependence.place and f' ({dependence.place})'}, and an exported graph keeps one way",
+            "Measure it with --framework pytorch, or write the choice as torch.where or"
+            " torch.cond.",
+        )
+    return dependence
+
+
+def _fed(recipe: Recipe, batch: int, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Return the inputs to trace with, and those that are written into the graph as numbers."""
     spec = recipe.case.model
     shapes: Shapes = replace(recipe.case.shapes, batch=batch)
-    arrays = make_inputs(spec, shapes, recipe.seed)
+    arrays = make_inputs(spec, shapes, seed)
     rows = {tensor.name: tensor.row for tensor in tensors(spec, shapes) if tensor.row is not None}
     if "image_sizes_as_numbers" not in recipe.workarounds:
         rows = {}
@@ -98,6 +126,12 @@ def _file_names(values: Mapping[str, torch.Tensor], fed: Mapping[str, Any]) -> d
     return {name: f"{name}_out" if name in fed else name for name in values}
 
 
+def _keeps_graph(recipe: Recipe, module: torch.nn.Module) -> bool:
+    """Return whether torch.export is used, which refuses a way that depends on values."""
+    # Sizes that a program's nodes compute are numbers in a trace: they call operators, not Python.
+    return getattr(module, "computes_sizes", False) or "graph_exporter" in recipe.workarounds
+
+
 def _write(
     recipe: Recipe,
     wrapper: Positional,
@@ -105,9 +139,7 @@ def _write(
     outputs: Mapping[str, str],
     path: Path,
 ) -> None:
-    # Sizes that a program's nodes compute are numbers in a trace: they call operators, not Python.
-    sized = getattr(wrapper.module, "computes_sizes", False)
-    graph = sized or "graph_exporter" in recipe.workarounds
+    graph = _keeps_graph(recipe, wrapper.module)
     how: dict[str, Any] = {"dynamo": False}
     if graph:
         how = {"dynamo": True, "external_data": True, "verbose": False}

@@ -121,6 +121,34 @@ def unshare(model: Any) -> int:
     return count
 
 
+def transpose_weights(model: Any) -> int:
+    """Store the constant weights of each Gemm with output channels first; return their number.
+
+    Folding makes Gemms of [input, output] weights. With a scale for each channel of the second
+    axis, Chromium's WebNN fails to build the graph ("Failed to build TFL interpreter").
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    readers = Counter(name for node in model.graph.node for name in node.input)
+    count = 0
+    for node in model.graph.node:
+        if node.op_type != "Gemm" or node.input[1] not in weights or readers[node.input[1]] > 1:
+            continue
+        held = {attribute.name: attribute for attribute in node.attribute}
+        if "transB" in held and held["transB"].i:
+            continue
+        tensor = weights[node.input[1]]
+        turned = numpy_helper.to_array(tensor).T.copy()
+        tensor.CopyFrom(numpy_helper.from_array(turned, tensor.name))
+        if "transB" in held:
+            node.attribute.remove(held["transB"])
+        node.attribute.append(onnx.helper.make_attribute("transB", 1))
+        count += 1
+    return count
+
+
 def spared(model: Any) -> list[str]:
     """Names of the nodes whose numbers become an index or a size; each node gets a name."""
     import onnx

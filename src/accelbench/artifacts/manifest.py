@@ -38,6 +38,7 @@ class Manifest:
     batch: int | None  # what it is fixed to; None: any
     weights_digest: str
     workarounds: Sequence[str] = ()
+    other_way: str = ""  # the line of code whose value decides for another way, not in the graph
     quantiser: Mapping[str, Any] | None = None  # which, how calibrated
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.artifacts.external import save
-from accelbench.artifacts.graphs import Choice, chosen, fold, soften, unshare
+from accelbench.artifacts.graphs import Choice, chosen, fold, soften, transpose_weights, unshare
 from accelbench.artifacts.manifest import GRAPH, WEIGHTS, Manifest
 from accelbench.artifacts.names import tidy
 from accelbench.artifacts.recipe import Recipe
@@ -84,6 +84,8 @@ def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> di
             del model.metadata_props[:]  # qnn_preprocess_model stumbles over other tools' entries
             softened, choice = soften(model), chosen(model)
             unshare(model)
+            if recipe.wanted.format != "onnx-qnn-int8":
+                transpose_weights(model)
             save(model, ready, "ready.data")
             reader = Seeded(recipe, manifest)
             if recipe.wanted.format == "onnx-qnn-int8":

@@ -17,7 +17,7 @@ from accelbench.core.protocols import ArtifactFormat
 from accelbench.hardware.environment import packages
 
 #: Raised whenever artefacts are made in another way.
-VERSION = 5
+VERSION = 7
 
 #: What all are made from, and what holds for one batch though its base is for any.
 BASE, SETTLED = "onnx", "onnx-folded"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError
-from accelbench.core.model import ModelCode, ModelFile, ModelSpec
+from accelbench.core.model import SENTENCE_ENCODER, ModelCode, ModelFile, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -77,11 +77,14 @@ def built(
         from accelbench.catalog.narrow import Narrowing
         from accelbench.catalog.weights import from_folder, from_hub
 
-        model_class = transformers_class(spec)
-        if weights == HUB:
-            module = from_hub(spec, model_class, trust_remote_code)
+        if spec.builder == SENTENCE_ENCODER:
+            from accelbench.catalog.networks.sentence import load_sentence_encoder
+
+            module = load_sentence_encoder(spec, weights, trust_remote_code, transformers_class)
+        elif weights == HUB:
+            module = from_hub(spec, transformers_class(spec), trust_remote_code)
         else:
-            module = from_folder(spec, model_class, weights, trust_remote_code)
+            module = from_folder(spec, transformers_class(spec), weights, trust_remote_code)
         digest = Narrowing(module, dtype).finish()
     return Built(module.eval(), digest)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.inputs import settle
+from accelbench.catalog.inputs import input_bytes, settle
 from accelbench.catalog.polynomials import value
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Shapes
@@ -138,6 +138,21 @@ def flops(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> float 
     """Operations of one step: the same at every precision."""
     counted = cost(spec, shapes, "fp32", mode)
     return None if counted is None else counted.flops
+
+
+def weight_bytes_read(spec: ModelSpec, bytes_per_weight: float) -> float | None:
+    """Compute the bytes of weights that a forward pass reads; None if that was not counted.
+
+    Rows of embeddings that no input names are not among them.
+    """
+    settled = replace(settle(spec, Shapes(1)), new_tokens=None)
+    cost_point = point(spec, settled, "forward")
+    if cost_point is None:
+        return None
+    counted = cost_point.read(cost_point.of("fp32"))
+    inputs = input_bytes(spec, settled)
+    weights = counted["bytes_moved"] - counted["activation_bytes"] - inputs
+    return max(weights, 0) * bytes_per_weight / 4
 
 
 def _passes(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:

@@ -12,8 +12,10 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES
 
+#: The documents' thirteen models, and those with one of every other architecture.
+KEY, ARCHITECTURES = "key", "architectures"
 #: The sets that the catalogue itself has; "custom" stands for a models file.
-SETS = ("key", "small")
+SETS = (KEY, ARCHITECTURES, "small")
 CUSTOM = "custom"
 LIST_THEM = "List the models with: accelbench models"
 
@@ -61,7 +63,8 @@ def members(set_name: str) -> tuple[ModelSpec, ...]:
         raise UsageError(
             f"There is no model set {in_quotes(set_name)}.", f"Known sets: {', '.join(SETS)}."
         )
-    return tuple(spec for spec in MODELS if set_name in spec.sets)
+    names = {KEY, ARCHITECTURES} if set_name == ARCHITECTURES else {set_name}
+    return tuple(spec for spec in MODELS if names & set(spec.sets))
 
 
 def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:

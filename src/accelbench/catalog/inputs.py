@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -287,23 +287,27 @@ def _counts_tokens(spec: ModelSpec, shapes: Shapes, mode: str) -> bool:
     return makes and spec.family is Family.TEXT_GENERATION
 
 
-#: Whether batches that are drawn repeat their first items, and how many those are.
-_repeated: ContextVar[int | None] = ContextVar("_repeated", default=None)
+#: Which items of a seed's stream are drawn; None: the first ones, as many as the batch has.
+_chosen: ContextVar[tuple[int, ...] | None] = ContextVar("_chosen", default=None)
 
 
 @contextmanager
-def repeating(items: int) -> Iterator[None]:
-    """Inputs drawn here are so many items, again and again: what is right of few says it of all."""
-    before = _repeated.set(items)
+def choosing(items: Sequence[int]) -> Iterator[None]:
+    """Draw these items of a seed's stream, in this order, as the batch.
+
+    Item i of a stream has the same values in every batch. So a reference of few items can be
+    compared with a batch that has them among others.
+    """
+    before = _chosen.set(tuple(items))
     try:
         yield
     finally:
-        _repeated.reset(before)
+        _chosen.reset(before)
 
 
-def repeated_items() -> int | None:
-    """How many items inputs drawn here repeat; None where each is one of its own."""
-    return _repeated.get()
+def chosen_items() -> tuple[int, ...] | None:
+    """Return the items that `choosing` asks for, or None if it is not used."""
+    return _chosen.get()
 
 
 def make_inputs(
@@ -313,30 +317,31 @@ def make_inputs(
 
     Ids are below the vocabulary, masks are all ones, floats (always float32
     here) are standard normal. Every tensor has a stream of its own, so that
-    adding an input to a model leaves the others as they were.
+    adding an input to a model leaves the others as they were. Within `choosing`
+    the batch has the items that it names.
 
     Raises:
         UsageError, UnsupportedError: as `settle`.
         OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
     """
-    refuse_absurd(spec, shapes, mode)
-    items = _repeated.get() or shapes.batch
-    wanted = input_shapes(spec, replace(shapes, batch=items), mode)
-    drawn = {t.name: draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
-    if items == shapes.batch:
+    items = _chosen.get() or ()
+    drawn_count = max(items, default=shapes.batch - 1) + 1
+    drawn_shapes = replace(shapes, batch=drawn_count)
+    refuse_absurd(spec, drawn_shapes, mode)
+    wanted = input_shapes(spec, drawn_shapes, mode)
+    fed = tensors(spec, shapes, mode)
+    drawn = {t.name: draw(t, wanted[t.name], seed) for t in fed}
+    if items == tuple(range(len(items))):
         return drawn
-    return {t.name: _again(t, drawn[t.name], shapes.batch) for t in tensors(spec, shapes, mode)}
+    return {t.name: _taken(t, drawn[t.name], items) for t in fed}
 
 
-def _again(tensor: InputSpec, few: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any]:
-    """A batch of few items, one after the other and over again."""
+def _taken(
+    tensor: InputSpec, drawn: np.ndarray[Any, Any], items: Sequence[int]
+) -> np.ndarray[Any, Any]:
     if "batch" not in tensor.shape:
-        return few
-    along = tensor.shape.index("batch")
-    import numpy as np
-
-    whole: np.ndarray[Any, Any] = np.take(few, np.arange(batch) % few.shape[along], axis=along)
-    return whole
+        return drawn
+    return drawn.take(items, axis=tensor.shape.index("batch"))
 
 
 def refuse_absurd(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> None:

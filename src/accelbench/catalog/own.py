@@ -27,7 +27,13 @@ from accelbench.catalog.parts import (
 from accelbench.core.child_answers import NoAnswerError, answers_of, tell
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
-from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
+from accelbench.core.model import (
+    SENTENCE_ENCODER,
+    Generation,
+    InputSpec,
+    ModelSpec,
+    Training,
+)
 from accelbench.core.serial import model_from_json
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Architecture, Family
@@ -54,6 +60,8 @@ _TASKS = {
     "ForCTC": "automatic-speech-recognition",
     "ForAudioClassification": "audio-classification",
 }
+#: Models of which sentence-transformers loads the encoder.
+_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel"}
 _CLASSIFIES = ("ForSequenceClassification", "ForImageClassification", "ForAudioClassification")
 
 
@@ -68,6 +76,8 @@ class OwnModels:
     size: str
     modalities: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    layers: Sequence[Mapping[str, Any]] = ()  # of sentence-transformers, after its transformer
+    longest: int | None = None  # tokens at which its owner cuts a text
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:
@@ -101,7 +111,7 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
             (answers,) = answers_of(*asked, _PATIENCE_SECONDS, "Describing the models")
         except NoAnswerError as error:
             raise SurroundingsError(
-                str(error), "Check that torch and transformers import."
+                str(error), error.advice or "Check that torch and transformers import."
             ) from error
     return [answer if isinstance(answer, str) else model_from_json(answer) for answer in answers]
 
@@ -111,6 +121,46 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
 
 def spec_of(own: OwnModels) -> ModelSpec:
     """Ask transformers. Raises AccelbenchError, or whatever its classes make of the config."""
+    if own.layers:
+        return _encoder_of(own)
+    return _spec_of(own)
+
+
+def _encoder_of(own: OwnModels) -> ModelSpec:
+    """Return the spec of a transformer with the layers that sentence-transformers adds."""
+    from accelbench.catalog.build import parameter_count, skeleton
+
+    name = _base_class(own)
+    inner = _spec_of(replace(own, model_class=name))
+    if inner.inputs[0].name != "input_ids":
+        raise AccelbenchError(f"{name} does not read text.")
+    longest = min(filter(None, (own.longest, inner.max_sequence)), default=None)
+    spec = replace(
+        inner,
+        task="feature-extraction",
+        architecture=Architecture.ENCODER_ONLY,
+        builder=SENTENCE_ENCODER,
+        config={"transformer": {"class": name, "config": inner.config}, "layers": own.layers},
+        sequence=min(inner.sequence or _SEQUENCE, longest or _SEQUENCE),
+        max_sequence=longest,
+        generation=None,
+        training=None,
+    )
+    return replace(spec, parameters=parameter_count(skeleton(spec)))
+
+
+def _base_class(own: OwnModels) -> str:
+    """Return the class that sentence-transformers loads, which has no head."""
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    kind = str(own.config.get("model_type"))
+    if kind in _ENCODERS:
+        return _ENCODERS[kind]
+    name = MODEL_MAPPING_NAMES.get(kind, own.model_class)
+    return str(name if isinstance(name, str) else name[0])
+
+
+def _spec_of(own: OwnModels) -> ModelSpec:
     from accelbench.catalog.build import parameter_count, skeleton, transformers_class
 
     config = {k: v for k, v in own.config.items() if k not in _ORIGIN}
@@ -237,7 +287,7 @@ def _sound(spec: ModelSpec) -> ModelSpec:
 
 def _answer(body: Mapping[str, Any]) -> Any:
     fields = {**body, "family": Family(body["family"])}
-    fields |= {name: tuple(body[name]) for name in ("modalities", "aliases")}
+    fields |= {name: tuple(body[name]) for name in ("modalities", "aliases", "layers")}
     try:
         return plain(spec_of(OwnModels(**fields)))
     except AccelbenchError as error:

@@ -42,7 +42,7 @@ def choose(
 
     Args:
         models: names, as `find` takes them; those of the models file come first.
-        set_name: "key", "small", or "custom" for those of the models file.
+        set_name: "key", "architectures", "small", or "custom" for those of the models file.
         categories: families or modality tags; "vision" finds every model that sees.
             Beside names or a set they narrow it, alone they choose from everything.
         specific: keep only these. A model also answers for its small variant, so
@@ -67,9 +67,13 @@ def choose(
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
     start = [_fed(name, models, own, inputs or {}, reference) for name in models]
     if inputs and not any(spec.is_own for spec in start):
+        read = ", ".join(spec.name for spec in start[0].inputs) if start else ""
+        of_catalogue = (
+            f" {start[0].id} is from the catalogue: its inputs are {read}." if start else ""
+        )
         raise UsageError(
-            "What inputs hold is said of models of your own, and none is named.",
-            "Leave out --input and --input-file: the catalogue knows what its models read.",
+            f"--input and --input-file describe the inputs of your own models.{of_catalogue}",
+            "Leave them out.",
         )
     if set_name == CUSTOM or not models:
         start += own

@@ -7,6 +7,7 @@ unless that code is trusted.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import urllib.error
 import urllib.request
@@ -32,9 +33,20 @@ _HUB_PATIENCE_S = 5.0
 
 
 def from_folder(
-    spec: ModelSpec, model_class: Any, folder: str, trust_remote_code: bool
+    spec: ModelSpec,
+    model_class: Any,
+    folder: str,
+    trust_remote_code: bool,
+    unread: tuple[str, ...] = (),
 ) -> torch.nn.Module:
     """Load a model from a folder with config.json and safetensors, in fp32.
+
+    Args:
+        spec: the model that the folder has to hold.
+        model_class: its class in transformers.
+        folder: the path.
+        trust_remote_code: run Python code that comes with it.
+        unread: beginnings of names of weights that may be missing, as nothing reads them.
 
     Raises:
         CaseError: weights_unavailable, unsafe_weights, remote_code,
@@ -60,7 +72,8 @@ def from_folder(
             )  # fmt: skip
     except Exception as error:
         raise _unreadable(path, error) from error
-    _check_complete(path, loading_info, module.base_model_prefix if _has_new_head(spec) else "")
+    body = module.base_model_prefix if _has_new_head(spec) else ""
+    _check_complete(path, loading_info, body, unread)
     return _fp32(module)
 
 
@@ -129,6 +142,13 @@ def _check_files(path: Path) -> None:
         )  # fmt: skip
 
 
+def _of_folder(path: Path) -> str:
+    return (
+        f"Measure the folder's own model with `accelbench run {shlex.quote(str(path))}`, or leave"
+        " out --weights."
+    )
+
+
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         raw = jsonc.read(path / "config.json", infinite=True)
@@ -146,14 +166,14 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
         raise CaseError(
             "weights_mismatch",
             f"{path} holds a model of type {kind}, but {spec.id} is {config_class.model_type}.",
-            "Name the model that the folder holds.",
+            _of_folder(path),
         )
     config = config_class.from_dict(raw)
     for key, theirs, ours in _differences(config, spec.config, raw):
         raise CaseError(
             "weights_mismatch",
             f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
-            "Name the model that the folder holds.",
+            _of_folder(path),
         )
     _take_habits(config, spec.config)
     return config
@@ -198,19 +218,22 @@ def _is_part(value: Any, wanted: Any) -> bool:
     return isinstance(wanted, Mapping) and hasattr(value, "model_type")
 
 
-def _check_complete(path: Path, loading_info: Any, body: str = "") -> None:
+def _check_complete(
+    path: Path, loading_info: Any, body: str = "", unread: tuple[str, ...] = ()
+) -> None:
     """A weight that the files lack would silently be random: refuse it.
 
     Of a model that gets a new head for its training, only the body must be there.
     """
-    missing = (str(key) for key in loading_info["missing_keys"])
+    names = (str(key) for key in loading_info["missing_keys"])
+    missing = (name for name in names if not name.startswith(unread))
     lacking = sorted(key for key in missing if not body or key.startswith(f"{body}."))
     lacking += sorted(str(key) for key in loading_info["mismatched_keys"])
     if lacking:
         raise CaseError(
             "weights_incomplete",
             f"{path} lacks {len(lacking)} of the model's weights, {lacking[0]} among them.",
-            "Use a folder that was saved from the whole model.",
+            "Use a folder that was saved from the whole model, or leave out --weights.",
         )
 
 
@@ -218,7 +241,7 @@ def _unreadable(path: Path, error: Exception) -> CaseError:
     text = str(error).strip() or type(error).__name__
     return CaseError(
         "weights_unreadable", f"{path} cannot be loaded: {text.splitlines()[0]}",
-        "Check that the folder is complete.",
+        "Check that the folder is complete, or leave out --weights.",
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ import typer
 from typer.core import TyperCommand
 
 from accelbench import __version__
+from accelbench.cli.arguments.document_names import command_for_option, command_for_script
 from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
 from accelbench.cli.services.project_file import defaults_of, project_defaults
@@ -99,6 +100,11 @@ def _visible_slips() -> Iterator[None]:
     try:
         yield
     except _SLIP as error:
+        option = str(getattr(error, "option_name", ""))
+        if (command := command_for_option(option)) is not None:
+            raise UsageError(
+                f"{option} is an option of a script, and not of this command.", f"Use: {command}"
+            ) from None
         message = str(getattr(error, "message", ""))
         error.message = _QUOTED.sub(_as_typed, message)
         raise
@@ -108,11 +114,18 @@ def _as_typed(match: re.Match[str]) -> str:
     return in_quotes(literal_eval(match[0])) if "\\" in match[0] else match[0]
 
 
+#: Commands of `accelbench db` that are looked for without it.
+_OF_DB = ("import", "export", "merge", "sql")
+
+
 class LazyGroup(NamedCommands):
     """Lists commands from the table and imports a command's module when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
+
+    def find_group(self, word: str) -> str:
+        return "db" if word in _OF_DB else ""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A card for the help page: name and one line, nothing imported."""
@@ -129,6 +142,9 @@ class LazyGroup(NamedCommands):
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = str(args[0])
+        if (known := command_for_script(word, args[1:])) is not None:
+            raise UsageError(f"{in_quotes(word)} is a script, and not a command.", f"Use: {known}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest
@@ -197,7 +213,10 @@ def _end() -> None:
     except AccelbenchError as error:
         if debug:
             print_traceback()
-        complain(str(error))
+        from accelbench.core.plugins import was_written
+
+        if not was_written(str(error)):
+            complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         _end_with_the_reader()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.case import Case
@@ -29,6 +30,15 @@ class DrawRepeatable(Protocol):
 
 
 @runtime_checkable
+class SimilarInputs(Protocol):
+    """A session that is always called with an example, whose numbers it can change a little."""
+
+    def similar_inputs(self, seed: int) -> Any | None:
+        """Return inputs like the example; None if there are none, or the model takes no others."""
+        ...
+
+
+@runtime_checkable
 class DropoutSwitchable(Protocol):
     """A session whose training can do without dropout, so that its losses can be compared."""
 
@@ -47,6 +57,19 @@ class RoundingReference(Protocol):
 
     def rounded(self, inputs: Any, precision: str) -> Mapping[str, Any]:
         """Outputs of a pass whose numbers are rounded to bf16, fp16 or int8."""
+        ...
+
+
+@runtime_checkable
+class TrainingReference(Protocol):
+    """A session that can train with rounded products and from other weights: a reference's."""
+
+    def narrow_products(self) -> AbstractContextManager[None]:
+        """Round what products multiply to ten bits, as TF32 does and fp16 nearly, while entered."""
+        ...
+
+    def nudge(self, by: float) -> None:
+        """Change every weight by this share of itself, up and down in turns."""
         ...
 
 
@@ -107,6 +130,45 @@ class LastStepOutputs(Protocol):
             most: values of each output; of a larger one as many, at `sketches.places`.
         """
         ...
+
+
+@dataclass(frozen=True)
+class StepPreview:
+    """What the next training step will report and leave."""
+
+    loss: float  # of the whole batch
+    weights: Mapping[str, Any] | None = None  # as `weight_values`; None if copies are too dear
+
+
+@runtime_checkable
+class TrainingProbe(Protocol):
+    """A session that shows its weights, and what its next step does, between blocks of training.
+
+    Neither question changes anything: the next step is the step that it would have been.
+    """
+
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        """Return some values of each trained weight as they are now, as NumPy arrays by name.
+
+        Args:
+            most: how many values of each.
+            draw: chooses which ones (`sketches.drawn_places`).
+        """
+        ...
+
+    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
+        """Return what the next step will do, by a step that is undone; None if that is too dear.
+
+        Both steps draw the same random numbers.
+        """
+        ...
+
+
+@runtime_checkable
+class EvaluatedOutputs(Protocol):
+    """A session that evaluates within its steps whatever an answer computes only when asked."""
+
+    evaluates_outputs: bool
 
 
 @runtime_checkable

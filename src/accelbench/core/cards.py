@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from functools import cache
 
-from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.plugins import RUNTIMES, PluginError, load_all, warn_once
 from accelbench.core.protocols import RuntimeInfo
 
 _log = logging.getLogger(__name__)
@@ -24,6 +24,8 @@ def cards() -> Mapping[str, RuntimeInfo]:
         info = getattr(made, "info", None)
         if isinstance(info, RuntimeInfo):
             infos[name] = info
+        elif isinstance(made, PluginError):
+            warn_once(str(made), made)
         else:
             _log.debug("runtime %s has no card: %r", name, made)
     return dict(sorted(infos.items(), key=lambda pair: (pair[1].place, pair[0])))

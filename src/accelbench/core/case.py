@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from accelbench.core.axes import Part, axes_of, with_axes
-from accelbench.core.identity import IDENTITY_VERSION, digest, said
+from accelbench.core.identity import IDENTITY_VERSION, canonical, digest, said
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
@@ -15,6 +15,8 @@ Option = str | int | float | bool
 
 #: Raised whenever the measuring rules change so that figures no longer compare.
 PROTOCOL_VERSION = 1
+#: Key of a result's conditions: parts of the question that no column has.
+QUESTION = "question"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Target:
         return f"{self.runtime}/{self.place}"
 
 
-_WIDENED = frozenset({("fp32", "fp16"), ("fp32", "bf16")})
+_WIDENED = frozenset({("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "int8")})
 
 
 @dataclass(frozen=True)
@@ -77,24 +79,37 @@ class Case:
             {
                 "v": IDENTITY_VERSION,
                 "model": self.model.id,
-                "config": self.model.config_digest,
                 "runtime": self.target.runtime,
                 "hardware": self.target.hardware,
-                "unit": self.target.unit,
                 "precision": self.precision,
                 "shapes": said(self.shapes),
                 "mode": self.mode,
                 "scenario": self.scenario,
                 "world": self.world_size,
                 "options": self.options,
-                **self._way,
+                **self._unlisted,
             }
         )
 
     @property
-    def _way(self) -> dict[str, object]:
-        """How the model is fed with sound, trained, or generates: of the question where it is."""
-        way: dict[str, object] = {}
+    def unlisted(self) -> dict[str, str]:
+        """Parts of the question that no column of a result has, so that it can be checked later.
+
+        Objects and numbers are canonical JSON.
+        """
+        return {
+            name: value if isinstance(value, str) else canonical(value)
+            for name, value in self._unlisted.items()
+            if name != "unit" or value is not None
+        }
+
+    @property
+    def _unlisted(self) -> dict[str, object]:
+        """Return the model's config, the unit, and how the model is fed, trained or generates."""
+        way: dict[str, object] = {
+            "config": self.model.config_digest,
+            "unit": self.target.unit,
+        }
         if self.model.sampling_rate is not None:  # a second of sound is that many samples
             way["sampling_rate"] = self.model.sampling_rate
         if self.mode is Mode.TRAINING:
@@ -125,12 +140,18 @@ class Case:
     def as_stored(self) -> bool:
         """Whether it is a graph that is run as it is: nothing is quantised or narrowed for it.
 
-        What is stored in 16 bits may be asked for in fp32, where an engine widens it.
+        A graph that is stored in 16 bits or int8 may be computed in fp32 by its engine.
         """
         file = self.model.graph
         return file is not None and (
             self.precision == file.precision or (self.precision, file.precision) in _WIDENED
         )
+
+    @property
+    def compared_in(self) -> str:
+        """The precision whose tolerance holds: a quantised graph rounds, whatever computes it."""
+        file = self.model.graph
+        return "int8" if file is not None and file.precision == "int8" else self.precision
 
     @property
     def compiled(self) -> bool:

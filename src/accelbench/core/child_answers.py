@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,30 @@ from accelbench.core.jsonc import JsonError, loads
 _MARK = "accelbench-answer: "
 
 
+#: Seconds that a process may take, if the user set a limit.
+_limit: ContextVar[float | None] = ContextVar("limit", default=None)
+
+
 class NoAnswerError(Exception):
-    """A process ended, or was ended, without an answer; says how in a sentence."""
+    """A process that ended without an answer; its text is a sentence.
+
+    Attributes:
+        advice: what to do if it took too long; else empty.
+    """
+
+    def __init__(self, sentence: str, advice: str = "") -> None:
+        super().__init__(sentence)
+        self.advice = advice
+
+
+@contextmanager
+def limited_to(seconds: float | None) -> Iterator[None]:
+    """Give every process that is asked so many seconds; None leaves it to whoever asks."""
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 def tell(answer: Any) -> None:
@@ -41,7 +65,7 @@ def answers_of(
     Args:
         module: is run to its end.
         arguments: of its command line.
-        patience: seconds that it may take.
+        patience: seconds that it may take, if `limited_to` gives it no others.
         doing: what it does, as a sentence about it begins: "Looking at it".
         environment: this process's own where not given.
         folder: where it runs; here where not given.
@@ -49,13 +73,19 @@ def answers_of(
     Raises:
         NoAnswerError: there is none.
     """
+    limit = _limit.get()
+    patience = patience if limit is None else limit
     try:
         done = processes.run_python(
             module, arguments, timeout=patience, environment=environment, folder=folder
         )
     except processes.TimeoutExpired as error:
         raise NoAnswerError(
-            f"{doing} took more than {patience:.0f} s, and was given up."
+            f"{doing} took more than {patience:g} s, and was given up.",
+            "--timeout gives it longer."
+            if limit is not None
+            else f"It has to be done within {patience:g} s; accelbench run --timeout gives it"
+            " longer.",
         ) from error
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if not lines:

@@ -21,6 +21,7 @@ from accelbench.core.vocabulary import (
     Check,
     Family,
     Mode,
+    PrecisionWord,
     Provenance,
     Quality,
     Status,
@@ -153,7 +154,7 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "quality",
         "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
-        "was asked for) or unusable (interval wider than ±25 %)",
+        "was asked for) or unusable (interval wider than ±25 %, or waiting for other processes)",
         Quality,
     ),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
@@ -177,8 +178,15 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "steps_verified",
         "ok or not_done: what steps left that were timed is what the session's outputs are, "
-        "which verification compares with the reference",
+        "which verification compares with the reference; in training, timed steps train",
         (Check.OK, Check.NOT_DONE),
+    ),
+    _text(
+        "outcome",
+        "precision_proof",
+        "proven or not_proven: the evidence shows that the precision asked for was computed in, or "
+        "fp32 outputs agree as only fp32 does",
+        PrecisionWord,
     ),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
@@ -211,6 +219,11 @@ COLUMNS: tuple[Column, ...] = (
         "unexplained_share",
         "of the time between questions for steps and their answers, by a clock that the runtime "
         "does not own, what is in no sample",
+        ranges.SHARE,
+    ),
+    _figure(
+        "cpu_wait_share",
+        "share of the time in which its threads had work to do and other processes had the CPUs",
         ranges.SHARE,
     ),
     Column(

@@ -14,7 +14,7 @@ from enum import StrEnum
 from accelbench.core.columns import step_ms
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.rows import Row, number, text
-from accelbench.core.worth import rough_column
+from accelbench.core.worth import REASON_COLUMNS, rough_column
 
 
 class Statistic(StrEnum):
@@ -45,10 +45,14 @@ OF_A_STEP = (
     *(rough_column(_COLUMN[tail]) for tail in sorted(TAILS)),
     "throughput",
 )
-TIMES = (
-    *OF_A_STEP,
-    *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "sample_count"),
-    *("effective_sample_count", "latency_std_ms"),
+TIMES = tuple(
+    dict.fromkeys(
+        (
+            *OF_A_STEP,
+            *REASON_COLUMNS,
+            *("sample_count", "effective_sample_count", "latency_std_ms"),
+        )
+    )
 )
 
 

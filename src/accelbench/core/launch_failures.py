@@ -18,7 +18,12 @@ from accelbench.core.identity import canonical
 from accelbench.core.provenance import OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
-from accelbench.core.worth import WHY_UNUSABLE, answered, answered_sql
+from accelbench.core.worth import (
+    UnusableReason,
+    answered,
+    answered_sql,
+    reasons_unusable,
+)
 
 Key = tuple[object, ...]
 
@@ -117,8 +122,10 @@ def launches_failed(rows: Sequence[Row]) -> str:
 
 
 def why_unusable(rows: Sequence[Row]) -> str:
-    """Why the times of launches are unusable, as the end of a sentence."""
-    return launches_failed(rows) if mostly_failed(rows) else WHY_UNUSABLE
+    """Return why the times of launches are unusable, as the end of a sentence."""
+    if mostly_failed(rows):
+        return launches_failed(rows)
+    return reasons_unusable(rows) or UnusableReason.NOISY
 
 
 def mostly_failed(rows: Sequence[Row]) -> bool:

@@ -128,6 +128,7 @@ class ModelFile:
         most: and the largest.
         casts: whether torch may hold it in another floating-point type.
         custom: operators that no engine brings by itself, as domain:name.
+        renamed: of free sizes by the file's own name what inputs here call them.
     """
 
     format: FileFormat
@@ -145,6 +146,7 @@ class ModelFile:
     most: Mapping[str, int] = field(default_factory=dict)
     casts: bool = True
     custom: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 class CodeKind(StrEnum):
@@ -206,6 +208,10 @@ class ModelCode:
         """The package that builds it by name; "" of an owner's own code."""
         prefixed = self.module.startswith(PACKAGE_MODELS)
         return self.module.removeprefix(PACKAGE_MODELS) if prefixed else ""
+
+
+#: The builder of sentence-transformers models: a transformer with its pooling.
+SENTENCE_ENCODER = "accelbench.catalog.networks.sentence:SentenceEncoder"
 
 
 @dataclass(frozen=True)

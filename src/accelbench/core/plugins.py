@@ -1,23 +1,37 @@
 """Finding what is registered: our own and what other packages bring, by entry point.
 
 Runtimes and hardware detectors are named in package metadata and imported only
-when asked for, so that looking at the list costs nothing.
+when asked for, so that looking at the list costs nothing. Code of other packages is contained:
+it cannot end the program, and what it prints goes to standard error.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.visible import in_quotes
+
+_log = logging.getLogger(__name__)
 
 RUNTIMES = "accelbench.runtimes"
 HARDWARE = "accelbench.hardware"
+#: The kind of plugin in a group, and the attributes that accelbench uses of each.
+_KINDS = {RUNTIMES: "engine", HARDWARE: "hardware"}
+_REQUIRED = {RUNTIMES: ("info", "probe", "supports", "clock", "open"), HARDWARE: ("detect",)}
+_OWN = "accelbench."
+_LONGEST_MESSAGE = 300
+_warned: set[str] = set()
 #: How folders end that say what a package registers.
 _ABOUT = (".dist-info", ".egg-info")
 
@@ -67,16 +81,130 @@ def own_runtimes() -> tuple[str, ...]:
     return tuple(n for n, point in registered(RUNTIMES).items() if point.value.startswith(ours))
 
 
+class PluginError(SurroundingsError):
+    """A plugin that fails to import or to construct, or that lacks what its group requires."""
+
+    def __init__(self, point: EntryPoint, error: BaseException) -> None:
+        self.package = point.dist.name if point.dist else point.value.partition(":")[0]
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        self.cause = text[:_LONGEST_MESSAGE].rstrip(".: ")
+        kind = _KINDS.get(point.group, point.group)
+        super().__init__(
+            f"The {kind} plugin {in_quotes(point.name)} of the package {self.package} cannot be"
+            f" used: {self.cause}.",
+            f"Update, reinstall or uninstall {self.package}; --debug shows where it failed.",
+        )
+
+
 def load(point: EntryPoint) -> Any:
-    """The registered object: a class or factory is called without arguments."""
-    made = point.load()
-    return made() if callable(made) else made
+    """Return the registered object; a class or factory is called without arguments.
+
+    Raises:
+        PluginError: it cannot be used.
+    """
+    with contained(point):
+        made = point.load()
+        made = made() if callable(made) else made
+        lacks = [name for name in _REQUIRED.get(point.group, ()) if not hasattr(made, name)]
+        if lacks:
+            raise AttributeError(f"it has no {', '.join(lacks)}")
+        if point.group == RUNTIMES and not isinstance(made.info, RuntimeInfo):
+            raise TypeError("its info is not a RuntimeInfo")
+        return made
 
 
 def load_all(group: str) -> Iterator[tuple[str, Any]]:
-    """Every registered object; one that cannot be imported is handed back as its exception."""
+    """Yield every registered object by name; one that cannot be used as its PluginError."""
     for name, point in sorted(registered(group).items()):
         try:
             yield name, load(point)
-        except Exception as error:
+        except PluginError as error:
             yield name, error
+
+
+@contextlib.contextmanager
+def contained(point: EntryPoint) -> Iterator[None]:
+    """Raise PluginError for whatever a plugin's code raises, SystemExit included.
+
+    Standard output becomes standard error meanwhile: it may be one JSON document. A Ctrl-C of the
+    user stays a KeyboardInterrupt. Our own code is trusted with both.
+    """
+    if point.value.startswith(_OWN):
+        try:
+            yield
+        except Exception as error:
+            raise PluginError(point, error) from error
+        return
+    with _LOCK, _interrupts_noted() as interrupts, _output_as_errors():
+        try:
+            yield
+        except BaseException as error:
+            if interrupts:
+                raise
+            raise PluginError(point, error) from error
+
+
+def was_written(text: str) -> bool:
+    """Return whether `warn_once` has written this line."""
+    return text in _warned
+
+
+def warn_once(text: str, error: PluginError | None = None) -> None:
+    """Write one line about a plugin that was not named; several lists meet the same one."""
+    if text not in _warned:
+        _warned.add(text)
+        _log.warning("%s", text)
+        _log.debug("the plugin failed here", exc_info=error)
+
+
+#: Standard output is the whole process's: two threads must not exchange it at the same time.
+_LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def _interrupts_noted() -> Iterator[list[int]]:
+    """Collect the user's interrupts, which a plugin's own KeyboardInterrupt resembles."""
+    interrupts: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not callable(before):
+        yield interrupts
+        return
+
+    def note(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _output_as_errors() -> Iterator[None]:
+    """Send what Python and C libraries print to standard error."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError, AttributeError):  # no such streams: nothing can be printed
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _flush_c_streams()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _flush_c_streams() -> None:
+    """Write out what C code printed: into a pipe or file it waits until the program ends."""
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).fflush(None)

@@ -33,6 +33,7 @@ _PAIRS = (
     ("latency_mean_ms", "latency_max_ms"),
     ("outlier_count", "sample_count"),
     ("effective_sample_count", "sample_count"),
+    ("host_memory_avg_mb", "host_memory_peak_mb"),
     ("accuracy_low", "accuracy"),
     ("accuracy", "accuracy_high"),
     ("started_at", "finished_at"),
@@ -52,7 +53,13 @@ MEASURED = (
     *("latency_mean_ms", "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms"),
     *("throughput", "tokens_per_second"),
 )
-NO_FIGURE = "it is ok without a latency or a rate, and nothing says why"
+NO_FIGURE = "there is neither a latency nor a rate, and no reason for it"
+NO_OBJECT = "it is no JSON, or no object"
+NO_WORD = "it is no reason: a word in small letters was expected"
+NO_MOMENT = f"it is in the future, or before {EARLIEST.year}"
+NO_SHARE = "a share of the time is not within 0 and 1"
+NOT_BY_LATENCY = "it is not what the latency says"
+MORE_THAN_STEP = "it is more than a whole step"
 PASSED = "verification is ok, and this is more than verification_tolerance"
 
 #: What columns hold in results of this program; what was imported has others' words.
@@ -65,6 +72,26 @@ NO_REASON = "it is no reason that this program knows; a newer one may have writt
 #: figure, whatever was rounded since; others count pauses between steps in one of the two
 #: (timm: up to 4 %; a table of somebody's whose batches overlap: more).
 OURS, OTHERS = 1.1, 2.0
+
+
+def describe_misfit(why: str, value: object, other: object = None) -> str:
+    """Return why a value is refused, as every import and every merge words it.
+
+    Args:
+        why: a clause about "it".
+        value: the value that takes the place of "it"; None if there is none.
+        other: what it contradicts; None if that is no single value.
+    """
+    text = why
+    if value is not None and why.startswith("it is "):
+        text = f"{_shown(value)} {why.removeprefix('it ')}"
+    return text if other is None else f"{text}, {_shown(other)}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return brief(value) if isinstance(value, str) else in_quotes(value)
 
 
 def orders() -> Iterator[tuple[str, str]]:
@@ -102,28 +129,40 @@ def wrong_with(row: Mapping[str, Any]) -> str:
     return f"{problem[0]}: {problem[1]}" if problem else ""
 
 
+def out_of_range(row: Mapping[str, Any]) -> str:
+    """Return why a number of a row is outside what its column counts; empty if none is."""
+    for name, value in row.items():
+        within = None if value is None else BY_NAME[name].range
+        if within is not None:
+            numbers = value if isinstance(value, list) else [value]
+            if why := next(filter(None, map(within.wrong, numbers)), ""):
+                return f"{name}: {why}"
+    return ""
+
+
 def impossible(name: str, value: Any) -> str:
     """Why a value of the column's type cannot be; empty where it can."""
     column = BY_NAME[name]
     if column.words and value not in column.words:
-        return f"{brief(value)} is none of {', '.join(column.words)}"
+        return describe_misfit(f"it is none of {', '.join(column.words)}", value)
     if name == "reason" and not re.fullmatch(REASON_FORM, value):
-        return f"{brief(value)} is no reason: a word in small letters was expected"
+        return describe_misfit(NO_WORD, value)
     if column.kind == "json" and not isinstance(value, Mapping):
-        return "an object was expected"
+        return NO_OBJECT
     if column.kind == "time":
         return _impossible_moment(value)
     if column.range is None:
         return ""
-    numbers = value if isinstance(value, list) else [value]
-    return next(filter(None, map(column.range.wrong, numbers)), "")
+    within = column.range
+    if isinstance(value, list):
+        outside = any(map(within.wrong, value))
+        why = f"a number in it is not within {within.least:g} and {within.most:g}"
+        return why if outside else ""
+    return within.wrong(value)
 
 
 def _impossible_moment(value: Any) -> str:
-    moment = _moment(value)
-    if moment > latest():
-        return f"{value} is in the future"
-    return f"{value} is before {EARLIEST.year}" if moment < EARLIEST else ""
+    return "" if EARLIEST <= _moment(value) <= latest() else describe_misfit(NO_MOMENT, str(value))
 
 
 def latest() -> datetime:
@@ -144,13 +183,13 @@ def contradiction(row: Mapping[str, Any], rates: float | None) -> tuple[str, str
 def _contradictions(row: Mapping[str, Any], rates: float | None) -> Iterator[tuple[str, str]]:
     for low, high in ORDERS:
         if row.get(low) is not None and row.get(high) is not None and _above(low, row, high):
-            yield high, f"{row[high]} is below {low}, {row[low]}"
+            yield high, describe_misfit(f"it is below {low}", row[high], row[low])
     for rate in ITEMS if rates else ():
         expected = _expected(row, rate)
         if expected is None or rates is None:
             continue
         if not 1 / rates <= row[rate] / expected <= rates:
-            yield rate, f"{row[rate]:g} is not what the latency says, {expected:g}"
+            yield rate, describe_misfit(NOT_BY_LATENCY, row[rate], expected)
     yield from _of_parts(row)
     if row.get("provenance", Provenance.IMPORTED) != Provenance.IMPORTED:
         yield from _of_words(row)
@@ -160,7 +199,7 @@ def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     steps = [row[name] for name in STEP if row.get(name) is not None]
     device = row.get(DEVICE_TIME)
     if device is not None and steps and device > max(steps) * OTHER_PASS:
-        yield DEVICE_TIME, f"{device:g} is more than a whole step, {max(steps):g}"
+        yield DEVICE_TIME, describe_misfit(MORE_THAN_STEP, device, max(steps))
     nulls = row.get("nulls")
     has_reason = isinstance(nulls, Mapping) and MEASURED[0] in nulls
     if row.get("status") == Status.OK and not has_reason and not any(map(row.get, MEASURED)):
@@ -171,19 +210,19 @@ def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "verification_error", PASSED
     evidence = row.get("evidence")
     shares = evidence.get("shares") if isinstance(evidence, Mapping) else None
-    for device, share in shares.items() if isinstance(shares, Mapping) else ():
+    for share in shares.values() if isinstance(shares, Mapping) else ():
         if type(share) not in (int, float) or not 0 <= share <= 1:
-            yield "evidence", f"{brief(device)} is said to have had {in_quotes(share)} of the time"
+            yield "evidence", NO_SHARE
 
 
 def _of_words(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, words in OWN_WORDS.items():
         if row.get(name) is not None and row[name] not in words:
-            yield name, f"{brief(row[name])} is none of {', '.join(words)}"
+            yield name, describe_misfit(f"it is none of {', '.join(words)}", row[name])
     reason = row.get("reason")
     own = reason is not None and row.get("runtime") in own_runtimes()
     if own and reason not in known_reasons():
-        yield "reason", NO_REASON
+        yield "reason", describe_misfit(NO_REASON, reason)
 
 
 def _above(low: str, row: Mapping[str, Any], high: str) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
@@ -28,6 +32,24 @@ _ALIASES = {
     "amp_fp16": "amp-fp16",
     "amp_bf16": "amp-bf16",
 }
+#: Types that count as a precision. In fp32 nothing may be narrower; wider is no contradiction.
+_TYPES = {
+    "fp32": ("float32", "float64", "complex64", "complex128"),
+    "fp16": ("float16",),
+    "bf16": ("bfloat16",),
+    "int8": ("int8", "uint8"),
+}
+#: What engines call types, by NumPy's names for them.
+_TYPE_ALIASES = {
+    "float": "float32", "fp32": "float32", "f32": "float32",
+    "double": "float64", "fp64": "float64", "f64": "float64",
+    "half": "float16", "fp16": "float16", "f16": "float16",
+    "bf16": "bfloat16",
+    "i8": "int8", "s8": "int8", "qint8": "int8", "u8": "uint8", "quint8": "uint8",
+}  # fmt: skip
+#: Share of a model's products that has to be computed in the precision asked for. Attention's own
+#: products stay in float if weights are int8, as torchao leaves them.
+COMPUTED_AS_ASKED = 0.5
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "amp-fp16": 4, "amp-bf16": 4}
 
 
@@ -69,6 +91,26 @@ def long_name(precision: str) -> str:
 def bytes_per_weight(precision: str) -> int:
     """Storage of one weight; autocast keeps fp32 weights."""
     return _BYTES[precision]
+
+
+def is_type_of(precision: str, name: str) -> bool:
+    """Return whether an engine's name of a type is a type of a precision; autocast's is narrow."""
+    word = name.lower().removeprefix("torch.")
+    return _TYPE_ALIASES.get(word, word) in _TYPES[narrowed(precision) or "fp32"]
+
+
+def weight_types(weights: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """Return the types of weights for an evidence: their names, and each one's share.
+
+    Args:
+        weights: type and number of values of each.
+    """
+    counted: Counter[str] = Counter()
+    for name, count in weights:
+        counted[name.removeprefix("torch.")] += count
+    total = counted.total() or 1
+    shares = {name: round(count / total, 4) for name, count in counted.most_common()}
+    return {"weight_dtypes": sorted(counted), "weight_shares": shares}
 
 
 def narrowed(precision: str) -> str | None:

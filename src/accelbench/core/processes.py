@@ -37,8 +37,14 @@ BY_KERNEL = sys.platform == "linux"
 _GRACE_SECONDS = 1.0
 #: How often somebody hears what a process says, and how much of it.
 _HEARD_SECONDS, _TAIL_BYTES = 0.25, 4096
+#: How long a process may take before whoever waits for it is informed.
+_SILENT_SECONDS = 3.0
 #: -P: a file of the user's in the current directory must not stand in for a module.
 _PYTHON = (sys.executable, "-P")
+
+#: A shell's program that waits for the end of its input, then removes the folder $0. Processes that
+#: die as well may write there for a moment, so it looks again.
+_REMOVE = 'read -r _; for _ in 1 2 3 4 5 6; do rm -rf -- "$0"; sleep 1; [ -e "$0" ] || exit; done'
 
 Process = subprocess.Popen[bytes]
 TimeoutExpired = subprocess.TimeoutExpired
@@ -165,15 +171,17 @@ def run(
     *,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    on_wait: Callable[[], None] | None = None,
 ) -> ProcessEnd:
-    """Run a program that is not ours to its end.
+    """Run a program that is not ours to its end; call `on_wait` once if that takes 3 seconds.
 
     Raises:
         OSError: There is no such program.
         TimeoutExpired: It took too long; it and what it has started were killed.
     """
     pipe = subprocess.PIPE
-    return _to_its_end(start(program, pipe, pipe, environment=environment, folder=folder), timeout)
+    process = start(program, pipe, pipe, environment=environment, folder=folder)
+    return _to_its_end(process, timeout, on_wait)
 
 
 def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
@@ -276,6 +284,29 @@ def fork() -> int:
     return pid
 
 
+def remove_if_killed(folder: Path) -> Process | None:
+    """Start a process that removes a folder when this process dies; None if there is no shell.
+
+    It alone outlives this process, by a second. It has a session of its own, so that
+    a kill of the whole process group spares it. End it once the folder is gone.
+    """
+    shell = shutil.which("sh", path=os.defpath) if os.name == "posix" else None
+    if shell is None:
+        return None
+    try:
+        return subprocess.Popen(
+            [shell, "-c", _REMOVE, str(folder.absolute())],
+            stdin=_lifeline(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.defpath},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError:  # no more processes are allowed: the next run removes it
+        return None
+
+
 def pool(workers: int) -> ProcessPoolExecutor:
     """Processes that share out work of ours."""
     from concurrent.futures import ProcessPoolExecutor
@@ -307,9 +338,16 @@ def kill_family(process: Process) -> None:
         process.communicate(timeout=_GRACE_SECONDS)
 
 
-def _to_its_end(process: Process, timeout: float) -> ProcessEnd:
+def _to_its_end(process: Process, timeout: float, on_wait: Callable[[], None] | None) -> ProcessEnd:
     try:
-        output, errors = process.communicate(timeout=timeout)
+        silent = timeout if on_wait is None else min(timeout, _SILENT_SECONDS)
+        try:
+            output, errors = process.communicate(timeout=silent)
+        except TimeoutExpired:
+            if on_wait is None or silent == timeout:
+                raise
+            on_wait()
+            output, errors = process.communicate(timeout=timeout - silent)
     except BaseException:  # Ctrl-C does not reach another session
         kill_family(process)
         raise

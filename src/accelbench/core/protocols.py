@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -115,7 +117,10 @@ ELSEWHERE_ALLOWED = 0.1
 
 @dataclass(frozen=True)
 class Evidence:
-    """Proof of where the work ran, read back from the engine after it ran."""
+    """Proof of where the work ran and in which types, read back from the engine after it ran.
+
+    What `details` reports of types is described in run/verify/precision_proof.py.
+    """
 
     devices: tuple[str, ...]  # as the engine names them: "cpu", "cuda:0"
     requested: str = ""
@@ -162,6 +167,27 @@ class Block:
     losses: Sequence[float] = ()
     compilations: int = 0
     compile_ns: int = 0
+
+
+_stop_after: ContextVar[int | None] = ContextVar("_stop_after", default=None)
+
+
+@contextmanager
+def stopping_after(steps: int) -> Iterator[None]:
+    """End blocks early, after so many steps: which step of a block is the last is not announced.
+
+    The outputs of that step are kept, so a check can look at any step of a block.
+    """
+    before = _stop_after.set(steps)
+    try:
+        yield
+    finally:
+        _stop_after.reset(before)
+
+
+def most_steps(n: int) -> int:
+    """Return how many steps a block of n runs: n, or fewer within `stopping_after`."""
+    return min(n, _stop_after.get() or n)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,10 @@ LOSS = Range(-3.5e38, 3.5e38)
 ERROR = Range(0, 1e84)
 #: All training of the largest models so far took 10^27.
 OPERATIONS = Range(0, 1e30)
+#: Operations a second of one accelerator: the fastest announced do 2e16 in four bits.
+ACCELERATOR_OPERATIONS = 5e16
+#: Bytes of inputs a second: the fastest memory of an accelerator gives 8e12, its caches 2e13.
+BYTES_READ = 1e14
 #: The largest computing centres draw 10^8 W.
 POWER_W = Range(0, 1e9)
 #: That power for a year.

@@ -16,10 +16,10 @@ from accelbench.core.vocabulary import Belongs
 _OF: Mapping[Belongs, str] = {
     Belongs.CELL: """
         autocast bad_block bad_evidence cached compile_failed conversion_failed crash
-        exception export_failed fallback generation hardware implausible
+        data_dependent exception export_failed fallback generation hardware implausible
         killed_for_memory loss loss_not_finite mode
         no_outputs no_proof not_exported not_real operator out_of_memory
-        out_of_memory_estimated precision precision_changed precision_unknown
+        out_of_memory_estimated precision precision_changed
         precision_upcast run_failed session_failed smaller_batch_out_of_memory
         unlike_the_cpu unsynchronised work_skipped wrong_clock wrong_outputs wrong_steps
     """,

@@ -66,6 +66,7 @@ class ResultRow(TypedDict, total=False):
     verification: str | None
     self_check: str | None
     steps_verified: str | None
+    precision_proof: str | None
     nulls: Json | None
     latency_mean_ms: float | None
     latency_p50_ms: float | None
@@ -94,6 +95,7 @@ class ResultRow(TypedDict, total=False):
     warmup_ms: float | None
     sampling_ms: float | None
     unexplained_share: float | None
+    cpu_wait_share: float | None
     throughput: float | None
     throughput_unit: str | None
     tokens_per_second: float | None

@@ -57,6 +57,13 @@ class Verification(StrEnum):
     REFERENCE = "reference"  # it is that itself
 
 
+class PrecisionWord(StrEnum):
+    """Whether it is shown that a case was computed in the precision that was asked for."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not_proven"
+
+
 class Mode(StrEnum):
     """What is done with the model."""
 

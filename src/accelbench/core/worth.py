@@ -7,6 +7,7 @@ where one figure is compared with another: not in a verdict, not as the best of 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from enum import StrEnum
 from typing import TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
@@ -15,8 +16,30 @@ from accelbench.core.vocabulary import Quality, Status
 
 Launch = TypeVar("Launch", bound=Row)
 
-#: Why figures are unusable, as the end of a sentence, of one or of many.
-WHY_UNUSABLE = "interval wider than ±25 %"
+
+class UnusableReason(StrEnum):
+    """Why the times of a launch decide nothing; the value is the end of a sentence."""
+
+    NOISY = "interval wider than ±25 %"
+    WAITED = "its threads waited for other processes longer than they ran"
+    UNACCOUNTED = "more than half of the measured time is in no step"
+
+
+#: What follows the cause in the warning of an unusable launch.
+NOT_USED = "Shown, but not used in comparisons or recommendations."
+#: Half of the widest interval that a usable value has, as a share of the value.
+UNUSABLE_WIDTH = 0.25
+#: An interval of fewer samples that were asked for reaches nearly from the fastest to the slowest.
+FEWEST_JUDGED = 30
+#: The largest share of the time with work to do that threads of a usable launch wait for a CPU.
+MOST_WAITING = 0.5
+#: The largest share of the time of all questions that is in no step of a usable launch.
+MOST_UNACCOUNTED = 0.5
+#: Columns that `reason_unusable` reads; a store that an older version made may lack them.
+REASON_COLUMNS = (
+    *("quality", "cpu_wait_share", "unexplained_share"),
+    *("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms"),
+)
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
@@ -24,6 +47,7 @@ USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 #: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
 #: to the slowest, and five that happen to be alike say nothing of the sixth.
 _NARROW, _KNOWN = 0.01, 20.0
+_FAIRLY_NARROW = 0.05
 #: An interval is lopsided where one end is so many times as far from the figure as the other, and
 #: further by so large a part of it: ± would put both ends at the wrong place by half of that.
 _LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
@@ -36,6 +60,58 @@ def usable(row: Row) -> bool:
     return row.get("quality") != Quality.UNUSABLE
 
 
+def reason_unusable(row: Row) -> UnusableReason:
+    """Return why a result's times are unusable; the noise, if its row names no other cause."""
+    if (number(row, "cpu_wait_share") or 0.0) > MOST_WAITING:
+        return UnusableReason.WAITED
+    hidden = (number(row, "unexplained_share") or 0.0) > MOST_UNACCOUNTED
+    return UnusableReason.UNACCOUNTED if hidden and not _is_wide(row) else UnusableReason.NOISY
+
+
+def reasons_unusable(rows: Iterable[Row]) -> str:
+    """Return the different reasons of the unusable ones among results, joined by "or"."""
+    return ", or ".join(dict.fromkeys(reason_unusable(row) for row in rows if not usable(row)))
+
+
+def _is_wide(row: Row) -> bool:
+    low, high = number(row, "latency_ci_low_ms"), number(row, "latency_ci_high_ms")
+    middle = number(row, "latency_p50_ms") or number(row, "latency_mean_ms")
+    if low is None or high is None or not middle:
+        return False
+    return bool((high - low) / 2.0 > UNUSABLE_WIDTH * middle)
+
+
+def wide_sql(columns: Container[str], slack: float = 0.0) -> str:
+    """Return SQL for whether the interval of a row is too wide; never NULL.
+
+    Args:
+        columns: the table's columns: an older version's store lacks the newest.
+        slack: the share by which the limit may be exceeded: a file may be in single precision.
+    """
+    low, high, *middles = (
+        name if name in columns else "NULL"
+        for name in ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
+    )
+    middle = f"coalesce({', '.join(middles)})"
+    limit = UNUSABLE_WIDTH * (1.0 + slack)
+    return f"coalesce(({high} - {low}) / 2.0 > {limit} * {middle}, false)"
+
+
+def reason_unusable_sql(columns: Container[str]) -> str:
+    """Return `reason_unusable` of a row in SQL.
+
+    Args:
+        columns: the table's columns: an older version's store lacks the newest.
+    """
+    waited, hidden = (
+        f"coalesce({name if name in columns else 'NULL'}, 0)"
+        for name in ("cpu_wait_share", "unexplained_share")
+    )
+    return f"""CASE WHEN {waited} > {MOST_WAITING} THEN '{UnusableReason.WAITED}'
+        WHEN {hidden} > {MOST_UNACCOUNTED} AND NOT {wide_sql(columns)}
+        THEN '{UnusableReason.UNACCOUNTED}' ELSE '{UnusableReason.NOISY}' END"""
+
+
 def settled(row: Row) -> bool:
     """Whether its samples bear a result's time out: it converged, or would have been said to.
 
@@ -45,12 +121,28 @@ def settled(row: Row) -> bool:
     quality = row.get("quality")
     if quality != Quality.FIXED:
         return quality in (None, Quality.CONVERGED)
+    return _is_within(row, _NARROW)
+
+
+def is_decisive(row: Row) -> bool:
+    """Return whether a launch may show a change together with few others.
+
+    Its interval is within ±5 %, which is less than launches differ by. An interval that spans two
+    modes of the samples is wider.
+    """
+    sampled = (Quality.FIXED, Quality.NOISE_LIMITED, Quality.TIME_LIMITED)
+    quality = row.get("quality")
+    return settled(row) or (quality in sampled and _is_within(row, _FAIRLY_NARROW))
+
+
+def _is_within(row: Row, share: float) -> bool:
+    """Return whether enough independent samples carry an interval of ± this share."""
     low, middle = number(row, "latency_ci_low_ms"), step_ms(row)
     high = number(row, "latency_ci_high_ms")
     if low is None or high is None or not middle:
         return False
-    wide, independent = high - low, number(row, "effective_sample_count") or 0.0
-    return bool(wide <= 2.0 * _NARROW * middle and independent >= _KNOWN)
+    independent = number(row, "effective_sample_count") or 0.0
+    return bool(high - low <= 2.0 * share * middle and independent >= _KNOWN)
 
 
 #: The same of a row of benchmark_results.

@@ -6,26 +6,28 @@ Its rows are taken as they stand there, with what the file does not say of them 
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.provenance import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.imports import guide
-from accelbench.exchange.imports.holding import hold, rates_of
+from accelbench.exchange.imports.holding import hold, rates_of, refuse_contradictions
 from accelbench.exchange.imports.ours import (
     NEEDED,
     columns_of,
+    read_lines,
+    read_results,
     refuse_another,
     run_of,
     runs_told,
-    told_as_csv,
-    told_as_json,
 )
 from accelbench.exchange.imports.records import (
     MalformedError,
@@ -35,13 +37,22 @@ from accelbench.exchange.imports.records import (
     table_of,
     text_of,
 )
-from accelbench.exchange.imports.result_row import Source
+from accelbench.exchange.imports.result_row import Source, split_records
 from accelbench.exchange.run_facts import machine_facts
 
 Row = dict[str, Any]
 
 #: What `compare` calls figures of a side, which has several launches, and their columns.
 _OF_A_SIDE = {"latency_ms": "latency_mean_ms", "memory_mb": "memory_peak_mb"}
+#: The column of a comparison with the values of each launch of a side, and their names.
+LAUNCH_VALUES = "launch_values"
+OF_A_LAUNCH = (
+    *("launch", "quality", "latency_mean_ms", "latency_p50_ms"),
+    *("latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
+    *("throughput", "memory_peak_mb", "energy_joules"),
+)
+#: The values of launches have the values of their side as their middle, but for rounding.
+_ROUNDED = 1e-3
 #: Along these a baseline would be of several runs at once, which nothing tells the age of.
 _OF_RUNS = ("run", "date")
 #: What makes figures those of different things, by the column that says it.
@@ -82,12 +93,14 @@ def _of_json(path: Path) -> FromFile:
     if "comparisons" in whole.values:
         sides = list(objects_in(path, whole.list("comparisons")))
         untold = _untold(sides[0].values if sides else ())
-        rows = [_side(side, {**side.values, **_figures(side)}, untold) for side in sides]
-        return FromFile(tuple(rows), _columns(rows), untold)
+        read = [one for side in sides for one in _launches(side, dict(side.values), untold)]
+        refuse_contradictions(read)
+        rows = tuple(row for _, row in read)
+        return FromFile(rows, _columns(rows), untold)
     refuse_another(whole)
     if "results" not in whole.values:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
-    results = _once(_as_measured(body) for _, body in told_as_json(whole))
+    results = _once(_as_measured(_without_samples(body)) for _, body in read_results(whole))
     runs = runs_told(whole)
     row_runs = [runs.get(str(row.get("run_id")), runs.get("")) for row in results]
     return FromFile(results, frozenset(ASKED), environment=_one_machine(row_runs))
@@ -96,16 +109,23 @@ def _of_json(path: Path) -> FromFile:
 def _of_csv(path: Path) -> FromFile:
     header = next(csv.reader(text_of(path).splitlines()[:1]), [])
     if set(NEEDED) <= set(header):
-        lines = list(told_as_csv(path))
+        lines = read_lines(path)
         results = _once(_as_measured(body) for _, body in lines)
         machine = _one_machine([run_of(line) for line, _ in lines])
         return FromFile(results, frozenset(ASKED) & set(header), _untold(header), machine)
     if set(_COMPARED) <= set(header):
         untold = _untold(header)
-        rows = [_side(line, _typed(line), untold) for line in table_of(path, _COMPARED)]
-        return FromFile(tuple(rows), frozenset(ASKED) & set(header), untold)
+        read = [
+            one
+            for line in table_of(path, _COMPARED)
+            for one in _launches(line, _typed(line), untold)
+        ]
+        refuse_contradictions(read)
+        return FromFile(tuple(row for _, row in read), frozenset(ASKED) & set(header), untold)
     if set(guide.NEEDED) <= set(header):
-        rows = [_of_guide(row, header) for row in guide.rows(path, Source("guide"))]
+        placed_rows = split_records(guide.rows(path, Source("guide")))
+        refuse_contradictions(placed_rows)
+        rows = [_of_guide(row, header) for _, row in placed_rows]
         return FromFile(tuple(rows), _columns(rows), _untold(header))
     why = "the header is neither that of `compare --output`, `db export` nor the guide's CSV"
     raise MalformedError(path, 1, None, why)
@@ -126,7 +146,14 @@ def _of_guide(row: Row, header: Sequence[str]) -> Row:
 
 
 def _typed(line: Record) -> Row:
-    return {**columns_of(line), **_figures(line)}
+    """Return the cells of a line as their columns hold them, and the values of its launches."""
+    cell = line.values.get(LAUNCH_VALUES)
+    if not cell:
+        return columns_of(line)
+    try:
+        return {**columns_of(line), LAUNCH_VALUES: loads(cell)}
+    except JsonError as error:
+        line.wrong(LAUNCH_VALUES, f"it is not JSON: {error.message}", error)
 
 
 def _figures(side: Record) -> Row:
@@ -138,8 +165,34 @@ def _figures(side: Record) -> Row:
     }
 
 
+def _launches(
+    side: Record, values: Mapping[str, Any], untold: Collection[str]
+) -> Iterator[tuple[Record, Row]]:
+    """Yield the launches of a side of a comparison; older files have only their middle."""
+    middle = _side(side, {**values, **_figures(side)}, untold)
+    launches = values.get(LAUNCH_VALUES)
+    if not launches:
+        yield side, middle
+        return
+    listed = Record(side.file, side.line, {LAUNCH_VALUES: launches})
+    common = {name: value for name, value in middle.items() if name not in OF_A_LAUNCH}
+    rows = []
+    for launch in objects_in(side.file, listed.list(LAUNCH_VALUES), LAUNCH_VALUES):
+        placed_at = Record(side.file, side.line, launch.values)
+        row = common | {n: launch.values[n] for n in OF_A_LAUNCH if n in launch.values}
+        hold(placed_at, row, rates_of(common))
+        rows.append((placed_at, row))
+    for name, column in _OF_A_SIDE.items():
+        column = _column(side, name, column)
+        each = [float(row[column]) for _, row in rows if row.get(column)]
+        known = len(each) == len(rows) and column in middle
+        if known and abs(geometric_mean(each) / float(middle[column]) - 1.0) > _ROUNDED:
+            side.wrong(LAUNCH_VALUES, f"their middle is not {name}")
+    yield from rows
+
+
 def _side(side: Record, values: Mapping[str, Any], untold: Collection[str]) -> Row:
-    """A side of a comparison as one launch: the median of those that it had.
+    """Return a side of a comparison as one launch: the middle of those that it had.
 
     Where the file omits what was not alike, only that the side was refused tells that it was not.
     """
@@ -167,6 +220,10 @@ def _column(side: Record, name: str, column: str) -> str:
     """A latency is a mean, or, where that is not the figure, a median, which older files tell."""
     median = name == "latency_ms" and side.values.get("figure") != "mean"
     return "latency_p50_ms" if median else column
+
+
+def _without_samples(body: Mapping[str, Any]) -> Row:
+    return {name: value for name, value in body.items() if name not in ("samples", "sampling")}
 
 
 def _as_measured(body: Mapping[str, Any]) -> Row:

@@ -39,6 +39,13 @@ def leave_in(
         ("Result file", path)
         for path in result_file.write(inside(folder, aggregate.RAW), run, results)
     ]
+    written.append(("Results saved to", write_table(folder, run, results)))
+    written.append(("Aggregated", aggregate.refresh(folder)))
+    return written
+
+
+def write_table(folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the guide's CSV of a run into a folder, and return its path."""
     names = run.get("names") or {}
     lines = [
         guide_csv.guide_result(row, names.get(row["model"], row["model"]), run.get("git_commit"))
@@ -47,6 +54,4 @@ def leave_in(
     ]
     name = guide_csv.csv_name(datetime.now(UTC))
     table = guide_csv.encode(lines, header=True)
-    written.append(("Results saved to", write_new(folder, name, table)))
-    written.append(("Aggregated", aggregate.refresh(folder)))
-    return written
+    return write_new(folder, name, table)

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from zlib import crc32
 
-from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.plugins import HARDWARE, PluginError, load, registered
 
 #: For a platform that declares none, or one that nobody has registered: imported figures have such.
 SPARE = ("#5c5c5c", "#847800", "#6c84a0", "#b45430", "#846c9c", "#3c6c3c")
@@ -24,8 +24,8 @@ def colour_of(hardware: str) -> str:
     point = registered(HARDWARE).get(hardware)
     if point is not None:
         try:
-            declared = getattr(point.load(), "colour", None)
-        except Exception:
+            declared = getattr(load(point), "colour", None)
+        except PluginError:
             declared = None
         if isinstance(declared, str) and _FORM.fullmatch(declared):
             return declared.lower()

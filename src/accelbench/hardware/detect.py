@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, TypeGuard
 
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
 from accelbench.core.plugins import HARDWARE as GROUP
-from accelbench.core.plugins import load, registered
+from accelbench.core.plugins import PluginError, contained, load, registered, warn_once
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import log
+
+_BROKEN = "broken"
 
 
 def known() -> tuple[str, ...]:
@@ -34,9 +36,10 @@ def detect_all() -> dict[str, list[Device | Absent]]:
 
 
 class Detected(Mapping[str, Sequence[Device | Absent]]):
-    """What every registered detector finds; each is asked when its platform is looked up.
+    """Devices by platform; each detector is asked when its platform is looked up.
 
-    Asking some takes a process of its own: OpenVINO's devices a third of a second.
+    A detector that fails is reported in one line on standard error. Asking some takes a process
+    of its own: OpenVINO's devices a third of a second.
     """
 
     def __init__(self) -> None:
@@ -45,7 +48,9 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
 
     def __getitem__(self, hardware: str) -> list[Device | Absent]:
         if hardware not in self._found:
-            self._found[hardware] = _detect(hardware, self._points[hardware])
+            answers = self._found[hardware] = _detect(hardware, self._points[hardware])
+            if is_broken(first := answers[0]):
+                warn_once(f"{hardware}: {first.reason}. {first.remedy}")
         return self._found[hardware]
 
     def __contains__(self, hardware: object) -> bool:
@@ -68,34 +73,38 @@ def detect(hardware: str) -> list[Device | Absent]:
     return _detect(hardware, point)
 
 
+def is_broken(answer: Device | Absent) -> TypeGuard[Absent]:
+    """Return whether the detector itself failed, rather than found no device."""
+    return isinstance(answer, Absent) and bool(answer.details.get(_BROKEN))
+
+
 def _detect(hardware: str, point: EntryPoint) -> list[Device | Absent]:
     try:
         detector = load(point)
-    except Exception as error:
-        return [_failed(hardware, "cannot be imported", point.value, error)]
-    return ask(hardware, detector)
+        with contained(point):
+            return ask(hardware, detector)
+    except PluginError as error:
+        log.debug("detector of %s", hardware, exc_info=error)
+        reason = f"its detector, of the package {error.package}, cannot be used: {error.cause}"
+        return [Absent(hardware, reason, error.advice, {_BROKEN: True})]
 
 
 def ask(hardware: str, detector: Any) -> list[Device | Absent]:
-    """A detector's answer; one that raises or says nothing becomes an Absent with that reason."""
+    """Return a detector's answers; one that raises or gives none becomes an Absent."""
     try:
         answers = list(detector.detect())
+        strange = next((one for one in answers if not isinstance(one, Device | Absent)), None)
+        if strange is not None:
+            raise TypeError(f"{type(strange).__name__} is neither a Device nor an Absent")
     except Exception as error:
-        return [_failed(hardware, "failed", type(detector).__name__, error)]
+        log.debug("detector of %s failed", hardware, exc_info=error)
+        message = " ".join(str(error).split()) or "no message"
+        reason = f"its detector failed: {type(error).__name__}: {message}"
+        remedy = f"Run again with --debug and report what it shows of {type(detector).__name__}."
+        return [Absent(hardware, reason, remedy, {_BROKEN: True})]
     if not answers:
-        return [
-            Absent(hardware, "its detector gave no answer", "Report it to the detector's author.")
-        ]
+        remedy = "Report it to the detector's author."
+        return [Absent(hardware, "its detector gave no answer", remedy, {_BROKEN: True})]
     for answer in answers:
         log.debug("%s: %s", hardware, answer)
     return answers
-
-
-def _failed(hardware: str, what: str, who: str, error: Exception) -> Absent:
-    log.debug("detector of %s %s", hardware, what, exc_info=error)
-    message = " ".join(str(error).split()) or "no message"
-    return Absent(
-        hardware,
-        f"its detector {what}: {type(error).__name__}: {message}",
-        f"Run again with --debug and report what it shows of {who}.",
-    )

@@ -45,8 +45,14 @@ VARIABLES = (
     "XLA_FLAGS",
     "LD_PRELOAD",
     "MALLOC_ARENA_MAX",
+    "MALLOC_CONF",
+    "MALLOC_TRIM_THRESHOLD_",
+    "GLIBC_TUNABLES",
     "ONEDNN_MAX_CPU_ISA",
 )
+
+#: Allocators that people preload in place of the C library's.
+_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 _GIT_SECONDS = 5.0
 
@@ -65,12 +71,13 @@ def environment(
         folder: whose git commit is recorded; the current directory unless given.
         files, command, version_of: where the facts come from; replaced in tests.
     """
-    facts = CpuDetector(files or SystemFiles(), command).facts()
+    files = files or SystemFiles()
+    facts = CpuDetector(files, command).facts()
     scaling = facts.scaling
     return {
         "machine": socket.gethostname(),
         "os": platform.system(),
-        "os_release": _release(files or SystemFiles()),
+        "os_release": _release(files),
         "kernel": platform.release(),
         "libc": " ".join(platform.libc_ver()).strip() or None,
         "python": platform.python_version(),
@@ -90,9 +97,21 @@ def environment(
         "governor": str(scaling) if isinstance(scaling, NotAvailable) else scaling.governor,
         "virtualisation": facts.virtualisation,
         "packages": packages(version_of, (*PACKAGES, *recorded_packages())),
+        "allocator": find_allocator(files),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "git": git(folder or Path.cwd(), command),
     }
+
+
+def find_allocator(files: Files) -> str | None:
+    """Return the name of the memory allocator in this process; None if the system does not list it.
+
+    Workers inherit an allocator that is preloaded. It changes the time and the memory of an engine.
+    """
+    maps = files.text("/proc/self/maps")
+    if maps is None:
+        return None
+    return next((name for name in _ALLOCATORS if f"lib{name}" in maps), "libc")
 
 
 def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ a peak costs nothing while the work runs.
 Finding the code means reading /proc/self/smaps, whose cost goes with the number
 of mappings and resident pages: measured 14 ms in a process with torch and
 transformers (781 mappings), and 10 to 20 ms more for each GiB it holds. It is read once
-a reading, never while anything is timed; a sample by `meter()` takes 6 µs.
+a case, never while anything is timed; a sample by `reader()` takes 6 µs.
 """
 
 from __future__ import annotations
@@ -58,10 +58,9 @@ class Resident:
 
 
 def parse_smaps(lines: Iterable[str]) -> Resident:
-    """Resident bytes of /proc/<pid>/smaps, line by line.
+    """Return the resident bytes of /proc/<pid>/smaps, read line by line.
 
-    A file counts as code if its name is a shared object's or if any of its
-    mappings may be executed: then its constants and tables are code too.
+    A file is code, with its tables, if it is a shared object or any of its mappings is executable.
     """
     by_file: dict[str, int] = {}
     executable: set[str] = set()
@@ -108,10 +107,9 @@ def give_back_freed_memory() -> None:
 
 
 class HostMemory(ABC):
-    """Counts what this process has taken since `start()`.
+    """Counts what this process has taken since `start()`; `source` describes the counter.
 
-    `source` says in words where the figures come from; it belongs beside them. Where `known` is
-    false, what should have been read could not be, and there are none.
+    If `known` is false, the memory could not be read and there are no values.
     """
 
     known = True
@@ -137,9 +135,13 @@ class HostMemory(ABC):
     def current_bytes(self) -> int:
         """What is taken now."""
 
-    @abstractmethod
-    def meter(self) -> Callable[[], int]:
-        """A cheap reader of `current_bytes`, for sampling: code is taken as it is now."""
+    def reader(self) -> Callable[[], int]:
+        """Return a cheap reader for sampling; `net` turns its values into bytes taken."""
+        return self.current_bytes
+
+    def net(self, reading: float) -> float:
+        """Return the bytes taken at a reading of `reader`, with the code of the last peak."""
+        return reading
 
 
 class _LinuxMemory(HostMemory):
@@ -147,7 +149,9 @@ class _LinuxMemory(HostMemory):
 
     def __init__(self) -> None:
         _read_smaps()  # what reading takes (2 MB of lines) is then in the baseline
-        super().__init__(_read_smaps().data, "VmHWM without code pages, less the worker's start")
+        start = _read_smaps()
+        super().__init__(start.data, "VmHWM without code pages, less the worker's start")
+        self._hidden = start.code + start.data
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._resets = True
 
@@ -166,15 +170,18 @@ class _LinuxMemory(HostMemory):
             return None
         # Some kernels keep the counters per CPU and let VmHWM lag behind what is resident now.
         resident = _read_smaps()
-        return max(0, max(peak, resident.total) - resident.code - self._baseline)
+        self._hidden = resident.code + self._baseline
+        return max(0, max(peak, resident.total) - self._hidden)
 
     def current_bytes(self) -> int:
         return max(0, _read_smaps().data - self._baseline)
 
-    def meter(self) -> Callable[[], int]:
-        hidden = _read_smaps().code + self._baseline
+    def reader(self) -> Callable[[], int]:
         page = self._page
-        return lambda: max(0, parse_statm(_read("/proc/self/statm"), page) - hidden)
+        return lambda: parse_statm(_read("/proc/self/statm"), page)
+
+    def net(self, reading: float) -> float:
+        return max(0.0, reading - self._hidden)
 
 
 class _PsutilMemory(HostMemory):
@@ -217,9 +224,6 @@ class _PsutilMemory(HostMemory):
     def current_bytes(self) -> int:
         return max(0, int(self._process.memory_info().rss) - self._baseline)
 
-    def meter(self) -> Callable[[], int]:
-        return self.current_bytes
-
 
 class ProcessesMemory(HostMemory):
     """Memory that other processes have for themselves, since now: a browser's, say.
@@ -258,9 +262,6 @@ class ProcessesMemory(HostMemory):
         now = max(0, self._private() - self._baseline)
         self._highest = max(self._highest, now)
         return now
-
-    def meter(self) -> Callable[[], int]:
-        return self.current_bytes
 
 
 def private_bytes(process: psutil.Process) -> int | None:
@@ -314,7 +315,7 @@ class MemorySampler:
         self._failure: Exception | None = None
 
     def __enter__(self) -> Self:
-        self._read_host = self._host.meter()
+        self._read_host = self._host.reader()
         self._thread = threading.Thread(target=self._run, name="memory-sampler", daemon=True)
         self._thread.start()
         return self
@@ -353,8 +354,9 @@ class MemorySampler:
 
     @property
     def host_average(self) -> float | None:
-        """Mean host bytes."""
-        return average(self._host_samples)
+        """Mean host bytes, with the code of the host meter's last peak."""
+        mean = average(self._host_samples)
+        return None if mean is None else self._host.net(mean)
 
     @property
     def device_average(self) -> float | None:

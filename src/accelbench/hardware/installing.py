@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -18,6 +17,7 @@ from pathlib import Path
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.hardware.extras import PACKAGE
+from accelbench.store.scratch import temporary_folder
 
 #: How pip's lines begin about what stays, dozens of them.
 _AS_BEFORE = "Requirement already satisfied"
@@ -152,8 +152,8 @@ def install(
         if not line.startswith(_AS_BEFORE):
             tell(line)
 
-    with tempfile.TemporaryDirectory(prefix="accelbench-setup-") as folder:
-        file = Path(folder) / "bounds.txt"
+    with temporary_folder() as folder:
+        file = folder / "bounds.txt"
         file.write_text("".join(f"{line}\n" for line in bounds), encoding="utf-8")
         command = environment.command(requirements, file, index, reinstall)
         try:

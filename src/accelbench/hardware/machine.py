@@ -14,6 +14,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from accelbench.core.worth import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import meminfo, online
 from accelbench.hardware.environment import environment
@@ -190,18 +191,23 @@ def noise_warnings(
     before: MachineSnapshot,
     slowed: float | None = None,
     threads: int | None = None,
+    waited: bool = False,
+    other_run: str = "",
 ) -> list[str]:
-    """What a reader should know before trusting the figures: plain sentences, none if quiet.
+    """Return what disturbed a measurement, one warning a cause.
 
     Args:
         disturbance: What else happened.
         before: The machine before.
-        slowed: How many times its fastest step the median took, where that is known.
-        threads: How many the engine used, where it tells.
+        slowed: How many times its fastest step the median took, if that is known.
+        threads: How many the engine used, or was told to use; None if that is not known.
+        waited: Whether its threads waited for other processes longer than they ran.
+        other_run: The run that measured at the same time; empty if there was none.
     """
     warnings = []
-    if (disturbance.foreign or 0) > FOREIGN_SHARE:
-        warnings.append(_crowded(disturbance.foreign or 0, before, slowed, threads))
+    foreign = disturbance.foreign or 0.0
+    if foreign > FOREIGN_SHARE or waited or other_run:
+        warnings.append(_crowded(foreign, before, slowed, threads, waited, other_run))
     if (disturbance.steal or 0) > STEAL_SHARE:
         warnings.append(
             f"The hypervisor gave {_percent(disturbance.steal)} of this machine's CPU time to"
@@ -209,9 +215,11 @@ def noise_warnings(
             " host or use --launches."
         )
     if (disturbance.quota_stopped or 0) > QUOTA_SHARE:
+        cpus = max(1, int(before.limits.effective_cpus(before.cpus)))
+        fewer = "" if threads is not None and threads <= cpus else f"use --threads {cpus}, or "
         warnings.append(
             f"The container's CPU quota stopped it for {_percent(disturbance.quota_stopped)} of the"
-            " time; use as many threads as the quota has CPUs, or raise the quota."
+            f" time; {fewer}raise the quota."
         )
     if (disturbance.swapped_bytes or 0) > SWAPPED_BYTES:
         warnings.append(
@@ -237,18 +245,30 @@ _SEEN = 1.05
 
 
 def _crowded(
-    foreign: float, before: MachineSnapshot, slowed: float | None, threads: int | None
+    foreign: float,
+    before: MachineSnapshot,
+    slowed: float | None,
+    threads: int | None,
+    waited: bool,
+    other_run: str,
 ) -> str:
-    """Of busy CPUs: what that did to the steps, as far as they show it, and what would help.
+    """Return the one warning of busy CPUs: who used them, what that did, and what would help.
 
     Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
     """
-    sentences = [f"Other processes used {_percent(foreign)} of the CPUs while this was measured."]
+    sentences = []
+    if other_run:
+        sentences.append(f"{other_run} measured on this machine at the same time.")
+    if foreign > FOREIGN_SHARE:
+        used = f"used {_percent(foreign)} of the CPUs while this was measured."
+        sentences.append(f"Other processes {used}")
+    if waited:
+        sentences.append(f"Its threads waited for other processes longer than they ran. {NOT_USED}")
     if slowed is not None and slowed >= _SEEN:  # of a single sample it is 1
         sentences.append(f"The median step took {slowed:.3g} times as long as the fastest.")
-    sentences.append("Close them or use --launches.")
+    sentences.append("Let it end first." if other_run else "Close them or use --launches.")
     free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))
-    if threads is None or threads > free:
+    if (threads is None or threads > free) and foreign > FOREIGN_SHARE:
         sentences.append(f"With --threads {free} each thread has a CPU of its own.")
     return " ".join(sentences)
 

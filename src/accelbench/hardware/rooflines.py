@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
+from accelbench.core.device_facts import facts_of
 from accelbench.core.precision import PRECISIONS
 
 
@@ -27,6 +28,8 @@ class Roofline:
     gigabytes_per_second: float  # 1e9 bytes
     memory_gib: float
     source: str
+    #: Rates with sums in the precision itself, where those are faster: no estimate takes them.
+    narrow_sums: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         figures = (*self.teraops.values(), self.gigabytes_per_second, self.memory_gib)
@@ -38,6 +41,12 @@ class Roofline:
         """The peak in a precision; None where the device, or its document, has none."""
         teraops = self.teraops.get(precision)
         return None if teraops is None else teraops * 1e12
+
+    def highest_per_second(self, precision: str) -> float | None:
+        """Return the rate that no product in a precision exceeds, however sums are kept."""
+        rate = self.operations_per_second(precision)
+        faster = self.narrow_sums.get(precision)
+        return rate if faster is None else faster * 1e12
 
     @property
     def bytes_per_second(self) -> float:
@@ -98,69 +107,51 @@ _TYPICAL: Mapping[tuple[str, str], str] = {
 
 _CARDS = ("directml", "webgpu", "webnn")
 
-#: GeForce cards halve fp16 and bf16 where sums are kept in fp32; bf16 has no other way.
+
+def _nvidia(
+    name: str,
+    device: str,
+    memory_gib: float,
+    *,
+    int8: float | None = None,
+    bf16: bool = True,
+    more: tuple[str, ...] = (),
+) -> Roofline:
+    """A card whose rates stand in `core/device_facts.py`: in 16 bits those with sums in fp32."""
+    facts = facts_of(device)
+    assert facts is not None, device
+    narrow = ("fp16", "bf16") if bf16 else ("fp16",)
+    teraops = {"fp32": facts.fp32, **dict.fromkeys(narrow, facts.half)}
+    if int8 is not None:
+        teraops["int8"] = int8
+    sums = facts.half_fp16_sums
+    faster = {"fp16": sums} if sums is not None else {}
+    return Roofline(
+        name,
+        device,
+        (facts.kind, *more),
+        teraops,
+        facts.bandwidth,
+        memory_gib,
+        facts.source,
+        faster,
+    )
+
+
 _TABLE = (
-    Roofline(
-        "v100-32gb", "Tesla V100-SXM2-32GB", ("cuda",),
-        {"fp32": 15.7, "fp16": 125}, 900, 32,
-        "NVIDIA V100 Tensor Core GPU datasheet, SXM2",
-    ),
-    Roofline(
-        "t4", "Tesla T4", ("cuda",),
-        {"fp32": 8.1, "fp16": 65, "int8": 130}, 320, 16,
-        "NVIDIA T4 Tensor Core GPU datasheet",
-    ),
-    Roofline(
-        "a10", "NVIDIA A10", ("cuda",),
-        {"fp32": 31.2, "fp16": 125, "bf16": 125, "int8": 250}, 600, 24,
-        "NVIDIA A10 Tensor Core GPU datasheet",
-    ),
-    Roofline(
-        "a100-40gb", "NVIDIA A100-SXM4-40GB", ("cuda",),
-        {"fp32": 19.5, "fp16": 312, "bf16": 312, "int8": 624}, 1555, 40,
-        "NVIDIA A100 Tensor Core GPU datasheet, 40GB SXM",
-    ),
-    Roofline(
-        "a100-80gb", "NVIDIA A100-SXM4-80GB", ("cuda",),
-        {"fp32": 19.5, "fp16": 312, "bf16": 312, "int8": 624}, 2039, 80,
-        "NVIDIA A100 Tensor Core GPU datasheet, 80GB SXM",
-    ),
-    Roofline(
-        "l4", "NVIDIA L4", ("cuda",),
-        {"fp32": 30.3, "fp16": 121, "bf16": 121, "int8": 242.5}, 300, 24,
-        "NVIDIA L4 Tensor Core GPU datasheet; its figures with sparsity halved",
-    ),
-    Roofline(
-        "l40s", "NVIDIA L40S", ("cuda",),
-        {"fp32": 91.6, "fp16": 362, "bf16": 362, "int8": 733}, 864, 48,
-        "NVIDIA L40S datasheet, without sparsity",
-    ),
-    Roofline(
-        "h100", "NVIDIA H100 80GB HBM3", ("cuda",),
-        {"fp32": 67, "fp16": 989.5, "bf16": 989.5, "int8": 1979}, 3350, 80,
-        "NVIDIA H100 Tensor Core GPU datasheet, SXM; its figures with sparsity halved",
-    ),
-    Roofline(
-        "h200", "NVIDIA H200", ("cuda",),
-        {"fp32": 67, "fp16": 989.5, "bf16": 989.5, "int8": 1979}, 4800, 141,
-        "NVIDIA H200 Tensor Core GPU datasheet, SXM; its figures with sparsity halved",
-    ),
-    Roofline(
-        "rtx-3090", "NVIDIA GeForce RTX 3090", ("cuda", *_CARDS),
-        {"fp32": 35.6, "fp16": 142, "bf16": 71, "int8": 284}, 936, 24,
-        "NVIDIA Ampere GA102 GPU architecture whitepaper, without sparsity",
-    ),
-    Roofline(
-        "rtx-4060", "NVIDIA GeForce RTX 4060", ("cuda", *_CARDS),
-        {"fp32": 15.1, "fp16": 60.5, "bf16": 30.2, "int8": 121}, 272, 8,
-        "NVIDIA GeForce RTX 4060 specifications: 3072 cores at 2.46 GHz, 242 AI TOPS with"
-        " sparsity, 128 bit at 17 Gbps; the Ada whitepaper's proportions between precisions",
-    ),
-    Roofline(
-        "rtx-4090", "NVIDIA GeForce RTX 4090", ("cuda", *_CARDS),
-        {"fp32": 82.6, "fp16": 330.3, "bf16": 165.2, "int8": 660.6}, 1008, 24,
-        "NVIDIA Ada GPU architecture whitepaper, without sparsity",
-    ),
+    _nvidia("v100-32gb", "Tesla V100-SXM2-32GB", 32, bf16=False),
+    _nvidia("t4", "Tesla T4", 16, int8=130, bf16=False),
+    _nvidia("a10", "NVIDIA A10", 24, int8=250),
+    _nvidia("a100-40gb", "NVIDIA A100-SXM4-40GB", 40, int8=624),
+    _nvidia("a100-80gb", "NVIDIA A100-SXM4-80GB", 80, int8=624),
+    _nvidia("l4", "NVIDIA L4", 24, int8=242.5),
+    _nvidia("l40s", "NVIDIA L40S", 48, int8=733),
+    _nvidia("h100", "NVIDIA H100 80GB HBM3", 80, int8=1979),
+    _nvidia("h200", "NVIDIA H200", 141, int8=1979),
+    _nvidia("rtx-3090", "NVIDIA GeForce RTX 3090", 24, int8=284, more=_CARDS),
+    # 242 AI TOPS with sparsity.
+    _nvidia("rtx-4060", "NVIDIA GeForce RTX 4060", 8, int8=121, more=_CARDS),
+    _nvidia("rtx-4090", "NVIDIA GeForce RTX 4090", 24, int8=660.6, more=_CARDS),
     Roofline(
         "mi210", "AMD Instinct MI210", ("rocm",),
         {"fp32": 45.3, "fp16": 181, "bf16": 181, "int8": 181}, 1638.4, 64,

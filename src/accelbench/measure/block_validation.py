@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
@@ -19,6 +20,10 @@ from accelbench.core.vocabulary import Timing
 #: What a timing without phases is called by.
 _WHOLE_STEP = ("step",)
 
+
+#: How much longer than the others the last step of a block may be, from so many steps on. Keeping
+#: its outputs takes less than 20 µs.
+LAST_IS_LONGER, FEWEST_COMPARED, _LAST_NS = 1.5, 4, 20e3
 
 #: A clock that shows no less than this may show a short step as nothing; no other may.
 _COARSE_NS = 1000.0
@@ -72,6 +77,14 @@ def samples_of(block: Block) -> list[int]:
     """The time of every sample of a block, its phases added up."""
     phases = list(block.phase_ns.values())
     return list(phases[0]) if len(phases) == 1 else [sum(t) for t in zip(*phases, strict=True)]
+
+
+def last_is_longer(times: Sequence[float]) -> bool:
+    """Whether the last step of a block took clearly longer than the steps before it."""
+    if len(times) < FEWEST_COMPARED:
+        return False
+    usual = median(times[:-1])
+    return times[-1] > max(LAST_IS_LONGER * usual, usual + _LAST_NS)
 
 
 def _refuse_names(phase_times: Any, timing: Timing, phases: Sequence[str]) -> None:

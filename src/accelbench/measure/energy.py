@@ -122,8 +122,11 @@ class EnergyReport:
 
 
 def no_energy(why: str) -> EnergyReport:
-    """A report of a figure that cannot be had, with the reason for each of its columns."""
-    return EnergyReport(reasons=dict.fromkeys(ENERGY_FIGURES, f"not available: {why}"))
+    """Return a report without results: the reason for each column, and a warning."""
+    return EnergyReport(
+        reasons=dict.fromkeys(ENERGY_FIGURES, f"not available: {why}"),
+        warnings=(f"Energy was not measured: {why}.",),
+    )
 
 
 class _UnavailableError(Exception):

@@ -1,15 +1,16 @@
 """One case, measured: compile, first inference, warm-up, steady state, memory, evidence.
 
-    prepare │ compile │ first │ warm-up … │ steady block│block│… │ average memory │ phases │ device
+    prepare │ compile │ first │ average memory │ warm-up … │ steady block│block│… │ phases │ device
 
-Stopping is decided only between blocks, and only there is anyone told anything:
-a listener that draws or writes does so while no sample is being taken.
+Stopping is decided only between blocks, and listeners are called only there: a listener that
+draws or writes does so while no sample is taken. Memory is sampled before the warm-up, because the
+steps of that pass warm the model as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Protocol
 
@@ -18,11 +19,13 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.measure.block_validation import refuse_other_tokens, samples_of
+from accelbench.core.worth import NOT_USED
+from accelbench.measure.block_validation import FEWEST_COMPARED, last_is_longer, samples_of
 from accelbench.measure.evidence_warnings import warned_of
 from accelbench.measure.figure_width import too_wide
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
+from accelbench.measure.side_passes import PhaseListener, is_parted, side_passes
 from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
 from accelbench.measure.summary import summarise
 from accelbench.measure.throttle import drift, drift_quality
@@ -33,20 +36,15 @@ from accelbench.measure.warmup import WarmupRule, WarmupState
 #: Longest block between two reports: a person watching sees something move.
 REPORT_NS = 500_000_000
 
-#: The passes beside the headline one: average memory, phases, device timers.
-SIDE_PASS_NS = 60_000_000
-SIDE_PASS_STEPS = 3
+#: Duration of the pass in which memory is sampled, every 5 ms.
+MEMORY_PASS_NS, _MOST_MEMORY_STEPS = 40_000_000, 1000
 
 
-class Listener(Protocol):
-    """Hears of the measurement between blocks. May raise to end it."""
-
-    def phase(self, name: str) -> None:
-        """A phase begins."""
-        ...
+class Listener(PhaseListener, Protocol):
+    """Follows the measurement between blocks. May raise to end it."""
 
     def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
-        """So far."""
+        """Report the samples so far."""
         ...
 
 
@@ -57,12 +55,12 @@ class Meter(Protocol):
         """Forget the peak."""
         ...
 
-    def peaks(self) -> Mapping[str, Any]:
-        """Columns of peak memory since the reset."""
+    def sample(self, work: Callable[[], object]) -> None:
+        """Run `work` and sample memory meanwhile."""
         ...
 
-    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
-        """Columns of average memory while `work` runs."""
+    def columns(self) -> Mapping[str, Any]:
+        """Return peaks since the reset, and averages over the work that was sampled."""
         ...
 
 
@@ -84,6 +82,8 @@ class Measurement:
     quality: Quality
     warnings: Sequence[str]
     evidence: Evidence
+    fastest_ns: float | None = None  # the fastest step, warm-up included
+    compiling_ns: int | None = None  # compiling ahead of the first step, by the worker's clock
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ class Question:
     timing: Timing
     steps: int
     blocks: int = 1
+    last_is_longer: bool = False  # the last step of each block took longer than the others
 
     @property
     def alone(self) -> bool:
@@ -103,7 +104,6 @@ class Question:
 @dataclass(frozen=True)
 class _Steady:
     samples: list[int]
-    largest: Question  # of all that were asked
     decision: Decision
     resolution: Resolution
     compilations: int
@@ -123,7 +123,9 @@ def measure(
     listener: Listener,
     items: float | None = None,
     wall: Clock | None = None,
-    after: Callable[[Question], None] = lambda _: None,
+    after: Callable[[Question, Any], None] = lambda *_: None,
+    watch: Callable[[Block], None] = lambda _: None,
+    before: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Measure one case on an open session.
 
@@ -137,14 +139,21 @@ def measure(
         items: what a step completes, where that is not the batch: tokens, seconds of sound.
         wall: a clock that the session does not own, which its times are compared with.
         after: called when the steady state is over, before the session is asked anything else, with
-            the largest question of it.
+            the largest question of it and the inputs.
+        watch: called after each valid block, before the next one is asked for.
+        before: called when the steady state begins.
 
     Raises:
         CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
     """
     listener.phase("prepare")
     log = LossLog()
-    checked = CheckedSession(session, clock, wall, log.note)
+
+    def note(block: Block) -> None:
+        log.note(block)
+        watch(block)
+
+    checked = CheckedSession(session, clock, wall, note)
     unbroken = checked if isinstance(session, ContinuousBlocks) else None
     session = checked.session
     inputs = session.prepare(case)
@@ -155,21 +164,30 @@ def measure(
     first = session.sample(inputs, 1, Timing.EACH)
     if first.compilations:
         compile_ns = (compile_ns or 0) + first.compile_ns
-    warm = _warm_up(session, inputs, rules.warmup, listener)
+    warm = rules.warmup.start()
+    early = rules.warmup.fixed is None  # else so many steps and no others come first
+    if early:
+        warm = warm.credited(*_sample_memory(session, inputs, first, clock, meter, listener))
+    warm = _warm_up(session, inputs, warm, listener)
     resolution = _resolution(session, inputs, clock, warm, first)
     meter.reset()
-    steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
-    after(steady.largest)
+    before()
+    steady = _steady_state(
+        session, inputs, rules.stopping, clock, listener, resolution, unbroken, after
+    )
     if not case.options.get("pure"):  # what a half type's weights lose, its losses do not show
         log.refuse_standing()
-    columns, side = _side_passes(session, case, inputs, steady, meter, listener)
+    if not early:
+        _sample_memory(session, inputs, first, clock, meter, listener)
+    memory = meter.columns()
+    columns, side = side_passes(session, case, inputs, steady.step_ns, listener)
     evidence = session.evidence()
     quality, warnings = _judge(steady, warm, rules, evidence)
     if checked.hides_most:
         quality = Quality.UNUSABLE  # blocks that were asked again explained theirs
         warnings.append(
-            f"{checked.explained.unexplained_share or 0.0:.0%} of the time between questions and"
-            " answers is in no step: the process was stopped, or times are missing."
+            f"{checked.explained.unexplained_share or 0.0:.0%} of the measured time is in no step:"
+            f" the process was stopped, or times are missing. {NOT_USED}"
         )
     return Measurement(
         metrics={
@@ -187,6 +205,7 @@ def measure(
             "sampling_ms": steady.elapsed_ns / 1e6,
             "unexplained_share": checked.explained.unexplained_share,
             **log.columns(),
+            **memory,
             **columns,
         },
         samples={"step": steady.samples, **side},
@@ -194,6 +213,8 @@ def measure(
         quality=quality,
         warnings=[*warnings, *log.warnings()],
         evidence=evidence,
+        fastest_ns=checked.fastest_ns,
+        compiling_ns=checked.compiling_ns,
     )
 
 
@@ -209,9 +230,35 @@ def _side(name: str) -> str:
     return (Timing.DEVICE if name == "device" else Timing.PHASES).value
 
 
-def _warm_up(session: Session, inputs: Any, rule: WarmupRule, listener: Listener) -> WarmupState:
+def _sample_memory(
+    session: Session, inputs: Any, first: Block, clock: Clock, meter: Meter, listener: Listener
+) -> tuple[int, int]:
+    """Sample memory over an inspected pass and some steps; return their number and duration.
+
+    Memory is sampled within steps, so one step is enough if it takes longer than the pass.
+    """
+    parted = is_parted(session)  # an inspected pass is less than a step then
+    step_ns = max(samples_of(first)[0] - first.compile_ns, 1)
+    steps, took = 1, 0
+
+    def work() -> None:
+        nonlocal steps, took
+        start = clock.now_ns()
+        session.inspect(inputs)
+        took = clock.now_ns() - start
+        each = step_ns if parted else max(min(step_ns, took), 1)
+        more = min(max(int(parted), (MEMORY_PASS_NS - took) // each), _MOST_MEMORY_STEPS)
+        if more > 0:
+            took += sum(samples_of(session.sample(inputs, more, Timing.EACH)))
+            steps += more
+
+    listener.phase("average memory")
+    meter.sample(work)
+    return steps, took
+
+
+def _warm_up(session: Session, inputs: Any, state: WarmupState, listener: Listener) -> WarmupState:
     listener.phase("warm-up")
-    state = rule.start()
     while not state.done:
         most = max(1, int(REPORT_NS / max(state.step_ns, 1.0))) if state.step_ns else 1
         block = session.sample(inputs, min(state.next_steps(), most), Timing.EACH)
@@ -243,11 +290,14 @@ def _steady_state(
     listener: Listener,
     resolution: Resolution,
     unbroken: ContinuousBlocks | None,
+    after: Callable[[Question, Any], None],
 ) -> _Steady:
     listener.phase("steady state")
     samples: list[int] = []
     compilations = most_asked = 0
+    longer: list[bool] = []
     decision: Decision | None = None
+    shows_mean = resolution.timing is Timing.WHOLE
     start = clock.now_ns()
     step_ns = 1.0
     while True:
@@ -258,17 +308,22 @@ def _steady_state(
         block_size = min(wanted, most)
         most_asked = max(most_asked, block_size)
         for block in _blocks(session, inputs, block_size, resolution, unbroken):
-            latest += samples_of(block)
+            latest += (times := samples_of(block))
+            if len(times) >= FEWEST_COMPARED:
+                longer.append(last_is_longer(times))
             compilations += block.compilations
         samples += latest
         # Of the latest block alone: a median of all would be sorted anew at every report.
         step_ns = median(latest)
-        decision = rule.decide(samples, clock.now_ns() - start, decision)
+        elapsed = clock.now_ns() - start
+        decision = rule.decide(samples, elapsed, decision, shows_mean)
+        if decision.stop:
+            # Before the listener hears of it: work that is still pending must not finish meanwhile.
+            largest = _largest(most_asked, resolution, unbroken is not None)
+            after(replace(largest, last_is_longer=bool(longer) and all(longer)), inputs)
         listener.progress(len(samples), step_ns / resolution.steps_per_sample, decision.interval)
         if decision.stop:
-            largest = _largest(most_asked, resolution, unbroken is not None)
-            elapsed = clock.now_ns() - start
-            return _Steady(samples, largest, decision, resolution, compilations, elapsed)
+            return _Steady(samples, decision, resolution, compilations, elapsed)
 
 
 def _largest(samples: int, resolution: Resolution, unbroken: bool) -> Question:
@@ -290,56 +345,6 @@ def _blocks(
     if unbroken is not None:
         return unbroken.unbroken_blocks(inputs, steps, samples)
     return [session.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
-
-
-def _side_passes(
-    session: Session, case: Case, inputs: Any, steady: _Steady, meter: Meter, listener: Listener
-) -> tuple[dict[str, Any], dict[str, Sequence[int]]]:
-    """What would disturb the headline pass: average memory, phases, device timers."""
-    # Memory is sampled within a step: of one that takes longer, one is enough.
-    fitting = max(1, int(SIDE_PASS_NS / max(steady.step_ns, 1.0)))
-    # Times are medians: of at least three steps, but one where a step takes a second.
-    least = SIDE_PASS_STEPS if steady.step_ns * SIDE_PASS_STEPS < 1e9 else 1
-    steps = max(least, fitting)
-    parted = tuple(session.phases) != ("step",)  # a request of one token is a prefill alone
-    # What is looked at is a step's forward pass: where a step is more, whole ones come before.
-    before = fitting if parted else fitting - 1
-
-    def work() -> None:
-        if before:
-            session.sample(inputs, before, Timing.EACH)
-        session.inspect(inputs)
-
-    samples: dict[str, Sequence[int]] = {}
-    listener.phase("average memory")
-    averages = meter.averages(work)
-    # Read after that pass: the peak is then of every step whose average is given.
-    columns: dict[str, Any] = {**meter.peaks(), **averages}
-    if parted:
-        listener.phase("phases")
-        split = session.sample(inputs, steps, Timing.PHASES)
-        for phase, times in split.phase_ns.items():
-            samples[f"phase:{phase}"] = times
-            columns[f"{phase}_ms"] = median(times) / 1e6
-        if split.token_ns:
-            refuse_other_tokens(split, case.shapes.new_tokens or 0)
-            columns |= token_times(split.token_ns)
-            samples["tokens"] = [stamp for request in split.token_ns for stamp in request]
-    if session.device_timed:
-        listener.phase("device timers")
-        times = samples_of(session.sample(inputs, steps, Timing.DEVICE))
-        samples["device"] = times
-        columns["device_time_ms"] = median(times) / 1e6
-    return columns, samples
-
-
-def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
-    """Time to first token, and per token after it: (end − first) ÷ (n − 1), median of requests."""
-    between = [(r[-1] - r[0]) / (len(r) - 1) for r in requests if len(r) > 1]
-    return {
-        "ttft_ms": median(r[0] for r in requests) / 1e6,
-        "tpot_ms": median(between) / 1e6 if between else None,
-    }
 
 
 def _judge(

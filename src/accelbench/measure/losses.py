@@ -15,7 +15,7 @@ _TELLING = 3
 #: A loss that moved with each of the first steps, and then, of at least so many more, stood still
 #: from step to step more often than this. One that has fallen to a hundredth may stay where it is:
 #: there is nothing left to learn; and one that has come to rest has moved for thousands of steps.
-_MOVING, _STANDING, _MOST_STILL, _LEARNED = 10, 20, 0.5, 0.01
+_MOVING, _STANDING, _MOST_STILL, LEARNED = 10, 20, 0.5, 0.01
 
 
 class LossLog:
@@ -44,7 +44,7 @@ class LossLog:
         """
         first, last = self.losses[:_MOVING], self.losses[_MOVING - 1 :]
         moved = len(first) == _MOVING and all(a != b for a, b in pairwise(first))
-        if not moved or len(last) <= _STANDING or abs(last[-1]) <= _LEARNED * abs(first[0]):
+        if not moved or len(last) <= _STANDING or abs(last[-1]) <= LEARNED * abs(first[0]):
             return
         still = sum(a == b for a, b in pairwise(last))
         if still <= _MOST_STILL * (len(last) - 1):

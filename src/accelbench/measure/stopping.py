@@ -19,6 +19,9 @@ however narrow the interval looks, and `sample_warnings` says so.
 
 A **fixed** number of samples is taken whatever they say, and the quality is that word.
 
+A mean whose interval is wider than ±25 % does not end sampling before the time limit: a few slow
+blocks widen it, and more samples narrow it.
+
 However it ended: a figure whose interval is wider than ±25 % is `unusable`. Such a median may be
 off by the factor between one batch size, precision or device and the next, so that nothing can be
 chosen or judged by it; one whose interval spans two modes of the machine is wider than that. Of
@@ -30,20 +33,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
 from accelbench.core.vocabulary import Quality
+from accelbench.core.worth import FEWEST_JUDGED, UNUSABLE_WIDTH
 from accelbench.measure.intervals import (
     MINIMUM_SAMPLES,
     Interval,
     MedianEstimate,
+    mean_interval,
     median_estimate,
 )
 from accelbench.measure.series import Samples, series
-
-#: Half the interval, as a share of the median.
-UNUSABLE_WIDTH = 0.25
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class StoppingRule:
     """When to stop. `fixed` takes exactly so many samples, whatever the time."""
 
     half_width: float = 0.01  # of the median
-    minimum: int = 30
+    minimum: int = FEWEST_JUDGED
     time_limit_ns: int = 10_000_000_000
     fixed: int | None = None
     shrink: float = 0.10  # an interval that narrows by less over a doubling has stalled
@@ -93,13 +96,20 @@ class StoppingRule:
         in_time = math.ceil((self.time_limit_ns - elapsed_ns) / max(step_ns, 1.0))
         return min(to_look, max(in_time, MINIMUM_SAMPLES - n, 1))
 
-    def decide(self, samples: Samples, elapsed_ns: int, previous: Decision | None) -> Decision:
+    def decide(
+        self,
+        samples: Samples,
+        elapsed_ns: int,
+        previous: Decision | None,
+        shows_mean: bool = False,
+    ) -> Decision:
         """Stop or go on.
 
         Args:
             samples: all samples so far, in order.
             elapsed_ns: since sampling began.
             previous: what it said the last time, None at the first.
+            shows_mean: whether the figure of the launch is the mean of the samples.
 
         Between looks it goes on and says what it said before: only blocks that end at
         `next_look` are looked at.
@@ -116,14 +126,19 @@ class StoppingRule:
         center = float(np.median(series(samples)))
         stalls = before.stalls + 1 if self._stalled(before.interval, estimate.interval) else 0
         now = Decision(False, None, estimate.interval, stalls)
-        if n >= self.minimum and self._narrow(estimate, center):
-            return replace(now, stop=True, quality=Quality.CONVERGED)
         met = stalls >= self.stalls and elapsed_ns >= self.least_ns
-        if is_look and met and estimate.effective >= self.noise_known:
-            return replace(now, stop=True, quality=worth(Quality.NOISE_LIMITED, now, center))
+        quality = None
+        if n >= self.minimum and self._narrow(estimate, center):
+            quality = Quality.CONVERGED
+        elif is_look and met and estimate.effective >= self.noise_known:
+            quality = Quality.NOISE_LIMITED
         if out_of_time:
-            return replace(now, stop=True, quality=worth(Quality.TIME_LIMITED, now, center))
-        return now
+            return replace(
+                now, stop=True, quality=worth(quality or Quality.TIME_LIMITED, now, center)
+            )
+        if quality is None or (shows_mean and mean_half_width(samples) > UNUSABLE_WIDTH):
+            return now
+        return replace(now, stop=True, quality=worth(quality, now, center))
 
     def _fixed(self, samples: Samples) -> Decision:
         estimate = median_estimate(samples)
@@ -143,6 +158,12 @@ class StoppingRule:
         if previous is None:
             return False
         return interval.half_width > (1.0 - self.shrink) * previous.half_width
+
+
+def mean_half_width(samples: Samples) -> float:
+    """Return half of the interval of the mean as a share of the mean; 0 if it has no interval."""
+    interval = mean_interval(samples)
+    return interval.relative_half_width(fmean(samples)) if interval else 0.0
 
 
 def worth(quality: Quality, decision: Decision, center: float) -> Quality:

@@ -33,8 +33,6 @@ from accelbench.measure.student import t_quantile
 
 #: No degrees of freedom are more than that.
 _KNOWN = 1e6
-#: In how many standard errors a change would be found if the noise were known.
-_NORMAL_REACH = NormalDist().inv_cdf(1.0 - ALPHA / 2.0) + NormalDist().inv_cdf(POWER)
 
 
 def unpaired_interval(
@@ -60,7 +58,7 @@ def unpaired_interval(
     for logs in (first, second):
         n = independent_launches(logs)
         parts.append((spread(logs) ** 2 / n, n - 1.0))
-    error, freedom = _together(parts, runs)
+    error, freedom = combine_errors(parts, runs)
     reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, HUGE)
     return RatioInterval(
         math.exp(center),
@@ -88,14 +86,20 @@ class Apart:
 
     @property
     def least_effect(self) -> float:
-        """What a change must exceed: max(3 %, 3 × the noise of an A/A comparison)."""
-        return max(LEAST_EFFECT, 3.0 * self._error)
+        """The share that a change must exceed.
+
+        Between two runs it is the reach of the one-sided test at 1 %, and at least 3 %. In one run
+        it is three times the noise of an A/A comparison, and at least 3 %.
+        """
+        if self.runs is None:
+            return max(LEAST_EFFECT, 3.0 * self._error)
+        return max(LEAST_EFFECT, math.expm1(min(self.reach(1.0 - ALPHA), HUGE)))
 
     def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
-        """The smallest change that is found, with power 0.8, as a share; None below two.
+        """Return the smallest change that is found with 80 % power; None below two launches.
 
         Args:
-            floor: what a change has to exceed at least.
+            floor: the least change that counts.
         """
         if min(self.first, self.second) < 2:
             return None
@@ -108,7 +112,7 @@ class Apart:
         return t_quantile(level, self._freedom) * self._error
 
     def suffices(self, effect: float) -> bool:
-        """Whether a change of so much is significant at level 0.01 with power 0.8."""
+        """Return whether a change of this share is significant at 1 % with 80 % power."""
         return self._may_suffice(effect) and self._detectable_log <= math.log1p(effect)
 
     def required(self, effect: float) -> int | None:
@@ -122,13 +126,20 @@ class Apart:
         summed; and they say of most figures that no number of launches will do.
         """
         few = min(self.first, self.second) < FEWEST_LAUNCHES
-        return not few and _NORMAL_REACH * self._error <= math.log1p(effect)
+        normal = NormalDist()
+        reach = normal.inv_cdf(1.0 - self._tail) + normal.inv_cdf(POWER)
+        return not few and reach * self._error <= math.log1p(effect)
 
     @property
     def _detectable_log(self) -> float:
         freedom = self._freedom
-        reach = t_quantile(1.0 - ALPHA / 2.0, freedom) + t_quantile(POWER, freedom)
+        reach = t_quantile(1.0 - self._tail, freedom) + t_quantile(POWER, freedom)
         return reach * self._error
+
+    @property
+    def _tail(self) -> float:
+        """The error of the test on one side: between runs it is one-sided."""
+        return ALPHA / 2.0 if self.runs is None else ALPHA
 
     @cached_property
     def _error(self) -> float:
@@ -138,7 +149,7 @@ class Apart:
     @cached_property
     def _freedom(self) -> float:
         launches = comparison_noise(self.first, self.noise, self.second)
-        return _together([(launches**2, self.first + self.second - 2.0)], self.runs)[1]
+        return combine_errors([(launches**2, self.first + self.second - 2.0)], self.runs)[1]
 
 
 def fewest(effect: float, sides: Callable[[int], Apart]) -> int | None:
@@ -165,7 +176,7 @@ def reach_of_one(level: float, runs: Noise, launches: Noise | None = None) -> fl
     error = _apart(runs)
     if launches is not None:
         error = math.hypot(error, comparison_noise(1, launches.value))
-    return t_quantile(level, runs.freedom) * error
+    return t_quantile(level, min(runs.freedom, _KNOWN)) * error
 
 
 def _apart(runs: Noise) -> float:
@@ -173,18 +184,18 @@ def _apart(runs: Noise) -> float:
     return runs.value * math.sqrt(2.0)
 
 
-def _together(parts: Sequence[tuple[float, float]], runs: Noise | None) -> tuple[float, float]:
-    """The error of a difference and its degrees of freedom, by Welch and Satterthwaite.
+def combine_errors(parts: Sequence[tuple[float, float]], runs: Noise | None) -> tuple[float, float]:
+    """Return the error of a difference and its degrees of freedom, by Welch and Satterthwaite.
 
     Args:
-        parts: variances of which it is made, each with its degrees of freedom.
-        runs: by how much one run differs from another.
+        parts: variances that are added, each with its degrees of freedom.
+        runs: by how much one run differs from another; None in one run.
     """
     parts = list(parts)
     if runs is not None:
         parts.append((_apart(runs) ** 2, runs.freedom))
     total = math.fsum(variance for variance, _ in parts)
     below = math.fsum(variance**2 / freedom for variance, freedom in parts)
-    if below <= 0.0:
-        return 0.0, math.fsum(freedom for _, freedom in parts)
+    if below <= 0.0:  # the only error is one that is known, or there is none
+        return math.sqrt(total), min(math.fsum(freedom for _, freedom in parts), _KNOWN)
     return math.sqrt(total), min(total**2 / below, _KNOWN)

@@ -20,7 +20,7 @@ from accelbench.core.abilities import ContinuousBlocks, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
-from accelbench.core.protocols import Block, Session
+from accelbench.core.protocols import Block, Session, stopping_after
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time, samples_of
 from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, TimeBudget, fits
@@ -64,6 +64,8 @@ class CheckedSession:
         self.explained = TimeBudget()
         self.beside_ns = 0  # of the latest question, what was in no sample
         self.hidden_ns = 0.0  # and of that, what no reason explains
+        self.fastest_ns: float | None = None  # of all steps but the first with fresh inputs
+        self.compiling_ns: int | None = None  # by our clock
         self._allowed = AFAR if isinstance(session, OutOfProcess) else HERE
 
     @property
@@ -91,13 +93,28 @@ class CheckedSession:
         ns = self._session.compile(inputs)
         if ns is not None:
             refuse_bad_time("compiling", ns)
-            self._refuse_too_long(ns, self._now() - start, 1)
+            self.compiling_ns = self._now() - start
+            self._refuse_too_long(ns, self.compiling_ns, 1)
         return ns
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         """As the session's own; raises CaseError where it cannot be so."""
         block, took = self._sampled(inputs, n, timing)
         self._held(inputs, [block], took, timing)
+        return block
+
+    def sample_some(self, inputs: Any, steps: int, announced: int) -> Block:
+        """Time single steps of a block that is announced as longer than it is.
+
+        A session whose blocks are not timed by `LocalSampler` runs all steps that were announced.
+        """
+        start = self._now()
+        with stopping_after(steps):
+            block = self._session.sample(inputs, announced, Timing.EACH)
+        took = self._now() - start
+        ran = getattr(block, "steps", None)
+        self._refuse_bad(block, steps if ran == steps else announced, Timing.EACH)
+        self._held(inputs, [block], took, Timing.EACH)
         return block
 
     def _sampled(self, inputs: Any, n: int, timing: Timing) -> tuple[Block, int]:
@@ -142,12 +159,18 @@ class CheckedSession:
         first, self._fresh = self._fresh, False
         if first:  # inputs are brought to where they are read, and what is used first is imported
             return
+        if timing in (Timing.EACH, Timing.WHOLE):
+            self._note_fastest(samples, blocks[0].steps if timing is Timing.WHOLE else 1)
         self.explained = self.explained.and_one(took, sum(samples))
         self._doubts = self._doubts.and_one(took, sum(samples))
         self._doubted_steps += sum(block.steps for block in blocks)
         if self._doubts.is_doubtful(self._allowed):
             self._refuse_unexplained(inputs, blocks[-1].steps, timing)
             self._doubts, self._doubted_steps = TimeBudget(), 0
+
+    def _note_fastest(self, samples: Sequence[int], steps_a_sample: int) -> None:
+        step_ns = min(samples) / steps_a_sample
+        self.fastest_ns = step_ns if self.fastest_ns is None else min(step_ns, self.fastest_ns)
 
     def _refuse_too_long(self, said_ns: int, took_ns: int, samples: int) -> None:
         if self._wall is not None and not fits(said_ns, took_ns, samples, self._tick_ns):

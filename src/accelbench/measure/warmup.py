@@ -62,6 +62,10 @@ class WarmupState:
     closed: tuple[float, ...] | None = None  # the window before, since the last compilation
     compared: bool = False  # two windows have been compared since the last compilation
 
+    def credited(self, steps: int, ns: int) -> WarmupState:
+        """Return the state after steps that warmed the model but were not timed for a window."""
+        return replace(self, steps=self.steps + steps, elapsed_ns=self.elapsed_ns + ns)
+
     def next_steps(self) -> int:
         """How many steps to run before feeding it again; 0 when done.
 

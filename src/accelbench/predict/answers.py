@@ -188,7 +188,8 @@ def answer(
         figures[row]["latency_is_least"] = True
     for row in memory.limited.tolist():
         figures[row]["memory_is_least"] = True
-    learned = learned_from(predictors[LATENCY].whole, known)
+    rests_on_results = any(basis is not Basis.PEAKS for basis in latency.basis)
+    learned = learned_from(predictors[LATENCY].whole if rests_on_results else (), known)
     kinds = sorted(learned, reverse=True)
     for figure, basis in zip(figures, latency.basis, strict=True):
         _say_what_it_rests_on(figure, basis, kinds)
@@ -207,6 +208,7 @@ def answer(
     notes += poor_notes(
         (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
     )
+    notes += _platform_notes(figures, predictors[LATENCY].whole)
     notes += [*_notes_of(of_peaks, traces), *requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
         figures, knees_of(figures), notes,
@@ -341,6 +343,23 @@ def _figures(
         "memory_is_least": False,
         **parts,
     }
+
+
+def _platform_notes(
+    figures: Sequence[PredictedFigures], learned: Iterable[PredictedCase]
+) -> list[str]:
+    """Return a sentence for each platform whose figures rest in part on others' results."""
+    known = {case.configuration.hardware for case in learned}
+    asked = {
+        figure["hardware"]
+        for figure in figures
+        if figure["basis"] not in (Basis.MEASURED, OF_OTHERS) and figure["rests_on"]
+    }
+    return [
+        f"figures of {platform} share efficiencies of operators with results of {listed(others)}"
+        for platform in sorted(asked)
+        if (others := sorted(known - {platform}))
+    ]
 
 
 def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable
 
 from accelbench.core.cards import cards
+from accelbench.core.device_facts import known_devices
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.detect import known
 from accelbench.hardware.rooflines import documented_devices
-from accelbench.predict.device_facts import known_devices
 
 _MAKERS = re.compile(
     r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|apple|hexagon|npu|gpu|cpu)\b"

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
-from accelbench.predict.device_facts import facts_of
 from accelbench.predict.graph_evaluation import predict_by_graph
 from accelbench.predict.graph_predictor import GraphTable
 from accelbench.predict.graphs import Ints, read_graphs

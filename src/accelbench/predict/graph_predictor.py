@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from accelbench.core.device_facts import DeviceFacts, facts_of
 from accelbench.predict.boosting import (
     BOOSTING,
     RIDGE,
@@ -19,7 +20,6 @@ from accelbench.predict.boosting import (
     fit_regression,
     sklearn_is_here,
 )
-from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, Floats, Ints, OperatorGraphs
 from accelbench.predict.measurements import TableConfiguration, TableMeasurement
 from accelbench.predict.network_training import NetworkTargets, torch_is_here, train_network

@@ -11,6 +11,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.axes import numbered
 from accelbench.core.cards import cards, title_of
 from accelbench.core.case import Shapes
+from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
@@ -23,7 +24,6 @@ from accelbench.predict.cases import (
     MeasuredCase,
     PredictedCase,
 )
-from accelbench.predict.device_facts import facts_of
 from accelbench.predict.device_names import hardware_of
 from accelbench.predict.predictable import why_not
 from accelbench.run.plan.ignored_options import sizes_taken

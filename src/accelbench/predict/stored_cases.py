@@ -2,7 +2,8 @@
 
 Of each series the newest run that answered counts, by the median of its usable launches, each by
 the median of its steps: means of a few steps are off by what disturbed one of them (13.5 % for
-15.4 on unseen models in PyTorch). What was predicted or simulated is never learned from.
+15.4 on unseen models in PyTorch). What was predicted or simulated is never learned from, nor a case
+whose launches scatter.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ _WAY = (
 )  # fmt: skip
 _KEY = (*_WAY, "fingerprint", "provenance")
 _STEP = f"coalesce(nullif(latency_p50_ms, 0), {STEP_SQL})"
+#: Launches differ by so many times at most: as the ends of an interval of ±25 % do.
+_WIDEST_SPREAD = 1.25 / 0.75
+#: By how many times launches differ; of five and more the middle half, as one may be an outlier.
+_SPREAD_SQL = """
+CASE WHEN count(*) < 5 THEN max(latency_ms) / min(latency_ms)
+ELSE quantile_cont(latency_ms, 0.75) / quantile_cont(latency_ms, 0.25) END
+"""
 _SQL = f"""
 WITH counted AS (
     SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
@@ -52,7 +60,7 @@ WITH counted AS (
 )
 SELECT {", ".join(f"counted.{name}" for name in _KEY)}, max(moment) AS moment,
     max(source) AS source, median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb,
-    median(ttft_ms) AS ttft_ms, median(tpot_ms) AS tpot_ms
+    median(ttft_ms) AS ttft_ms, median(tpot_ms) AS tpot_ms, {_SPREAD_SQL} AS spread
 FROM counted JOIN newest ON {
     " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _KEY)
 } AND counted.run = newest.run
@@ -69,12 +77,14 @@ class StoredCases:
         parts: of requests, their first token and one after it as cases of their own.
         without_operators: how many results each other model has.
         several: names that several devices have, of which a case is one.
+        scattered: how many cases are left out because their launches scatter.
     """
 
     cases: tuple[MeasuredCase, ...]
     without_operators: Mapping[str, int]
     several: tuple[str, ...] = ()
     parts: tuple[MeasuredCase, ...] = ()
+    scattered: int = 0
 
     @property
     def learnable(self) -> tuple[MeasuredCase, ...]:
@@ -101,6 +111,7 @@ def stored_cases(database: Database) -> StoredCases:
     newest: _Ordered = {}
     parts: _Ordered = {}
     others: dict[str, int] = {}
+    scattered = 0
     prints: dict[tuple[str, str], set[str]] = {}
     for values in rows:
         model = str(values[place_of_model])
@@ -110,6 +121,9 @@ def stored_cases(database: Database) -> StoredCases:
         case = None if spec is None else _case(row, spec)
         if case is None:
             others[model] = others.get(model, 0) + 1
+            continue
+        if (number(row, "spread") or 1.0) > _WIDEST_SPREAD:
+            scattered += 1
             continue
         place = case.configuration
         device = prints.setdefault((place.hardware, place.device), set())
@@ -128,7 +142,7 @@ def stored_cases(database: Database) -> StoredCases:
                 parts, order, replace(part, provenance=measured.provenance, source=measured.source)
             )
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
-    return StoredCases(_measured(newest), others, several, _measured(parts))
+    return StoredCases(_measured(newest), others, several, _measured(parts), scattered)
 
 
 #: Cases by what they are, each with the order that it was taken by.

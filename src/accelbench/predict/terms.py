@@ -16,6 +16,7 @@ import numpy as np
 
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
+from accelbench.core.device_facts import DeviceFacts, facts_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import called
 from accelbench.predict.cases import (
@@ -27,7 +28,6 @@ from accelbench.predict.cases import (
     is_calibrated,
     numbers_of_places,
 )
-from accelbench.predict.device_facts import DeviceFacts, facts_of
 from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.signatures import PassTrace
 

@@ -21,11 +21,12 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import FEWEST_LAUNCHES
-from accelbench.pytest_plugin import CannotTellWarning
+from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning
 from accelbench.pytest_plugin.gate import (
     BaselineQuestion,
     GateAnswer,
     GateVerdict,
+    can_create,
     cases_of,
     figures_or_why,
     of_baseline,
@@ -33,7 +34,7 @@ from accelbench.pytest_plugin.gate import (
     worst,
 )
 from accelbench.pytest_plugin.limits import NAMES, CaseFigures, limits_of
-from accelbench.query.filters import in_catalogue
+from accelbench.query.filters import catalogued, in_catalogue
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT
 
 _MARK = "accelbench"
@@ -100,6 +101,9 @@ class BenchmarkFixture:
         asked = {**self._of_marks(), **_known(arguments)}
         limits, question, how = limits_of(asked), _question(asked), self._how(model, asked)
         database = how.get("db")
+        creates = question is not None and self._creates(question, model, how)
+        if question is not None and creates:
+            how["label"] = question.word
         result = benchmark(model, inputs, **how)
         if not result.rows:
             raise UsageError(
@@ -118,11 +122,21 @@ class BenchmarkFixture:
             verdicts += own
         if question is not None and database and all(figures for _, figures, _ in told):
             models = sorted({str(row["model"]) for row in result.rows})
-            against = of_baseline(question, database, models, [result.run_id])
+            if creates:
+                against = GateVerdict(GateAnswer.PASSED, f"new baseline {question.word}")
+            else:
+                against = of_baseline(question, database, models, [result.run_id])
             verdicts.append(against)
             told = [(rows, figures, [*own, against]) for rows, figures, own in told]
         self._lines += [_line(self._item.nodeid, database, *case) for case in told]
         return result, verdicts
+
+    def _creates(self, question: BaselineQuestion, model: Any, how: Mapping[str, Any]) -> bool:
+        """Return whether what is measured becomes the baseline, as the option asks for."""
+        if not self._item.config.getoption(NEW_BASELINE) or not how.get("db"):
+            return False
+        stored_as = how["name"] or catalogued(str(model))
+        return can_create(str(question.word), how["db"], stored_as)
 
     def _how(self, model: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
         """What `accelbench.benchmark` is called with: a test times what it hands over, in as many

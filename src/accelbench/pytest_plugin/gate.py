@@ -14,9 +14,17 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.worth import answered
 from accelbench.exchange.titles import title
+from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
-from accelbench.query.baselines import ALLOWED, BaselineQuery, OtherMachineError, baseline_for
-from accelbench.query.run_names import UnknownRunError
+from accelbench.query.baselines import (
+    ALLOWED,
+    BaselineQuery,
+    OtherMachineError,
+    baseline_for,
+    names_a_file,
+)
+from accelbench.query.conditions import marks
+from accelbench.query.run_names import UnknownRunError, labels_of, runs_meant
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.check import headline
 from accelbench.select.constraints.limits import Limits, spelled
@@ -129,13 +137,12 @@ def checked_against(
     """What `accelbench check` says of these runs, or why it cannot say anything.
 
     Raises:
+        UnknownRunError: the baseline does not exist.
         AccelbenchError: a word is off, or the database cannot be read.
     """
     sought = BaselineQuery({"model": tuple(models)}, tuple(runs), None, question.allow)
     try:
         reference = baseline_for(store_at(database), question.word, sought)
-    except UnknownRunError as error:
-        return f"{error.message} Measure there first."
     except (NothingMeasuredError, OtherMachineError) as error:
         return error.message
     return reference.check(question.threshold), reference.about(question.threshold)
@@ -144,9 +151,16 @@ def checked_against(
 def of_baseline(
     question: BaselineQuestion, database: str, models: Sequence[str], runs: Sequence[str]
 ) -> GateVerdict:
-    """The verdict of `accelbench check` on what was just measured."""
+    """Return the verdict of `accelbench check` on what was just measured.
+
+    A baseline that does not exist fails: a misspelt one would let every change pass.
+    """
     against = f"against {question.word}"
-    checked = checked_against(question, database, models, runs)
+    try:
+        checked = checked_against(question, database, models, runs)
+    except UnknownRunError as error:
+        why = f"{error}\n{NEW_BASELINE} makes what is measured now the baseline."
+        return GateVerdict(GateAnswer.FAILED, f"no baseline {question.word}", why)
     if isinstance(checked, str):
         words = f"{GateAnswer.CANNOT_TELL} {against}"
         return GateVerdict(GateAnswer.CANNOT_TELL, words, checked)
@@ -163,6 +177,33 @@ def of_baseline(
             why = "; ".join(filter(None, (why, f"not measured now: {missing}")))
         return GateVerdict(GateAnswer.CANNOT_TELL, words, f"{against}: {why}")
     return GateVerdict(GateAnswer.PASSED, words)
+
+
+def can_create(word: str, database: str, model: str) -> bool:
+    """Return whether a run that gets this label becomes the baseline of a model.
+
+    It does if nothing has that name, or only labelled runs have it, without the model. The runs of
+    a branch would be hidden by a label of its name.
+    """
+    if names_a_file(word):
+        return False
+    stored = store_at(database)
+    if not stored.there:
+        return True
+    stored.fill()
+    with stored.asking():
+        try:
+            runs = runs_meant(stored, word)
+        except UnknownRunError:
+            return True
+        if word not in labels_of(stored, runs).values():
+            return False
+        _, rows = stored.query(
+            "SELECT 1 FROM benchmark_results"  # noqa: S608 — as many marks as runs
+            f" WHERE model = ? AND run_id IN ({marks(runs)}) LIMIT 1",
+            [model, *runs],
+        )
+        return not rows
 
 
 def told(check: Check, about: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from accelbench.pytest_plugin import NEW_BASELINE
+
 if TYPE_CHECKING:
     from accelbench.pytest_plugin.fixture import BenchmarkFixture
 
@@ -51,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--accelbench-label", metavar="NAME", help="A name for the runs of this time.")
     group.addoption(
+        NEW_BASELINE,
+        action="store_true",
+        help="Label what a test measures with the name of its baseline if that does not exist yet;"
+        " else the test fails.",
+    )
+    group.addoption(
         "--accelbench-cant-tell",
         choices=ANSWERS,
         help='What "can\'t tell" does to a test: warn, and let it pass; fail; skip.',
@@ -72,6 +80,11 @@ def pytest_configure(config: pytest.Config) -> None:
     word = str(config.getini("accelbench_cant_tell"))
     if word and word not in ANSWERS:
         raise _refused("accelbench_cant_tell takes warn, fail or skip, not {}.", word)
+    if config.getoption(NEW_BASELINE) and config.getoption("--accelbench-label"):
+        raise pytest.UsageError(
+            f"{NEW_BASELINE} labels runs with the names of their baselines: leave out"
+            " --accelbench-label."
+        )
     baseline = config.getoption("--accelbench-compare")
     if baseline and _names_tests(baseline):
         raise _refused(

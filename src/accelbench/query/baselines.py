@@ -17,6 +17,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
+from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import Filters, catalogued
@@ -44,6 +45,7 @@ COLUMNS = (
     *ASKED,
     *(
         "result_id",
+        "family",
         "case_id",
         "series_key",
         "run_id",
@@ -53,9 +55,10 @@ COLUMNS = (
         "message",
         "device",
     ),
-    *("provenance", "quality", "emulated", "started_at"),
+    *("provenance", "emulated", "started_at"),
     *(column for metric in METRICS for column in metric.columns),
-    *("latency_ci_low_ms", "latency_ci_high_ms", "weights_digest", "workarounds"),
+    *(name for name in REASON_COLUMNS if name not in {c for m in METRICS for c in m.columns}),
+    *("weights_digest", "workarounds"),
     *("conditions", "effective_sample_count", "device_fingerprint"),
     *("verification", "verification_error", "self_check"),
 )
@@ -278,6 +281,12 @@ def _of_another(theirs: Machine, ours: Machine, sought: BaselineQuery) -> list[s
         return [f"{message}."]
     advice = "--allow machine compares them with each other all the same."
     raise OtherMachineError(f"{message}.", advice)
+
+
+def names_a_file(word: str) -> bool:
+    """Return whether a word for a baseline means a file, a database or a lake."""
+    path = Path(word).expanduser()
+    return _is_file(path) or _is_database(path)
 
 
 def _is_file(path: Path) -> bool:

@@ -36,6 +36,15 @@ _ASKS = {
     "batch_size": "--batch-sizes",
     "mode": "--mode",
 }
+#: Axis → the option of `accelbench run` that measures several values of it.
+_ALONG = {
+    "hardware": "--hardware all",
+    "runtime": "--framework pytorch,onnxruntime",
+    "engine": "--framework pytorch,onnxruntime",
+    "precision": "--precision fp32,bf16",
+    "batch": "--batch-sizes 1,8",
+    "mode": "--mode both",
+}
 #: Names that are listed where none is like the one that was asked for.
 _NAMED = 6
 #: How like a name has to be; platforms and precisions are short.
@@ -260,6 +269,23 @@ def command_for(filters: Asked) -> str:
         if values:
             words.append(f"{option} {','.join(values)}")
     return " ".join(words)
+
+
+def command_along(axis: str, models: Iterable[str], precisions: Iterable[str] = ()) -> str:
+    """Return the command that measures models at several values of an axis, or "".
+
+    Args:
+        axis: by which results are to be compared.
+        models: those that have results.
+        precisions: in which they were measured, if those are not the axis.
+    """
+    known = list(dict.fromkeys(catalogued(name) for name in models if in_catalogue(name)))
+    option = _ALONG.get(axis)
+    if not known or option is None:
+        return ""
+    others = [name for name in dict.fromkeys(precisions) if name != "fp32"]
+    more = [f"--precision {','.join(others)}"] if others and axis != "precision" else []
+    return " ".join(["accelbench run", *known[:_NAMED], option, *more])
 
 
 def _into(database: Database) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
+from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
-from accelbench.measure.runs import PRIOR
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
+#: Configurations of one reason that are named.
+_MOST_NAMED = 8
 
 
 def document(check: Check, about: Json) -> dict[str, object]:
@@ -24,6 +26,7 @@ def document(check: Check, about: Json) -> dict[str, object]:
         "outcome": check.outcome.value,
         **about,
         "moved_together_by": check.together,
+        "all_configurations": _set(check.whole),
         "questions": [_question(question) for question in ordered(check)],
         "not_measured": [title(row) for row in check.not_measured],
         "not_in_baseline": [title(row) for row in check.not_before],
@@ -68,10 +71,26 @@ def headline(check: Check) -> str:
     if not check.questions:
         return "Can't tell: nothing was measured now that the baseline has"
     if check.outcome is Outcome.WORSE:
-        return f"Worse than the baseline: {summary}"
+        whole = f"{set_text(check.whole)}; " if check.is_set_worse else ""
+        return f"Worse than the baseline: {whole}{summary}"
     if check.outcome is Outcome.CANNOT_TELL:
         return _open(check, counts)
     return f"Nothing became worse: {summary}"
+
+
+def set_text(judged: JudgedSet | None) -> str:
+    """Return what all configurations came to together: "all 1,143 configurations: 20 % slower"."""
+    if judged is None:
+        return ""
+    slower = judged.worse_by >= 0.0
+    ends = [judged.worse_by, judged.low, judged.high]
+    middle, low, high = (100.0 * (end if slower else -end) for end in ends)
+    near, far = sorted((low, high))
+    word = "slower" if slower else "faster"
+    return (
+        f"all {judged.configurations:,} configurations: {middle:.1f} % {word}"
+        f" ({near:.1f} … {far:.1f} %)"
+    )
 
 
 def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
@@ -109,43 +128,42 @@ def change(figure: Judged) -> str:
 def sentences(check: Check, about: Json) -> Iterable[str]:
     """What has to be said of it below any table."""
     figures = [figure for question in check.questions for figure in question.figures]
-    yield from (
-        f"{title(question.row)}: {question.why}." for question in ordered(check) if question.why
-    )
+    yield from _reasons(check)
+    yield from _of_the_set(check.whole)
     if plain := [figure for figure in figures if figure.plain]:
         before, now = (min(figure.launches[side] for figure in plain) for side in (0, 1))
-        where = "a side"
+        where = "on each side"
         if max(before, now) > 1:
             where = "in the baseline" if before < now else "in what is checked"
+        limits = [figure.limit for figure in plain if figure.metric.timed]
+        shows = f"it shows a change of time from {_span(limits)} on, and" if limits else "it shows"
         yield (
-            f"Warning: of a single figure {where}, a plain threshold of"
-            f" {_percent(plain[0].limit)} decided; it knows nothing of noise, so that a time beyond"
-            " it cannot be told before it is twice as long. Five launches and"
-            " more a side would tell: a run's, or a file of `db export`, which has each of them."
+            f"Warning: there is a single launch {where}. It does not show how another would differ:"
+            f" {shows} never that nothing changed."
         )
     if pairs := [figure for figure in figures if figure.paired]:
         yield (
-            "Judged by pairs of launches that were measured in turns (Student's t at 1 %): a change"
-            f" counts from {_span(figure.limit for figure in pairs)} on{_found(pairs, 'pairs')}."
+            "Judged by pairs of launches that were measured in turns (Student's t at 1 %): "
+            f"{_limits(pairs, 'pairs')}."
         )
     launched = [figure for figure in figures if not figure.plain and not figure.paired]
     if launched:
         yield (
-            "Judged by launches (Welch's t at 1 %): a change counts from"
-            f" {_span(figure.limit for figure in launched)} on{_found(launched, 'launches')}."
+            f"Judged by launches (Welch's t at 1 %{_sided(launched)}):"
+            f" {_limits(launched, 'launches')}."
         )
         runs = [figure.runs for figure in launched if figure.runs and figure.metric.timed]
         if runs:
-            known = max(run.freedom for run in runs) > PRIOR.freedom
+            learned = any(math.isfinite(run.freedom) for run in runs)
             yield (
-                f"Times of two runs are taken to differ by {_span(run.value for run in runs)} where"
-                " nothing changed, "
-                + ("by what is stored of this machine." if known else "for want of a history.")
+                f"Times of two runs are taken to differ by {_span(run.value for run in runs)}"
+                " without a change, "
+                + ("by what is stored of this machine." if learned else "for want of a history.")
             )
     if check.together is not None:
         yield (
-            f"All times moved together, by {check.together:+.1%}: rather the"
-            " machine than each of them. --rerun measures again."
+            f"All times moved together, by {check.together:+.1%}: a change of the machine does that"
+            " too. --rerun measures again."
         )
     differs = sorted({text for question in check.questions for text in question.differs})
     if differs:
@@ -167,13 +185,55 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
     yield from texts(about, "notes")
 
 
+def _reasons(check: Check) -> Iterable[str]:
+    """Yield why configurations are open; a reason of many names only their number."""
+    titles_by_reason: dict[str, list[str]] = {}
+    for question in ordered(check):
+        if question.why:
+            titles_by_reason.setdefault(question.why, []).append(title(question.row))
+    for why, titles in titles_by_reason.items():
+        many = len(titles) > _MOST_NAMED
+        for name in [f"{len(titles):,} configurations"] if many else titles:
+            yield f"{name}: {why}."
+
+
+def _of_the_set(judged: JudgedSet | None) -> Iterable[str]:
+    if judged is None:
+        return
+    groups = "families" if judged.by_family else "models"
+    yield (
+        f"Judged together, {set_text(judged)}, in {judged.clusters:,} {groups}. A change of all"
+        f" counts from {_percent(judged.limit)} on, if the interval does not contain zero."
+    )
+
+
+def _set(judged: JudgedSet | None) -> dict[str, object] | None:
+    if judged is None:
+        return None
+    return {
+        "configurations": judged.configurations,
+        "clusters": judged.clusters,
+        "worse_by": judged.worse_by,
+        "worse_by_low": judged.low,
+        "worse_by_high": judged.high,
+        "limit": judged.limit,
+        "answer": judged.answer.value,
+        "noise_of_runs": None if judged.runs is None else judged.runs.value,
+    }
+
+
 def answer(figure: Judged) -> str:
-    """The answer to one figure; what did change, but by less than counts, is said to be that."""
+    """Return the answer to a figure: "within" the limit if it changed by too little to count."""
     if figure.answer is not Judgement.STEADY:
         return figure.answer.value
     low, high = figure.low, figure.high
     changed = low is not None and high is not None and not low <= 0.0 <= high
-    return f"within {_percent(figure.limit)}" if figure.plain or changed else figure.answer.value
+    return f"within {_percent(figure.limit)}" if changed else figure.answer.value
+
+
+def _sided(figures: Iterable[Judged]) -> str:
+    """Return that the test is one-sided, as it is between runs."""
+    return ", one-sided" if any(figure.runs is not None for figure in figures) else ""
 
 
 def _percent(value: float) -> str:
@@ -186,10 +246,19 @@ def _share(value: float) -> str:
     return f"{value:+.1%}" if value < _MUCH else f"> +{_MUCH:.0%}"
 
 
-def _found(figures: Iterable[Judged], what: str) -> str:
-    """Which change so many find, where there are enough of them to know their noise."""
-    known = [figure.least_shown for figure in figures if figure.least_shown is not None]
-    return f", and this many {what} find one of {_span(known)}" if known else ""
+def _limits(figures: Sequence[Judged], what: str) -> str:
+    """Return from which change on each metric counts, and which change so many launches find."""
+    metrics_by_limits: dict[str, list[str]] = {}
+    for name in dict.fromkeys(figure.metric.name for figure in figures):
+        own = [figure for figure in figures if figure.metric.name == name]
+        known = [figure.least_shown for figure in own if figure.least_shown is not None]
+        limits = f"from {_span(figure.limit for figure in own)} on"
+        limits += f", and this many {what} find one of {_span(known)}" if known else ""
+        metrics_by_limits.setdefault(limits, []).append(name)
+    if len(metrics_by_limits) == 1:
+        return f"a change counts {next(iter(metrics_by_limits))}"
+    each = [f"{' and '.join(names)} {limits}" for limits, names in metrics_by_limits.items()]
+    return f"a change counts for {'; for '.join(each)}"
 
 
 def _span(values: Iterable[float]) -> str:
@@ -231,7 +300,10 @@ def _figure(figure: Judged) -> dict[str, object]:
         "launches_required_a_side": figure.required_both,
         "noise": None if figure.noise is None else figure.noise.value,
         "noise_of_runs": None if figure.runs is None else figure.runs.value,
-        "noise_of_runs_freedom": None if figure.runs is None else figure.runs.freedom,
+        # None too if the deviation is taken as known.
+        "noise_of_runs_freedom": None
+        if figure.runs is None or math.isinf(figure.runs.freedom)
+        else figure.runs.freedom,
         "least_shown": figure.least_shown,
         "by_plain_threshold": figure.plain,
         "by_pairs": figure.paired,

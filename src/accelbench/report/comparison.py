@@ -18,9 +18,10 @@ from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
-from accelbench.core.rows import record, texts
+from accelbench.core.rows import Row, record, texts
 from accelbench.core.visible import csv_cell
 from accelbench.core.vocabulary import Quality
+from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.measure.launches import typical
 
@@ -112,7 +113,13 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "launches_set_aside": line.side.older,
         "newer_launches_set_aside": line.side.newer,
         "unusable_launches_left_out": line.side.unusable,
+        LAUNCH_VALUES: [_launch(row) for row in line.side.rows],
     }
+
+
+def _launch(row: Row) -> dict[str, object]:
+    """Return what a check reads of a launch, without what is not known."""
+    return {name: row[name] for name in OF_A_LAUNCH if row.get(name) is not None}
 
 
 def _kind(side: Side) -> dict[str, object]:

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 
 from accelbench.analysis.history import Gap, HistoryPoint
 from accelbench.analysis.judging import METRICS, Metric
-from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
+from accelbench.core.launch_failures import (
+    FAILED,
+    LAUNCHED,
+    launches_failed,
+    mostly_failed,
+)
 from accelbench.core.provenance import OF_IMPORT_SQL
 from accelbench.core.rows import Row
 
@@ -21,7 +26,7 @@ SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
     min(started_at)::VARCHAR, max(started_at)::VARCHAR, {OF_IMPORT_SQL},
     {{others}}
     max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
-    bool_or(NOT {{usable}}), bool_or({{emulated}}),
+    string_agg(DISTINCT {{unusable}}, ', or ') FILTER (NOT {{usable}}), bool_or({{emulated}}),
     arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
 FROM {{results}}
 WHERE {{where}} AND NOT coalesce({{fine}} AND {{value}} > 0, false)
@@ -65,8 +70,9 @@ class Nothing:
             key = (str(case or ""), str(device)) if series is None else (str(series),)
             entry = self._of.setdefault(key, _OfSeries())
             counts = {FAILED: failed, LAUNCHED: launched}
-            flags = (bool(flag) for flag in (wrong, ran, useless, emulated))
-            gap = Gap(str(last), str(run), _why(metric, counts, reason, *flags))
+            wrong, ran, emulated = map(bool, (wrong, ran, emulated))
+            why = _why(metric, counts, reason, wrong, ran, emulated, str(useless or ""))
+            gap = Gap(str(last), str(run), why)
             if not imported:  # of an import, what lacks a figure is no run that came to nothing
                 entry.gaps.append(gap)
             if ran:
@@ -126,15 +132,26 @@ def _why(
     reason: object,
     wrong: bool,
     ran: bool,
-    useless: bool,
     emulated: bool,
+    unusable: str,
 ) -> str:
-    """Why a run has no figure, as the end of a sentence."""
+    """Return why a run has no result, as the end of a sentence.
+
+    Args:
+        metric: the one that was asked for.
+        counts: how many launches were tried and failed.
+        reason: of a launch that failed.
+        wrong: whether the outputs of a launch were wrong.
+        ran: whether a launch succeeded.
+        emulated: whether a launch ran on an emulated device.
+        unusable: the reasons of its unusable launches; empty if there are none.
+    """
     if wrong:
         return "wrong outputs"
     cause = str(reason or "").replace("_", " ")
     if not ran:
         return cause
-    if useless:
-        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", cause)))
+    if unusable:
+        why = launches_failed([counts]) if mostly_failed([counts]) else unusable
+        return ": ".join(filter(None, (f"unusable, {why}", cause)))
     return "emulated" if emulated else f"its {metric.name} is not known"

@@ -22,7 +22,7 @@ from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
 from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
 from accelbench.core.rows import Row
-from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
+from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql, reason_unusable_sql
 from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
 from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
 
@@ -172,7 +172,17 @@ def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[
         if other.name != metric.name
     )
     _, rows = database.query(
-        _sql(NOTHING, metric, where, "{0}", columns, others=others, fine=fine), values
+        _sql(
+            NOTHING,
+            metric,
+            where,
+            "{0}",
+            columns,
+            others=others,
+            fine=fine,
+            unusable=reason_unusable_sql(columns),
+        ),
+        values,
     )
     return Nothing(metric, rows)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.axes import columns
 from accelbench.core.columns import BY_NAME, metric_columns
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -13,8 +14,15 @@ from accelbench.core.visible import in_quotes
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: What a measurement found; words about it may be another version's.
-FIGURES = ("status", *(column.name for column in metric_columns()))
+#: What was measured, how it was identified, and what was found; words about it may be another
+#: version's.
+FIGURES = (
+    *("status", "case_id", "series_key", "launch", "arm", "model", "hardware", "runtime", "device"),
+    *("device_name", "device_fingerprint", "precision", "batch_size", *columns(), "mode"),
+    *("scenario", "compiled", "threads", "world_size", "seed", "optimizer", "weights"),
+    *("verification", "self_check", "steps_verified", "weights_digest", "outputs_digest"),
+    *(column.name for column in metric_columns()),
+)
 #: A file may hold a figure in single precision.
 _ALIKE = 1e-6
 

@@ -7,9 +7,11 @@ what was not synced.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +30,8 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 #: Windows locks byte ranges and makes the locked bytes unreadable for others, so the byte
 #: locked lies far beyond what a journal will ever hold.
 _WINDOWS_LOCK_AT = 2**62
+#: Its lock that waits gives up after ten tries, and Ctrl-C does not end it.
+_WINDOWS_POLL_SECONDS = 0.05
 
 
 class ReadOnlyPlaceError(StoreError):
@@ -151,6 +155,25 @@ def try_lock(fd: int, *, shared: bool = False) -> bool:
             return False
         raise
     return True
+
+
+def wait_for_lock(fd: int, *, shared: bool = False) -> None:
+    """Lock an open file as `try_lock` does, after waiting for whoever has it. Ctrl-C ends it."""
+    if sys.platform == "win32":
+        while not try_lock(fd):
+            time.sleep(_WINDOWS_POLL_SECONDS)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def unlock(fd: int) -> None:
+    """Release a lock before its file is closed: a forked child may hold the file open."""
+    if sys.platform == "win32":
+        with contextlib.suppress(OSError):  # it has none
+            os.lseek(fd, _WINDOWS_LOCK_AT, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def read_from(path: Path, offset: int = 0, length: int = -1) -> bytes:

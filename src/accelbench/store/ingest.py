@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import RESULT, RESULT_REFUSED
+from accelbench.core.possible import wrong_with
 from accelbench.store.conflicts import refuse_known
 from accelbench.store.duck import RETRY_SECONDS, connect
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
-from accelbench.store.insert import Batch, FilledRows, flush
+from accelbench.store.insert import Batch, FilledRows, check_own, flush, refuse_contradictions
 from accelbench.store.journal import SUFFIX, Scan, scan
 from accelbench.store.migrate import ensure, exists, is_behind
 
@@ -63,7 +64,9 @@ def ingest(
         retry_seconds: How long to try while another process holds the database.
         note: Whether to note how far was read, by the journals' names: right for
             the database's own folder only.
-        held: Whether results are held to what can be: right for what others wrote.
+        held: Whether the journals are another store's: results of other programs are checked by
+            every rule, as those of this one always are; a result that is known with another
+            value is an error, and one that was refused before is not reported again.
 
     Raises:
         ConflictError: One that is held has another figure than the result of that id.
@@ -204,6 +207,7 @@ def _note(con: DuckDBPyConnection, path: Path, state: State) -> None:
 
 
 def _flush(con: DuckDBPyConnection, batch: Batch, held: bool) -> FilledRows:
+    refuse_contradictions(con, batch, held=held)
     if held:
         refuse_known(con, batch.rows)
     return flush(con, batch)
@@ -219,7 +223,7 @@ def _bring_in(
         fact = line.fact
         if fact.kind == RESULT:
             body = {"run_id": run_id, **fact.body, "result_id": fact.id}
-            batch.add_result(fact.id, body, fact.version, held=held)
+            batch.add_result(fact.id, body, fact.version, wrong_with if held else check_own)
         else:
             batch.add_other(fact.kind, fact.id, run_id, line.number, fact.version, fact.body)
         if batch.full:

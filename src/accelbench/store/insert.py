@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
-from accelbench.core.possible import wrong_with
+from accelbench.core.possible import out_of_range, wrong_with
 from accelbench.store.arrow import result_table, table_of
+from accelbench.store.contradictions import COLUMNS_READ, Contradiction, find_contradictions
 from accelbench.store.fit import Fitted, fit, miscounted, readable
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class FilledRows:
     journals: int = 0  # that had something new
     problems: tuple[str, ...] = ()
     repeated: int = 0  # results that are equal in everything to others of the same source
+    refused: int = 0  # results that cannot be, and are not stored
+    refusals: tuple[Contradiction, ...] = ()  # those of another store, one by one
+    copies: int = 0  # measured results that are here already as imported copies
 
     def __add__(self, other: FilledRows) -> FilledRows:
         return FilledRows(
@@ -37,6 +42,9 @@ class FilledRows:
             self.journals + other.journals,
             self.problems + other.problems,
             self.repeated + other.repeated,
+            self.refused + other.refused,
+            self.refusals + other.refusals,
+            self.copies + other.copies,
         )
 
 
@@ -50,22 +58,35 @@ class Batch:
     said: Collection[str] = ()  # results of which it was said before
 
     def add_result(
-        self, result_id: str, body: Mapping[str, Any], version: int, *, held: bool = False
+        self,
+        result_id: str,
+        body: Mapping[str, Any],
+        version: int,
+        check: Callable[[Mapping[str, Any]], str] | None = None,
     ) -> None:
         """Take a result, or refuse it: the one door for journals, imports and files alike.
 
-        What is refused is said, and remains in the database as a fact of its own. One that is
-        `held` is also asked whether it can be at all.
+        What is refused is said, and remains in the database as a fact of its own.
+
+        Args:
+            result_id: its id.
+            body: by our columns.
+            version: of its fact.
+            check: returns why its row cannot be; a file's results were checked when it was read.
         """
         fitted = fit(body)
-        if why := miscounted(body, fitted) or (wrong_with(fitted.row) if held else ""):
-            run_id = str(fitted.row["run_id"] or "")
-            if result_id not in self.said:
-                self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
-            refusal = {"why": why, "model": fitted.row["model"]}
-            self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, refusal)
+        if why := miscounted(body, fitted) or (check(fitted.row) if check else ""):
+            self.refuse(result_id, fitted, version, why)
             return
         self.results.setdefault(readable(result_id), (fitted, version))
+
+    def refuse(self, result_id: str, fitted: Fitted, version: int, why: str) -> None:
+        """Keep why a result is not stored."""
+        run_id = str(fitted.row["run_id"] or "")
+        if result_id not in self.said:
+            self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
+        refusal = {"why": why, "model": fitted.row["model"]}
+        self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, refusal)
 
     def add_other(
         self, kind: str, fact_id: str, run_id: str, line: int, version: int, body: Any
@@ -84,13 +105,45 @@ class Batch:
         return len(self.results) >= BATCH
 
 
+def check_own(row: Mapping[str, Any]) -> str:
+    """Return why a row of this machine's journals cannot be; empty if it can.
+
+    Rows of this program are checked by every rule, others by the ranges of their numbers.
+    """
+    return wrong_with(row) if _is_own(row) else out_of_range(row)
+
+
+def _is_own(row: Mapping[str, Any]) -> bool:
+    return row["protocol_version"] is not None
+
+
+def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, held: bool) -> None:
+    """Refuse the results of a batch whose values do not follow from each other.
+
+    Args:
+        con: the database.
+        batch: on its way in.
+        held: whether to check results of other programs too.
+    """
+    results = [each for each in batch.results.values() if held or _is_own(each[0].row)]
+    if not results:
+        return
+    rows = result_table([fitted.row for fitted, _ in results], [BY_NAME[n] for n in COLUMNS_READ])
+    with _registered(con, rows), _registered(con, _sample_table(results), "incoming_samples"):
+        wrong = find_contradictions(con, "incoming", "incoming_samples", COLUMNS_READ)
+    for one in wrong:
+        result_id = one.result_id or ""
+        fitted, version = batch.results.pop(result_id)
+        batch.refuse(result_id, fitted, version, one.reason)
+
+
 def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     """Insert what is not there yet. Samples first: the anti-join asks for their results."""
     import pyarrow as pa
 
     results = list(batch.results.values())
     others = list(batch.others.values())
-    counts = FilledRows(problems=tuple(batch.refused))
+    counts = FilledRows(problems=tuple(batch.refused), refused=len(batch.refused))
     batch.results.clear()
     batch.others.clear()
     batch.refused.clear()
@@ -140,12 +193,12 @@ def insert_facts(con: DuckDBPyConnection, facts: Any) -> FilledRows:
 
 
 @contextmanager
-def _registered(con: DuckDBPyConnection, rows: Any) -> Iterator[None]:
-    con.register("incoming", rows)
+def _registered(con: DuckDBPyConnection, rows: Any, name: str = "incoming") -> Iterator[None]:
+    con.register(name, rows)
     try:
         yield
     finally:
-        con.unregister("incoming")
+        con.unregister(name)
 
 
 def anti_insert(

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from accelbench.store.lake_files import TABLES, bring_files
 from accelbench.store.migrate import exists
 from accelbench.store.places import FolderPlace, StorePlace, place_of
 from accelbench.store.schema import APPLICATION, latest_version
+from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -160,7 +160,7 @@ class Lake(Database):
             stems = sorted({_stem(n) for f in TABLES for n in self.place.names(f)} - gone)
             if len(stems) < 2:
                 return 0, removed
-            with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
+            with connect(self.path, write=True, apart=True) as con, temporary_folder() as scratch:
                 new = self._write(con, scratch, dict.fromkeys(TABLES, 0), "compact-")
                 manifest = scratch / "manifest.json"
                 manifest.write_text(json.dumps({"by": new, "replaces": stems}))
@@ -174,7 +174,7 @@ class Lake(Database):
         """Whether there is a lake of ours that this version can read."""
         if MARKER not in self.place.names(""):
             return False
-        with _scratch() as scratch:
+        with temporary_folder() as scratch:
             marker = self._json(MARKER, scratch)
         if marker.get("application") != APPLICATION:
             raise StoreError(f"{self.name} is another program's; it was left as it is.")
@@ -196,7 +196,7 @@ class Lake(Database):
                 f"{self.name} is a folder with other things in it, and no lake.",
                 "Name an empty folder, or a file for a database.",
             )
-        with _scratch() as scratch:
+        with temporary_folder() as scratch:
             marker = scratch / MARKER
             about = {"schema_version": latest_version(), "created_at": utc_now()}
             marker.write_text(json.dumps({"application": APPLICATION, **about}))
@@ -254,7 +254,7 @@ class Lake(Database):
 
     def _send(self) -> None:
         """Give the lake what is in the mirror and did not come from it."""
-        with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
+        with connect(self.path, write=True, apart=True) as con, temporary_folder() as scratch:
             con.execute(_OWN)
             sent = dict(con.execute("SELECT name, max(rows) FROM lake_sent GROUP BY 1").fetchall())
             stem = self._write(con, scratch, {folder: sent.get(folder, 0) for folder in TABLES})
@@ -289,7 +289,7 @@ class Lake(Database):
     def _take(self) -> FilledRows:
         """Bring in the lake's files that this mirror has not seen."""
         manifests = self._manifests()
-        with connect(self.path, write=True, apart=True) as con, _scratch() as scratch:
+        with connect(self.path, write=True, apart=True) as con, temporary_folder() as scratch:
             con.execute(_OWN)
             seen = {name for (name,) in con.execute("SELECT name FROM lake_file").fetchall()}
             known = {_stem(name) for name in seen}
@@ -324,7 +324,7 @@ class Lake(Database):
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""
         replacements = {}
-        with _scratch() as scratch:
+        with temporary_folder() as scratch:
             for name in self.place.names(_MANIFESTS):
                 stems = self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
                 if not isinstance(stems, list) or not all(isinstance(stem, str) for stem in stems):
@@ -359,12 +359,6 @@ def _note_sent(con: DuckDBPyConnection) -> None:
 
 def _stem(name: str) -> str:
     return name.rpartition("/")[2].partition(".")[0]
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="accelbench-lake-") as folder:
-        yield Path(folder)
 
 
 def store_at(option: Path | str | None = None) -> Database:

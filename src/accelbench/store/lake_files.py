@@ -49,7 +49,13 @@ def bring_files(
         sources |= {"results": held.results, "samples": held.samples}
         # In the order of the tables: samples come first.
         counts = {folder: _read(con, folder, sources[folder], lake) for folder in TABLES}
-    return FilledRows(results=counts["results"], facts=counts["facts"], problems=held.problems)
+    return FilledRows(
+        results=counts["results"],
+        facts=counts["facts"],
+        problems=held.problems,
+        refused=len(held.refused),
+        refusals=held.refused,
+    )
 
 
 def _source(paths: Iterable[Path]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import StoreError
+from accelbench.core.vocabulary import Provenance
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.duck import (
     connect,
@@ -32,15 +33,29 @@ def merge(path: Path, other: Path, retry_seconds: float) -> FilledRows:
         with compared(path, other):
             columns_in(con, "other.fact", ("kind", "id", "run_id", "body"), str(other))
             held = hold(con, "other.fact_result", "other.fact_samples", str(other))
+        copies = _count_copies(con, held.results) if held.results else 0
         # Samples first: their anti-join asks which results are there.
         _bring(con, "fact_samples", held.samples, "result_id", against="fact_result")
         filled = FilledRows(
             results=_bring(con, "fact_result", held.results, "result_id"),
             facts=_bring(con, "fact", "other.fact", "kind, id"),
             problems=held.problems,
+            copies=copies,
+            refused=len(held.refused),
+            refusals=held.refused,
         )
         con.execute("COMMIT")
     return filled
+
+
+def _count_copies(con: DuckDBPyConnection, measured: str) -> int:
+    """Return how many measured results are known here only as imported copies."""
+    ((count,),) = con.execute(
+        f"SELECT count(*) FROM {measured} i JOIN fact_result k USING (result_id)"  # noqa: S608
+        f" WHERE i.provenance = {quoted(Provenance.MEASURED.value)}"
+        f" AND k.provenance = {quoted(Provenance.IMPORTED.value)}"
+    ).fetchall()
+    return int(count)
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import FACT_VERSION, RESULT_REFUSED
 from accelbench.store.conflicts import refuse_others
+from accelbench.store.contradictions import Contradiction, find_contradictions
+from accelbench.store.derived import limits_of
 from accelbench.store.insert import Batch, flush
 from accelbench.store.possible import TYPES, rules
 
@@ -33,13 +35,7 @@ _MORE: Mapping[str, tuple[str, ...]] = {
     "steps": ("BIGINT[]",),
     **dict.fromkeys(("kind", "id", "phase", "timing"), ("VARCHAR",)),
 }
-#: What is said of a result that stays out, beside why.
-_NAMED = ("result_id", "run_id", "model")
-_REFUSED = """
-CREATE OR REPLACE TEMP TABLE refused (
-    result_id VARCHAR, run_id VARCHAR, model VARCHAR, why VARCHAR
-)
-"""
+_REFUSED = "CREATE OR REPLACE TEMP TABLE refused (result_id VARCHAR)"
 
 
 class UnlikeError(StoreError):
@@ -53,6 +49,7 @@ class HeldConnection:
     results: str
     samples: str
     problems: tuple[str, ...] = ()
+    refused: tuple[Contradiction, ...] = ()
 
 
 def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> HeldConnection:
@@ -73,28 +70,17 @@ def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Hel
     if not results:
         return HeldConnection(results, samples)
     names = columns_in(con, results, ("result_id",), whose)
-    held = rules([name for name in names if name in BY_NAME])
-    whole = " AND ".join(f"({rule.condition})" for rule in held)
-    con.execute(_REFUSED)
-    reasons = " ".join(
-        f"WHEN NOT ({rule.condition}) THEN $why${rule.column}: {rule.why}$why$" for rule in held
-    )
-    named = ", ".join(f"r.{name}" if name in names else "NULL" for name in _NAMED)
-    refuse = f"INSERT INTO refused SELECT {named},"
-    con.execute(f"{refuse} CASE {reasons} END FROM {results} r WHERE NOT ({whole})")
-    if samples and "sample_count" in names:
-        con.execute(
-            f"{refuse} 'it has ' || len(s.samples) || ' samples where it says ' || sample_count"
-            f" FROM {results} r JOIN {samples} s ON r.result_id = s.result_id"
-            " WHERE s.phase = 'step' AND len(s.samples) <> sample_count"
-        )
-    refused = con.execute("SELECT DISTINCT ON (result_id) * FROM refused ORDER BY ALL").fetchall()
+    limits = limits_of(con, results) if "device_name" in names else {}
+    held = rules([name for name in names if name in BY_NAME], limits)
+    refused = find_contradictions(con, results, samples, names, held)
     if refused:
+        con.execute(_REFUSED)
+        con.executemany("INSERT INTO refused VALUES (?)", [[one.result_id] for one in refused])
         kept = "(SELECT * FROM {} WHERE result_id NOT IN (SELECT result_id FROM refused))"
         results, samples = kept.format(results), kept.format(samples) if samples else ""
         _keep(con, refused)
     refuse_others(con, f"SELECT * FROM {results}", names)  # noqa: S608 — our query
-    return HeldConnection(results, samples, tuple(_said(refused, whose)))
+    return HeldConnection(results, samples, tuple(_said(refused, whose)), tuple(refused))
 
 
 def columns_in(
@@ -113,18 +99,19 @@ def columns_in(
     return list(types)
 
 
-def _keep(con: DuckDBPyConnection, refused: Sequence[tuple[str, ...]]) -> None:
+def _keep(con: DuckDBPyConnection, refused: Sequence[Contradiction]) -> None:
     batch = Batch()
-    for result_id, run_id, model, why in refused:
-        refusal = {"why": why, "model": model}
-        batch.add_other(RESULT_REFUSED, result_id or "", run_id or "", 0, FACT_VERSION, refusal)
+    for one in refused:
+        refusal = {"why": one.reason, "model": one.model}
+        ids = (one.result_id or "", one.run_id or "")
+        batch.add_other(RESULT_REFUSED, *ids, 0, FACT_VERSION, refusal)
     flush(con, batch)
 
 
-def _said(refused: Sequence[tuple[str, ...]], whose: str) -> list[str]:
+def _said(refused: Sequence[Contradiction], whose: str) -> list[str]:
     named = [
-        f"Result {result_id} of {whose} is not stored: {why}."
-        for result_id, *_, why in refused[:_MOST_NAMED]
+        f"Result {one.result_id} of {whose} is not stored: {one.reason}."
+        for one in refused[:_MOST_NAMED]
     ]
     more = len(refused) - len(named)
     return [*named, *([f"{more:,} more of {whose} are not stored."] if more else [])]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from accelbench.core.column import Kind
 from accelbench.core.columns import BY_NAME
@@ -13,8 +12,14 @@ from accelbench.core.possible import (
     EARLIEST,
     ITEMS,
     MEASURED,
+    MORE_THAN_STEP,
     NO_FIGURE,
+    NO_MOMENT,
+    NO_OBJECT,
     NO_REASON,
+    NO_SHARE,
+    NO_WORD,
+    NOT_BY_LATENCY,
     ORDERS,
     OTHER_PASS,
     OURS,
@@ -28,6 +33,7 @@ from accelbench.core.possible import (
 from accelbench.core.ranges import Range
 from accelbench.core.reasons import known_reasons
 from accelbench.core.vocabulary import Provenance, Status, Verification
+from accelbench.store.derived import Limits, Rule, There, row_rules
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
 
@@ -44,22 +50,21 @@ TYPES: Mapping[Kind, tuple[str, ...]] = {
     "map": ("MAP(VARCHAR, DOUBLE)",),
 }
 
-There = Callable[[str], bool]
 
+def rules(
+    names: Collection[str], limits: Limits | None = None, rates: float | None = OURS
+) -> list[Rule]:
+    """Return every rule that a table with these columns can be checked by.
 
-class Rule(NamedTuple):
-    """What has to hold of every row: never NULL."""
-
-    column: str
-    condition: str
-    why: str  # it is wrong, where it does not
-
-
-def rules(names: Collection[str], rates: float | None = OURS) -> list[Rule]:
-    """Every rule that a table with these columns of ours can be held to."""
+    Args:
+        names: columns of the table.
+        limits: of the devices that it names.
+        rates: by how many times a rate may differ from the one that the latency gives.
+    """
+    has = set(names).__contains__
     each = [Rule(name, *pair) for name in names if name in BY_NAME for pair in column_sql(name)]
-    given = [Rule(name, f'"{name}" IS NULL OR {condition}', why) for name, condition, why in each]
-    return [*given, *agreeing(set(names).__contains__, rates)]
+    given = [Rule(r.column, f'"{r.column}" IS NULL OR {r.condition}', r.why) for r in each]
+    return [*given, *agreeing(has, rates), *row_rules(has, limits or {})]
 
 
 def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
@@ -73,19 +78,18 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
     if about.kind == "json":
         # Read as JSON only where it is some: one bad cell would end the whole query.
         kind = f"CASE WHEN json_valid({name}) THEN json_type({name}) = 'OBJECT' ELSE false END"
-        yield kind, "it is no JSON, or no object"
+        yield kind, NO_OBJECT
     if about.kind == "map":
         finite = f"len(list_filter(map_values({name}), lambda x: NOT isfinite(x))) = 0"
         yield finite, "a number without an end is in it"
     if about.words:
         yield _among(name, about.words), f"it is none of {', '.join(about.words)}"
     if column == "reason":
-        why = "it is no reason: a word in small letters was expected"
-        yield f"regexp_full_match({name}, {quoted(REASON_FORM)})", why
+        yield f"regexp_full_match({name}, {quoted(REASON_FORM)})", NO_WORD
     if about.kind == "time":
         first, last = (quoted(spell_time(moment).rstrip("Z")) for moment in (EARLIEST, latest()))
         between = f"{name} BETWEEN TIMESTAMP {first} AND TIMESTAMP {last}"
-        yield between, f"it is in the future, or before {EARLIEST.year}"
+        yield between, NO_MOMENT
     if about.range is not None:
         yield from _within(name, about.range, about.kind)
 
@@ -119,7 +123,7 @@ def agreeing(has: There, rates: float | None = OURS) -> Iterator[Rule]:
         if has(low) and has(high):
             more = f"* {ROUNDED}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
             holds = f'coalesce("{low}" <= "{high}" {more}, true)'
-            yield Rule(high, holds, f"it is below {low}")
+            yield Rule(high, holds, f"it is below {low}", f'"{low}"')
     if has("provenance"):
         other = f"coalesce(provenance = {quoted(Provenance.IMPORTED.value)}, true)"
         yield from _rates(has, other, rates) if rates else ()
@@ -142,8 +146,9 @@ def _rates(has: There, other: str, rates: float) -> Iterator[Rule]:
         world = "coalesce(world_size, 1) > 1" if has("world_size") else "false"
         ratio = f"({rate} * latency_mean_ms / 1e3 / ({items}))"
         holds = f"{ratio} BETWEEN {1 / rates} AND {rates}"
-        why = "it is not what the latency says"
-        yield Rule(rate, f"coalesce({other} OR {world} OR {holds}, true)", why)
+        expected = f"1e3 / latency_mean_ms * ({items})"
+        condition = f"coalesce({other} OR {world} OR {holds}, true)"
+        yield Rule(rate, condition, NOT_BY_LATENCY, expected)
 
 
 def _words(has: There, other: str) -> Iterator[Rule]:
@@ -162,7 +167,7 @@ def _parts(has: There) -> Iterator[Rule]:
     if has(DEVICE_TIME) and steps:
         most = f"greatest({', '.join(steps)})"  # of those that are not NULL
         holds = f"coalesce({DEVICE_TIME} <= {most} * {OTHER_PASS}, true)"
-        yield Rule(DEVICE_TIME, holds, "it is more than a whole step")
+        yield Rule(DEVICE_TIME, holds, MORE_THAN_STEP, most)
     if has("status"):
         ok = f"status = {quoted(Status.OK.value)}"
         figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if has(n)), "false"])
@@ -179,8 +184,7 @@ def _parts(has: There) -> Iterator[Rule]:
         shares = _read("evidence", "evidence->'$.shares'")
         shares = f"map_values(try_cast({shares} AS MAP(VARCHAR, DOUBLE)))"
         outside = f"len(list_filter({shares}, lambda x: NOT (x BETWEEN 0 AND 1)))"
-        why = "a share of the time is not within 0 and 1"
-        yield Rule("evidence", f"coalesce({outside} = 0, true)", why)
+        yield Rule("evidence", f"coalesce({outside} = 0, true)", NO_SHARE)
 
 
 def _read(name: str, sql: str) -> str:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import pytest
 from doctor_world import (
@@ -18,6 +19,7 @@ from doctor_world import (
 )
 
 from accelbench.cli.commands.doctor import world
+from accelbench.core.plugins import RUNTIMES, PluginError
 from accelbench.core.protocols import Absent, Device, Support
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import Browser
@@ -54,7 +56,9 @@ def test_an_engine_is_missing_well_or_broken(here):
 
 
 def test_a_runtime_that_cannot_be_loaded_is_broken_and_one_that_simulates_is_not_asked(here):
-    assert engine(here, "x", ImportError("no module y")).health is Health.BROKEN
+    point = EntryPoint("x", "y:Engine", RUNTIMES)
+    error = PluginError(point, ImportError("no module y"))
+    assert engine(here, "x", error).health is Health.BROKEN
     simulating = FakeRuntime(provenance=Provenance.SIMULATED)
     found = examine(replace(here, runtimes=lambda: [("scripted", simulating)]))
     assert not [one for group, one in found if group == "runtimes"]
@@ -94,7 +98,7 @@ def test_an_absent_platform_is_missing_and_a_failing_detector_is_broken(here):
             here,
             detect=lambda: {
                 "cuda": [Absent("cuda", "no NVIDIA driver is loaded", "Install it.")],
-                "tpu": [Absent("tpu", "its detector failed: OSError: x", "Report it.")],
+                "tpu": [Absent("tpu", "its detector failed: OSError: x", "", {"broken": True})],
                 "qnn": [Device("qnn", "QNN HTP emulation", emulated=True)],
                 "rocm": [Device("rocm", "MI300", i) for i in range(2)],
             },

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import typer
-from recordings import held, without_prose
 from shells import Command, Here
 from stored_rows import store
 
 from accelbench.cli.main import COMMANDS
+from recordings import held, steady, without_prose
 
 DB = "accelbench.duckdb"
 
@@ -112,17 +112,7 @@ def test_documents(
     verb, *words = LINES[name]
     code, out, _ = command(verb)(*words, "--json", "--db", stored)
     document = json.loads(out.replace(str(tmp_path), "FOLDER"))
-    held(f"documents/{name}", {"exit": code, "document": without_prose(_steady(document))})
-
-
-def _steady(document: Any) -> Any:
-    """Without what differs from day to day."""
-    if isinstance(document, dict):
-        return {
-            name: "…" if name in ("size_bytes", "path", "made_at") else _steady(part)
-            for name, part in document.items()
-        }
-    return [_steady(part) for part in document] if isinstance(document, list) else document
+    held(f"documents/{name}", {"exit": code, "document": without_prose(steady(document))})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +134,7 @@ def test_exports(stored: Path, command: Callable[..., Command], tmp_path: Path) 
     assert command("db")("export", "all.json", "--db", stored)[0] == 0
     document = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
     results = sorted(document.pop("results"), key=lambda one: str(one["result_id"]))[:3]
-    held("documents/export", without_prose(_steady({**document, "results": results})))
+    held("documents/export", without_prose(steady({**document, "results": results})))
 
 
 WRONG = {

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from recordings import held
-
 from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target, result_id, series_key
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
+from recordings import held
 
 #: One of each family and architecture that the catalogue has in this size.
 MODELS = choose((), "small", (), (), all_models=False)

@@ -125,6 +125,9 @@ def _ours() -> Iterator[tuple[str, EntryPoint]]:
 
 
 class _Point:
+    name, value, dist = "made_up", "made_up:Detector", None
+    group = "accelbench.hardware"
+
     def __init__(self, detector: Any) -> None:
         self._detector = detector
 
@@ -158,7 +161,7 @@ def test_the_example_of_a_plugin_declares_one_that_is_told_from_ours() -> None:
 
 
 def test_a_plugin_s_colour_is_used(registering: Any) -> None:
-    registering(hailo=type("HailoDetector", (), {"colour": "#A0B0C0"}))
+    registering(hailo=type("HailoDetector", (), {"colour": "#A0B0C0", "detect": None}))
     assert colour_of("hailo") == "#a0b0c0"
 
 
@@ -166,7 +169,7 @@ def test_a_plugin_s_colour_is_used(registering: Any) -> None:
     "declared", ["red", "#12345", "#1234567", None, 7, '"/><script>', "url(http://x)", "#12345g"]
 )
 def test_what_is_no_colour_is_never_drawn(registering: Any, declared: object) -> None:
-    registering(hailo=type("HailoDetector", (), {"colour": declared}))
+    registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
     assert colour_of("hailo") in colours.SPARE
 
 

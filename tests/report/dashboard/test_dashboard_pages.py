@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from accelbench.analysis.machines import machine_of
 from accelbench.cli.main import app
 from accelbench.core.protocols import Absent
+from accelbench.core.worth import UnusableReason
 from accelbench.query import matrices
 from accelbench.report.charts import CHARTS
 from accelbench.store.database import Database
@@ -88,6 +89,30 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
     store(database, "r", *(result(launch=n, quality=word) for n, word in enumerate(words)))
     page = visitor(database).get("/results").text
     assert ('class="badge unusable"' in page) is said
+
+
+@pytest.mark.parametrize(("unusable", "of"), [(1, 3), (3, 3)])
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("latency_ci_high_ms", UnusableReason.NOISY),
+        ("cpu_wait_share", UnusableReason.WAITED),
+        ("unexplained_share", UnusableReason.UNACCOUNTED),
+    ],
+)
+def test_a_cell_names_the_reason_of_its_unusable_launches(
+    tmp_path: Path, column: str, reason: UnusableReason, unusable: int, of: int
+) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    bad = {"quality": "unusable", column: 0.7}
+    launches = (result(launch=n, **(bad if n < unusable else {})) for n in range(of))
+    store(database, "r", *launches)
+    web = visitor(database)
+    page = web.get("/results").text
+    if unusable < of:
+        page = web.get(f"/cell/{keys(page)[0]}").text
+    assert reason in page
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ NO_FIGURES = frozenset(
         *("launches_required_now", "launches_required_a_side", "threshold", "moved_together_by"),
         *("times_as_fast_low", "times_as_fast_high", "score", "rank", "size_bytes"),
         *("schema_version", "batches", "batch_sizes", "parameters", "results_by_status"),
+        *("configurations", "clusters"),  # counts
         *("x", "x2", "order", "price_per_hour", "latency_low", "latency_high", "outliers"),
         *("warnings", "workarounds", "format_version", "baseline", "key"),
         *("throughput_low", "throughput_high", "memory_high", "known", "cpus", "memory_gib"),

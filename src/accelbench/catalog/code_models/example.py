@@ -113,3 +113,14 @@ def batch_of(example: Any) -> int | None:
     """The items of an example, by the first size of all its arrays; None where they do not say."""
     args, keywords = arguments(example)
     return common_batch([value for value in (*args, *keywords.values()) if is_array(value)])
+
+
+def names(function: Any) -> list[str] | None:
+    """Return the names that a callable takes, or None if it takes any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from accelbench.catalog.code_models import example, loading
 from accelbench.catalog.code_models.words import SUFFIX
-from accelbench.catalog.file_models.given_inputs import NO_INPUT
+from accelbench.catalog.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.child_answers import tell
@@ -180,20 +180,15 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) 
     needs = example.required(loaded.subject)
     if needs is None:
         needs = [] if loaded.example is not None or given else ["inputs"]
+    known = example.names(loaded.subject)
+    if known is not None:
+        refuse_unknown_inputs(given, known)
     missing = [name for name in needs if name not in given]
     if missing and (given or loaded.example is None):
         raise FileRefusedError(
             f"It takes {', '.join(needs)}, and nothing says what {missing[0]} is.", _GIVE
         )
-    if given:
-        names = _parameters(loaded.subject)
-        for name in given:
-            if names is not None and name not in names:
-                raise FileRefusedError(
-                    f"{NO_INPUT} {in_quotes(name)}.",
-                    f"Its inputs: {', '.join(names) or 'none'}.",
-                )
-    else:
+    if not given:
         # What does not fit is said here, before anything is measured.
         args, keywords = (
             example.arguments(loaded.example) if needs or loaded.example is not None else ((), {})
@@ -216,17 +211,6 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) 
         "free_batch": False,
         "notes": [],
     }
-
-
-def _parameters(function: Any) -> list[str] | None:
-    """The names that something can be given; None where any will do."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -161,7 +161,7 @@ def _asked(question: Mapping[str, Any], place: Elsewhere | None = None) -> dict[
         answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it", *where)
     except NoAnswerError as error:
         advice = "Run it in Python alone, and mend it: os._exit in it ends whoever measures it."
-        raise FileRefusedError(str(error), advice) from error
+        raise FileRefusedError(str(error), error.advice or advice) from error
     answer = answers[-1]
     if not isinstance(answer, dict) or not ("error" in answer or answer.keys() >= _ANSWERED):
         raise FileRefusedError("Its code printed what looks like our answer.", "Leave that out.")

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from accelbench.catalog.code_models import example
 from accelbench.catalog.code_models.loading import LoadedCode
 from accelbench.catalog.code_models.torch_costs import counted
-from accelbench.catalog.file_models.given_inputs import NO_INPUT
+from accelbench.catalog.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.errors import CaseError
@@ -45,11 +45,7 @@ def described(
         name: value if torch.is_tensor(value) else torch.from_numpy(np.asarray(value))
         for name, value in example.named(module.forward, loaded.example).items()
     }
-    for name in given:
-        if name not in inputs:
-            raise FileRefusedError(
-                f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(inputs)}."
-            )
+    refuse_unknown_inputs(given, inputs)
     for name, value in inputs.items():
         if not value.numel():
             raise FileRefusedError(
@@ -146,6 +142,9 @@ def _parameters(module: torch.nn.Module) -> int:
 def _as_given(module: torch.nn.Module, given: Sequence[str], advice: str) -> dict[str, Any]:
     """Of a module without an example: each of its inputs has to be described."""
     needs = example.required(module.forward)
+    known = example.names(module.forward)
+    if known is not None:
+        refuse_unknown_inputs(given, known)
     missing = [name for name in needs or ["inputs"] if name not in given]
     if missing:
         raise FileRefusedError(

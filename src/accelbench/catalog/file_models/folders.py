@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.sentence_layers import read_layers, read_longest
 from accelbench.catalog.hubcache import cached_folder
 from accelbench.catalog.own import OwnModels, describe, refusal
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.jsonc import read as read_json
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import SENTENCE_ENCODER, ModelSpec
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Family
 
@@ -56,9 +58,13 @@ def model_of_folder(word: str) -> ModelSpec:
     if not (folder / CONFIG).is_file() and (cached := _of_the_hub(word)) is not None:
         folder, name = cached, word
     try:
-        folder = _transformer_of(folder)
+        root, folder = folder, _transformer_of(folder)
         weights = _weights_of(folder)  # at once: describing the config takes seconds
-        spec = config_model(name, folder)
+        layers = read_layers(root, folder, _layers(root)[1:])
+        for layer in layers:
+            _weights_of(folder / layer.get("path", ""))
+        longest = read_longest(folder) if layers else None
+        spec = config_model(name, folder, layers, longest)
     except FileRefusedError as error:
         raise UsageError(
             f"{in_quotes(word)} is not measured: {error.within}", error.advice
@@ -67,12 +73,16 @@ def model_of_folder(word: str) -> ModelSpec:
 
 
 def described(spec: ModelSpec) -> list[str]:
-    """What is said of a model of a folder: the layers in it that are not measured."""
-    for word in spec.aliases:
-        left = [entry["type"].rpartition(".")[2] for entry in _layers(Path(word).expanduser())]
-        if left[1:]:
-            return [f"{spec.id} is its transformer alone: {' and '.join(left[1:])} are left out."]
-    return []
+    """Return a line about the layers that follow the transformer of a folder, if it has any."""
+    if spec.builder != SENTENCE_ENCODER:
+        return []
+    kinds = [str(layer["type"]) for layer in spec.config["layers"]]
+    return [
+        f"{spec.id} is its transformer followed by {', '.join(kinds)}; at most"
+        f" {spec.max_sequence} tokens."
+        if spec.max_sequence
+        else f"{spec.id} is its transformer followed by {', '.join(kinds)}."
+    ]
 
 
 def _layers(folder: Path) -> list[Mapping[str, str]]:
@@ -116,8 +126,19 @@ def _as_code(folder: Path) -> str:
     )
 
 
-def config_model(name: str, folder: Path) -> ModelSpec:
-    """The model that a folder's config describes, called so; its weights are not looked at.
+def config_model(
+    name: str,
+    folder: Path,
+    layers: Sequence[Mapping[str, Any]] = (),
+    longest: int | None = None,
+) -> ModelSpec:
+    """Return the model that a folder's config describes; its weights are not looked at.
+
+    Args:
+        name: what it is called.
+        folder: the one with the config.
+        layers: of sentence-transformers, that follow it.
+        longest: tokens at which its owner cuts a text.
 
     Raises:
         FileRefusedError: transformers cannot build it.
@@ -153,7 +174,8 @@ def config_model(name: str, folder: Path) -> ModelSpec:
     if (why := refusal(config)) is not None:
         raise FileRefusedError(f"{why[:1].upper()}{why[1:]}.")
     family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
-    own = OwnModels(name, first, loads(json.dumps(config), infinite=True), family, "", ())
+    text = loads(json.dumps(config), infinite=True)
+    own = OwnModels(name, first, text, family, "", (), layers=layers, longest=longest)
     (spec,) = describe([own])
     if isinstance(spec, str):
         raise FileRefusedError(f"{spec.rstrip('.')}.")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
@@ -65,6 +66,20 @@ def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
             raise UsageError(f"{OPTION} says two things of {in_quotes(name)}.", "Give it once.")
         found[name] = _of(word, rest.replace(" ", ""))
     return found
+
+
+def refuse_unknown_inputs(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that is no input of a model.
+
+    Args:
+        given: the names that were typed.
+        known: those of its inputs.
+    """
+    for name in given:
+        if name not in known:
+            raise FileRefusedError(
+                f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(known) or 'none'}."
+            )
 
 
 def said_of(

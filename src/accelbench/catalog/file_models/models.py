@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, size_named
-from accelbench.catalog.file_models.given_inputs import NO_INPUT, OPTION, GivenInput
+from accelbench.catalog.file_models.given_inputs import (
+    OPTION,
+    GivenInput,
+    refuse_unknown_inputs,
+)
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import MissingExtraError, UsageError
@@ -68,12 +72,7 @@ def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> M
 
 
 def _refuse_unknown(given: Mapping[str, GivenInput], found: Mapping[str, Any]) -> None:
-    names = [entry["name"] for entry in found["inputs"]]
-    for name in given:
-        if name not in names:
-            raise FileRefusedError(
-                f"{NO_INPUT} {in_quotes(name)}.", f"Its inputs: {', '.join(names)}."
-            )
+    refuse_unknown_inputs(given, [entry["name"] for entry in found["inputs"]])
 
 
 def described(spec: ModelSpec) -> list[str]:
@@ -127,7 +126,7 @@ def _looked_at(path: Path, given: Mapping[str, GivenInput]) -> dict[str, Any]:
     try:
         answer, *counts = answers_of(*asked, _PATIENCE_SECONDS, "Looking at it")
     except NoAnswerError as error:
-        raise FileRefusedError(str(error)) from error
+        raise FileRefusedError(str(error), error.advice) from error
     if "error" in answer:
         raise FileRefusedError(answer["error"], answer["advice"])
     return {**answer, **(counts[0] if counts else {"uncounted": "counting it failed"})}
@@ -182,8 +181,20 @@ def _spec(
             most=found.get("most", {}),
             casts=found.get("casts", True),
             custom=tuple(found.get("custom", ())),
+            renamed=_renamed(found["inputs"], inputs),
         ),
     )
+
+
+def _renamed(entries: Sequence[Mapping[str, Any]], inputs: Sequence[InputSpec]) -> dict[str, str]:
+    """Return the free sizes that inputs here call otherwise than the file, if it is only one."""
+    names: dict[str, set[str]] = {}
+    for entry, made in zip(entries, inputs, strict=True):
+        own = entry["shape"] or ()
+        for before, after in zip(own, made.shape, strict=False):
+            if before and isinstance(before, str) and isinstance(after, str):
+                names.setdefault(before, set()).add(after)
+    return {name: made.pop() for name, made in names.items() if len(made) == 1 and name not in made}
 
 
 #: What follows the precision of a program, in NumPy's words.

@@ -17,6 +17,7 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.tflite_layers import PRODUCTS
 from accelbench.catalog.file_models.tflite_ranges import TfliteRanges
 from accelbench.core.visible import in_quotes
 
@@ -25,10 +26,6 @@ _MARK = b"TFL3"
 _STORED = {
     "FLOAT32": "fp32", "FLOAT64": "fp64", "FLOAT16": "fp16", "BFLOAT16": "bf16", "INT8": "int8",
     "UINT8": "int8", "INT4": "int8",
-}  # fmt: skip
-_PRODUCTS = {
-    "FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "CONV_3D", "BATCH_MATMUL",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }  # fmt: skip
 
 
@@ -110,7 +107,7 @@ def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
     held = {id(tensor): tensor for tensor in weights}
     counted: Counter[str] = Counter()
     for operator in graph.operators:
-        if codes[operator.opcodeIndex] in _PRODUCTS:
+        if codes[operator.opcodeIndex] in PRODUCTS:
             for index in operator.inputs:
                 tensor = graph.tensors[index] if index >= 0 else None
                 if tensor is not None and id(tensor) in held:

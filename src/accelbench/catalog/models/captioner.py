@@ -94,7 +94,7 @@ MODELS = (
         aliases=("vit-gpt2-captioning",),
         hub_ids=("nlpconnect/vit-gpt2-image-captioning",),
         small_variant="vit-gpt2-tiny",
-        sets=("key",),
+        sets=("architectures",),
     ),
     ModelSpec(
         id="vit-gpt2-tiny",  # a size of our own

@@ -66,7 +66,7 @@ MODELS = (
         training=_TRAINING,
         aliases=("stable-diffusion", "sd-1.5", "stable-diffusion-v1-5"),
         small_variant="unet-tiny",
-        sets=("key",),
+        sets=("architectures",),
     ),
     ModelSpec(
         id="unet-tiny",  # a size of our own

@@ -57,7 +57,7 @@ MODELS = (
         aliases=("mamba",),
         hub_ids=("state-spaces/mamba-130m-hf",),
         small_variant="mamba-tiny",
-        sets=("key",),
+        sets=("architectures",),
     ),
     ModelSpec(
         id="mamba-tiny",  # a size of our own

@@ -72,7 +72,7 @@ MODELS = (
         aliases=("mixtral",),
         hub_ids=("mistralai/Mixtral-8x7B-v0.1",),
         small_variant="mixtral-tiny",
-        sets=("key",),
+        sets=("architectures",),
     ),
     ModelSpec(
         id="mixtral-tiny",  # a size of our own

@@ -97,7 +97,7 @@ MODELS = (
         training=_TRAINING,
         aliases=("rag",),
         small_variant="rag-tiny",
-        sets=("key",),
+        sets=("architectures",),
     ),
     ModelSpec(
         id="rag-tiny",  # a size of our own

@@ -25,6 +25,7 @@ from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
+from accelbench.core.word_lists import words
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.names import platform_named
 from accelbench.measure.launches import FEWEST_LAUNCHES
@@ -117,13 +118,24 @@ def models_named(words: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+#: What the guide's own runner calls both frameworks, and both models.
+_BOTH = "both"
+#: The folder that its results go into.
+_GUIDE_FOLDER = Path("results", "raw")
+
+
+def guide_folder(frameworks: Sequence[str] | None, models: Sequence[str] | None) -> Path | None:
+    """Return the folder for the guide's CSV if its whole suite is asked for as the guide does."""
+    asked = ({name.lower() for name in words(names or ())} for names in (frameworks, models))
+    return _GUIDE_FOLDER if all(_BOTH in names for names in asked) else None
+
+
 def launches(count: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
-    """One, unless two frameworks or arms are compared with each other: there and back again."""
+    """Return one launch, or the fewest that decide if frameworks or arms are compared."""
     if count is not None:
         return count
-    if against is not None:
-        return FEWEST_LAUNCHES
-    return 2 if any(name.lower() == "both" for name in frameworks) else 1
+    both = any(name.lower() == "both" for name in frameworks)
+    return FEWEST_LAUNCHES if both or against is not None else 1
 
 
 def weights(source: str) -> str:

@@ -51,6 +51,12 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
     return whole, frozenset(_SPELLINGS.get(name, name) for name in given)
 
 
+def means_training(typed: Typed) -> bool:
+    """Return whether --distributed means training: no mode is named, nor tokens to generate."""
+    named = words(typed["mode"]) or typed["new_tokens"] or typed["prompt_tokens"]
+    return bool(typed["distributed"]) and not named
+
+
 def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
     """What is asked for.
 
@@ -60,7 +66,7 @@ def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
     precisions = words(typed["precision"])
     run_arguments.refuse_pure_autocast(typed["pure"], precisions)
     named = words(typed["hardware"])
-    modes = run_arguments.modes(words(typed["mode"]), training=False)
+    modes = run_arguments.modes(words(typed["mode"]), training=means_training(typed))
     together = distributed_run(typed, bool(named))
     return Request(
         models=models,

@@ -32,7 +32,7 @@ from accelbench.exchange.writing import refuse_taken, write_exactly
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
-from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.query.suggestions import NothingMeasuredError, command_along
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
@@ -158,6 +158,10 @@ def _nothing_alike(
     axes = ", ".join(axes_with_answers(rows))
     along = f"Axes along which something was: {axes}. Choose one with --by."
     advice = [along if axes else "Nor was anything along another axis."]
+    models = [str(row["model"]) for row in rows if row.get("model")]
+    precisions = [str(row["precision"]) for row in rows if row.get("precision")]
+    if command := command_along(axis.name, models, precisions):
+        advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
         f"Nothing on {machine} was measured alike at two values of the axis {axis.name}.",

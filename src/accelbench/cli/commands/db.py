@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,16 +13,17 @@ from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.display.imports import (
     ImportSummary,
     brought,
+    copies_kept,
     kept_theirs,
     known_already,
     machines_of,
-    named,
     repeated,
     samples_left,
     told,
     without_figures,
 )
 from accelbench.cli.display.json_output import print_json
+from accelbench.cli.display.store_status import status_lines
 from accelbench.cli.display.tables import (
     apart,
     jsonable,
@@ -32,7 +33,7 @@ from accelbench.cli.display.tables import (
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.services.exporting import TRACKER_NAMES, of_interest, to_tracker, told_runs
 from accelbench.cli.services.sql_advice import advised, refuse_but_one
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
 from accelbench.exchange.csv_export import write_lines
 from accelbench.exchange.imports.formats import KINDS
@@ -68,11 +69,6 @@ _DB_HELP = "The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
 DbOption = Annotated[Path | None, typer.Option("--db", help=_DB_HELP)]
 DbPathOption = Annotated[Path | None, typer.Option("--db-path", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-
-#: As many as a few lines hold: somebody else's tables have thousands of models.
-_MOST_NAMES = 24
-#: Results that were refused, of which each is a line.
-_MOST_REFUSED = 5
 
 
 @app.command()
@@ -112,7 +108,7 @@ def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOptio
     if as_json:
         print_json(summary)
         return
-    print_pairs(_status_lines(summary))
+    print_pairs(status_lines(summary))
 
 
 @app.command()
@@ -216,7 +212,10 @@ def merge(
     db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in other databases. Doing it twice changes nothing."""
+    """Bring in other databases. Doing it twice changes nothing.
+
+    Ends with 1 if a result was refused; the others come in.
+    """
     database = _database(db, db_path)
     if database.there:
         _fill(database)
@@ -225,12 +224,29 @@ def merge(
         name, path = _other(other, database)
         report = database.merge(path)
         _warn(report.problems)
-        merged.append({"from": name, "results": report.results, "facts": report.facts})
+        merged.append(
+            {
+                "from": name,
+                "results": report.results,
+                "facts": report.facts,
+                "refused": report.refused,
+                "imported_copies_kept": report.copies,
+                "refused_results": [
+                    {"result_id": one.result_id, "field": one.column, "reason": one.why}
+                    for one in report.refusals
+                ],
+            }
+        )
         if not as_json:
             results, facts = counted(report.results, "result"), counted(report.facts, "other fact")
-            print_line(f"{results} and {facts} from {name}")
+            refused = f"; {counted(report.refused, 'result')} refused" if report.refused else ""
+            print_line(f"{results} and {facts} from {name}{refused}")
+            if report.copies:
+                print_line(copies_kept(report.copies))
     if as_json:
         print_json({"database": database.name, "merged": merged})
+    if any(one["refused"] for one in merged):
+        raise typer.Exit(EXIT_NO)
 
 
 @app.command("import")
@@ -358,43 +374,3 @@ def _fill(database: Database) -> None:
 def _warn(sentences: Sequence[str]) -> None:
     for sentence in sentences:
         complain(sentence)
-
-
-def _status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    tables, journals = summary["tables"], summary["journals"]
-    lines = [
-        ("database", summary["database"]),
-        ("size", f"{summary['size_bytes'] / 2**20:.1f} MB, schema {summary['schema_version']}"),
-        *((name, str(count)) for name, count in tables.items()),
-        ("results by status", _counted(summary["results_by_status"])),
-        ("by provenance", _counted(summary["results_by_provenance"])),
-        ("runs by status", _counted(summary["runs_by_status"])),
-        ("models", _named(summary["models"])),
-        ("hardware", ", ".join(summary["hardware"]) or "none"),
-        ("machines", named(summary["machines"])),
-    ]
-    if summary["first_result_at"]:
-        lines.append(("measured", f"{summary['first_result_at']} to {summary['last_result_at']}"))
-    lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
-    if journals["orphans"]:
-        lines.append(("not filled in", ", ".join(journals["orphans"])))
-    refused = [
-        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in summary["refused"]
-    ]
-    more = len(refused[_MOST_REFUSED:])
-    messages = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
-    lines += [("not stored", message) for message in messages]
-    for name, numbers in journals["corrupt_lines"].items():
-        lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
-    return lines
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first of many names; all of them are in --json."""
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES]) or "none"
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"

@@ -17,8 +17,8 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.core.errors import UsageError, setting_up
-from accelbench.core.plugins import RUNTIMES, load_all
-from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.plugins import RUNTIMES, PluginError, load_all
+from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_to_json
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.word_lists import words
@@ -145,15 +145,15 @@ def _platforms(typed: Iterable[str]) -> dict[str, None]:
 
 
 def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
-    """Which runtimes serve each platform, and those that cannot be loaded, with the reason.
+    """Return the runtimes that serve each platform, and why others cannot be used.
 
     Runtimes that only simulate serve nothing.
     """
     served: dict[str, list[Serving]] = {}
     broken: dict[str, str] = {}
     for name, runtime in load_all(RUNTIMES):
-        if not isinstance(runtime, Runtime):
-            broken[name] = f"{type(runtime).__name__}: {runtime}"
+        if isinstance(runtime, PluginError):
+            broken[name] = str(runtime)
             continue
         info = runtime.info
         if info.provenance is Provenance.SIMULATED:

@@ -18,6 +18,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
 from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
+from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_taken
 from accelbench.hardware.names import platforms_named
 from accelbench.query.conditions import where_of
@@ -36,10 +37,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 _COLUMNS = tuple(dict.fromkeys((
     *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
     "device_fingerprint",
-    "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
+    "advice", "verification", "verification_error", "nulls", "workarounds", "throughput",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
-    "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
-    "throughput_unit", "latency_std_ms", *OF_A_STEP,
+    "effective_sample_count", *REASON_COLUMNS, "throughput_unit", "latency_std_ms", *OF_A_STEP,
 )))  # fmt: skip
 _EMPTY = dict.fromkeys(_COLUMNS)
 #: Results of one machine that a matrix is made of.

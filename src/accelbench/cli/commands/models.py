@@ -31,7 +31,7 @@ def models(
         [], "--category", help="Only these families or modalities, e.g. vision."
     ),
     set_name: str | None = typer.Option(
-        None, "--set", help="Only the models of this set: key or small."
+        None, "--set", help="Only the models of this set: key, architectures or small."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:

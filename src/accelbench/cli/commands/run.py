@@ -47,7 +47,7 @@ def run(
     ),
     # -- what
     set_name: str | None = typer.Option(
-        None, "--set", "--models-set", help="A set of models: key, small or custom."
+        None, "--set", "--models-set", help="A set of models: key, architectures, small or custom."
     ),
     models_file: Path | None = typer.Option(
         None, "--models-file", "--custom-models", help="JSON that describes models of your own."
@@ -176,7 +176,7 @@ def run(
         None,
         "--launches",
         min=1,
-        help="Fresh processes for each case, 1 by default, 2 for --framework both, 5 for --against;"
+        help="Fresh processes for each case, 1 by default, 5 for --framework both and --against;"
         " verdicts need five or more.",
     ),
     against: str | None = typer.Option(
@@ -219,7 +219,10 @@ def run(
         False, "--no-fix", help="Try no workaround where a model does not go through."
     ),
     timeout: str | None = typer.Option(
-        None, "--timeout", help="For loading and for each case; 10m by default."
+        None,
+        "--timeout",
+        help="For loading and each case (10m by default), describing a model (5m), and for"
+        " --against to answer (2m).",
     ),
     budget: str | None = typer.Option(
         None, "--budget", help="For the whole run, such as 10m; every case gets a share."
@@ -304,12 +307,15 @@ def run(
     from accelbench.cli.services.picking import picked_models
     from accelbench.cli.services.project_file import project_note
     from accelbench.cli.services.run_end import finish
+    from accelbench.core.child_answers import limited_to
+    from accelbench.core.word_lists import seconds
 
     refuse_threshold(threshold)
     with termination_as_interrupt():
         typed["models"] = models or picked_models(typed, ctx) or models
     options = options_of(app)
-    asked = asked_run(ctx, typed, options)
+    with limited_to(seconds(timeout, "--timeout")):
+        asked = asked_run(ctx, typed, options)
     if asked is not None and save_plan is None:
         refuse_no_meeting(asked.typed)
     run_arguments.use_browser(browser)
@@ -318,6 +324,7 @@ def run(
         database=None if no_database else (db_path or db),
         use_database=not no_database,
         output_dir=output_dir,
+        csv_dir=run_arguments.guide_folder(framework, model_id) if output_dir is None else None,
         output_ci=output_ci,
         report=create_report,
         prices=prices_at(prices) if compare or create_report else None,
@@ -341,6 +348,7 @@ def run(
             precisions_named=asked.precisions,
             plan_files=asked.plans.about,
             notes=[*asked.notes, *project_note("run", app)],
+            given=asked.given,
         )
         if save_plan is not None:
             from accelbench.cli.services import saved_plans

@@ -25,10 +25,9 @@ from accelbench.cli.display.words import other_machines
 from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
 from accelbench.core.figures import MEANS, Statistic
-from accelbench.core.launch_failures import launches_failed, mostly_failed
+from accelbench.core.launch_failures import launches_failed, mostly_failed, why_unusable
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 _ONE_LAUNCH = (
@@ -106,7 +105,7 @@ def below(
         yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
     useless = [line.side.rows for line in every if not line.side.usable]
     for why in sorted(
-        {WHY_UNUSABLE if not mostly_failed(rows) else _MOST_FAILED for rows in useless}
+        {_MOST_FAILED if mostly_failed(rows) else why_unusable(rows) for rows in useless}
     ):
         yield f"{UNUSABLE} is unusable, and compared with nothing: {why}."
     for refused in sorted({line.refused for line in every if line.refused}):
@@ -230,7 +229,8 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
         )
     if unusable := sum(compared.side.unusable for compared in lines):
         launches = "1 launch" if unusable == 1 else f"{unusable} launches"
-        yield f"{launches} left out of what others of the same run show: {WHY_UNUSABLE}."
+        why = ", or ".join(sorted({c.side.why_unusable for c in lines if c.side.unusable}))
+        yield f"{launches} left out of what others of the same run show: {why}."
     slower = {
         f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
     }

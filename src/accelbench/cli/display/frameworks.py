@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.analysis.ratios import CANNOT_TELL, ratio
+from accelbench.analysis.ratios import CANNOT_TELL, LAUNCHES, Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
 from accelbench.core.figures import statistic_of
 from accelbench.core.launch_failures import of_whole_runs
+from accelbench.core.nouns import counted
 from accelbench.core.worth import answered, usable_launches
+from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.plan.simulated_cases import measured_of
-
-#: Fewer launches a side say nothing sure of a difference.
-_FOR_A_VERDICT = 5
 
 Row = Mapping[str, Any]
 
@@ -45,18 +44,23 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
         known = ratio(ours, theirs, Histories())
         if known is None:
             continue
-        least = min(known.launches)
-        sure = "" if least >= _FOR_A_VERDICT else "; too few for a verdict"
-        launches = "1 launch" if least == 1 else f"{least} launches"
         about = f"{model} {hardware} {precision} {mode} {size}"
-        if not known.told:
-            yield f"{about}: which of {first} and {second} is faster cannot be told; {CANNOT_TELL}"
-            continue
-        otherwise = f"; {known.otherwise}" if known.otherwise else ""
-        yield (
-            f"{about}: {second} takes {known.value:.2f} times as long as {first}"
-            f" ({launches} a side{sure}{otherwise})"
-        )
+        yield f"{about}: {_said(known, first, second)}"
+
+
+def _said(known: Ratio, first: str, second: str) -> str:
+    """Return which framework is faster, or that the launches do not decide it."""
+    least = min(known.launches)
+    few = "" if least >= FEWEST_LAUNCHES else f", {FEWEST_LAUNCHES} decide"
+    launches = f"{counted(least, 'launch', 'launches')} a side{few}"
+    if not known.told:
+        return f"which of {first} and {second} is faster cannot be told; {CANNOT_TELL}; {launches}"
+    about = [launches, known.otherwise] if known.otherwise else [launches]
+    if known.of == LAUNCHES and known.low is not None and known.high is not None:
+        about = [f"95 % interval {known.low:.2f} … {known.high:.2f}", *about]
+        if known.low <= 1.0 <= known.high:
+            return f"which of {first} and {second} is faster cannot be told ({'; '.join(about)})"
+    return f"{second} takes {known.value:.2f} times as long as {first} ({'; '.join(about)})"
 
 
 def _size(row: Row) -> str:

@@ -81,6 +81,16 @@ def kept_theirs(number: int) -> str:
     )
 
 
+def copies_kept(number: int) -> str:
+    """Return the sentence about measured results of which imported copies came first."""
+    are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
+    stay = "stays" if number == 1 else "stay"
+    return (
+        f"{counted(number, 'measured result')} {are} here already as {copies}, which {stay}"
+        " imported: merge before importing to keep them as measured"
+    )
+
+
 def samples_left(files: Sequence[Path]) -> str:
     """The sentence about tables that have samples, which only a result file brings along."""
     named = str(files[0]) if len(files) == 1 else f"{len(files)} files"

@@ -86,6 +86,8 @@ def _searched(search: Mapping[str, Any]) -> str:
     settled = search["ended"] == "settled"
     if largest is None:
         fits = "no batch fits" if settled else "no batch is known to fit"
+    elif search.get("largest_tried") == largest:
+        fits = f"batch {largest:,} fits, and no larger one is tried"
     else:
         fits = f"batch {largest} is the largest {'that fits' if settled else 'known to fit'}"
     missed = [b["batch_size"] for b in batches if b["fits"] is False]

@@ -28,6 +28,7 @@ from accelbench.cli.display.recommend_cells import (
     units_of,
     way,
     where,
+    why_unclear,
 )
 from accelbench.cli.display.recommend_predicted import predicted_table, predicted_words
 from accelbench.cli.display.words import figure
@@ -196,11 +197,17 @@ def _heading(answer: Answer) -> str:
     unclear = answer["no_clear_winner_between"]
     if answer["primary_recommendation"] is None:
         return f"{subject}: nothing suits"
+    first, basis = answer["primary_recommendation"], str(_best(answer).get("basis"))
     if unclear:
         *most, last = unclear
-        return f"{subject}: no clear winner between {', '.join(most)} and {last}"
-    alone = ", by rule alone" if _best(answer).get("basis") == "rule" else ""
-    return f"{subject}: take {answer['primary_recommendation']}{alone}"
+        ground = {
+            "rule": "; the rules rate them equally",
+            "predicted": f"; {first} is predicted to be the fastest",
+        }
+        between = f"{', '.join(most)} and {last}{ground.get(basis, '')}"
+        return f"{subject}: no clear winner between {between}"
+    alone = {"rule": ", by rule alone", "predicted": ", by prediction alone"}
+    return f"{subject}: take {first}{alone.get(basis, '')}"
 
 
 def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
@@ -346,11 +353,11 @@ def _unclear(answer: Answer) -> Iterator[str]:
     if absent:
         names = ", ".join(where(name, answer["all_scores"][name]) for name in absent)
         yield (
-            "They differ by less than is known of them. To tell them apart is to measure them in"
-            f" turns, and not on this machine: {names}."
+            f"{why_unclear(_best(answer))} To tell them apart, measure them in turns on a machine"
+            f" that has them: {names}."
         )
     elif unclear:
-        yield "They differ by less than is known of them: --verify measures them in turns."
+        yield f"{why_unclear(_best(answer))} --verify measures them in turns."
 
 
 def _to_measure(answer: Answer) -> str | None:

@@ -116,6 +116,15 @@ def within(candidate: Answer) -> str:
     return interval_text(low, known["latency"], high, figure)
 
 
+def why_unclear(first: Answer) -> str:
+    """Return why the first of several candidates does not clearly win."""
+    reasons = {
+        "rule": "The rules rate them equally.",
+        "predicted": "Their predicted ranges overlap.",
+    }
+    return reasons.get(first["basis"], "They differ by less than is known of them.")
+
+
 def units_of(several: Iterable[Answer]) -> set[str]:
     """What throughputs count."""
     known = (_figures(answer) for answer in several)

@@ -14,7 +14,12 @@ from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.command_options import CommandOption
 from accelbench.cli.arguments.contradictions import refuse_contradictions, refuse_simulating_all
 from accelbench.cli.arguments.plan_keys import DIMENSIONS, plan_keys
-from accelbench.cli.arguments.run_words import Typed, in_one_spelling, request_of
+from accelbench.cli.arguments.run_words import (
+    Typed,
+    in_one_spelling,
+    means_training,
+    request_of,
+)
 from accelbench.cli.services.plan_files import (
     MODELS,
     PlannedBlocks,
@@ -26,9 +31,15 @@ from accelbench.cli.services.plan_files import (
 )
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
+from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import words
 from accelbench.exchange.plans.keys import PlanKeys, PlanSection
 from accelbench.run.plan.request import Request, apart
+
+#: What a run of several processes measures if no mode is named.
+TRAINING_NOTE = (
+    "--distributed without --mode measures training. Add --mode inference for inference."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ class AskedRun:
         passed_over: what of a models file is wrong, and was not named.
         plans: what plan files say; empty without any.
         keys: of plan files.
+        given: parameters that were typed on the command line.
     """
 
     requests: tuple[Request, ...]
@@ -52,6 +64,7 @@ class AskedRun:
     passed_over: list[str] = field(default_factory=list)
     plans: PlannedBlocks = field(default_factory=PlannedBlocks)
     keys: PlanKeys = field(default_factory=lambda: PlanKeys(()))
+    given: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[Request, ...]:
@@ -69,8 +82,10 @@ class AskedRun:
     def notes(self) -> list[str]:
         """What is said before a run: of its plan files, and what model files are fed with."""
         models = {model.id: model for request in self.requests for model in request.models}
+        modes = {mode for request in self.requests for mode in request.modes}
         return [
             *self.plans.notes,
+            *([TRAINING_NOTE] if means_training(self.typed) and Mode.TRAINING in modes else []),
             *(note for model in models.values() for note in notes_on(model)),
         ]
 
@@ -137,6 +152,7 @@ def asked_run(
         plans.passed_over,
         plans,
         keys,
+        settled,
     )
 
 
@@ -165,6 +181,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
         precisions,
         passed_over,
         keys=keys,
+        given=given,
     )
 
 

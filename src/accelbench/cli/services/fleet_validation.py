@@ -18,7 +18,6 @@ from accelbench.cli.display.words import figure
 from accelbench.cli.services.fleet_running import new_run
 from accelbench.cli.services.running import OutputPlaces, RunOptions
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.rows import row_of
 from accelbench.hardware.names import platforms_named
 from accelbench.run.execute import fill
@@ -136,8 +135,9 @@ def _print(verdict: Validation, *, quiet: bool) -> None:
     noisy = [spread for spread in verdict.open if spread.unusable]
     if noisy:
         nodes = ", ".join(sorted({node for spread in noisy for node in spread.unusable}))
+        why = ", or ".join(sorted({w for spread in noisy for w in spread.why_unusable.values()}))
         print_line(
-            f"Can't tell for {len(noisy)} of {total}: times of {nodes} have an {WHY_UNUSABLE}."
+            f"Can't tell for {len(noisy)} of {total}: times of {nodes} are unusable: {why}."
             " Measure while nothing else runs there, or with more --launches.",
             sys.stdout,
         )

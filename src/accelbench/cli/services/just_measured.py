@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.figures import Statistic, step_of
 from accelbench.core.launch_failures import of_whole_runs, why_unusable
-from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
+from accelbench.core.worth import (
+    answered,
+    counting_launches,
+    reason_unusable,
+    usable,
+    usable_launches,
+)
 from accelbench.measure.launches import typical
 from accelbench.query.filters import catalogued
 from accelbench.select.answer.remarks import IN_THE_ANSWER
@@ -22,7 +28,6 @@ Words = Mapping[str, Any]
 
 #: What tells the figures of a run apart.
 _WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size")
-_NO_USE = f"its times are not usable, {WHY_UNUSABLE}"
 
 
 def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
@@ -42,7 +47,7 @@ def step(row: Row) -> tuple[float, Statistic] | None:
 def why_no_time(row: Row) -> str:
     """Why nothing is judged by the time of a result; "" where it may be."""
     if not usable(row):
-        return _NO_USE
+        return f"its times are not usable, {reason_unusable(row)}"
     return "" if step(row) else "the time of its step is not known"
 
 

@@ -15,7 +15,7 @@ from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import counted, listed
 from accelbench.core.word_lists import numbers, words
 from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.memory_fit import is_too_large, memory_words
@@ -157,6 +157,11 @@ class Predicting:
             notes.append(
                 f"several devices are called {', '.join(alike[:_MOST_NAMED])}: of each case what "
                 "was measured here counts before what was imported, and then the newest"
+            )
+        if scattered := self.predictors.stored.scattered:
+            notes.append(
+                f"{counted(scattered, 'measured case')} not learned from: launches differ by more"
+                " than ±25 %; measure again with more launches"
             )
         if not self.predictors.stored.cases:
             notes.append(

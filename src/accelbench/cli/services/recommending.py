@@ -267,7 +267,7 @@ class Recommender:
         is_here, scores = self.selector.is_here, answer["all_scores"]
         unclear = answer["no_clear_winner_between"]
         # Another device of the platform would not tell which of these is faster.
-        ties = [name for name in unclear if is_here(name, scores[name]["device"])]
+        ties = [name for name in unclear if is_here(name, scores[name].get("device"))]
         gaps = [gap["hardware"] for gap in answer["missing"] if gap["hardware"] not in unclear]
         return [*ties, *filter(is_here, gaps)]
 

@@ -47,9 +47,8 @@ def finish(
     for text in passed_over:
         complain(f"Not measured: {text}")
     unmeasured = bool(lacks or nothing or passed_over)
-    if held is not None and threshold is not None and not unmeasured:
-        raise typer.Exit(exit_code(held))
-    raise typer.Exit(_exit_code(ended, unmeasured))
+    judged = exit_code(held) if held is not None and threshold is not None else None
+    raise typer.Exit(_exit_code(ended, unmeasured, judged))
 
 
 def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
@@ -57,9 +56,18 @@ def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
     return lacking(started.get(NAMED) or {}, ended.rows)
 
 
-def _exit_code(ended: RunResult, unmeasured: bool) -> int:
+def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
+    """Return the exit code of a run: of several that apply, the first one here.
+
+    Args:
+        ended: the run.
+        unmeasured: whether something that was named was not measured.
+        judged: the code of a comparison with a threshold; None without one.
+    """
+    if judged is not None and not unmeasured:
+        return judged
     if ended.nothing_could_start:
         return EXIT_ENVIRONMENT
     if not ended.tally.all_fine:
-        return EXIT_NO  # a case that failed is an answer, whatever else there is none of
+        return EXIT_NO  # a case that failed is an answer, even if others were not measured
     return EXIT_ENVIRONMENT if unmeasured else EXIT_OK

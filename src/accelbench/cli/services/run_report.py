@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,8 +69,9 @@ def _known(
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
     from accelbench.exchange import result_file
+    from accelbench.store.scratch import temporary_folder
 
-    with tempfile.TemporaryDirectory(prefix="accelbench-report-") as scratch:
-        file = Path(scratch) / f"{run['run_id']}.json"
+    with temporary_folder() as scratch:
+        file = scratch / f"{run['run_id']}.json"
         result_file.write_one(file, run, bodies)
         return known_of([file], {}, prices)

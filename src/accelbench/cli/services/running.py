@@ -35,8 +35,9 @@ from accelbench.run.execute import RunRequest, execute, go_on
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
+from accelbench.run.plan.ignored_options import refuse_unused
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named_by
-from accelbench.run.plan.request import Plan, Request, joined
+from accelbench.run.plan.request import Plan, Request, joined, united
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
@@ -55,6 +56,7 @@ class OutputPlaces:
     database: Path | None = None
     use_database: bool = True
     output_dir: Path | None = None
+    csv_dir: Path | None = None  # for the guide's CSV only
     output_ci: Path | None = None
     report: bool = False  # of the run, when it has ended
     prices: Prices | None = None  # by which it, and what is compared, says costs
@@ -88,7 +90,8 @@ class OutputPlaces:
             raise UsageError(
                 f"{self.output_ci} exists already.", "Name another file, or remove it."
             )
-        for folder in (self.output_dir, self.output_ci.parent if self.output_ci else None):
+        parent = self.output_ci.parent if self.output_ci else None
+        for folder in (self.output_dir, self.csv_dir, parent):
             if folder is not None:
                 _try_writing(folder)
         if self.output_dir is not None:
@@ -113,6 +116,7 @@ class RunOptions:
     precisions_named: Sequence[str] = ()  # those of the request that were typed
     plan_files: Sequence[Mapping[str, Any]] = ()  # what the run keeps of them
     notes: Sequence[str] = ()  # what is to be said before those of the plan
+    given: frozenset[str] = frozenset()  # parameters that were typed on the command line
 
 
 def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
@@ -155,6 +159,7 @@ def prepare(
             plan = joined(map(chosen, requests))
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
+        refuse_unused(united(requests), [entry.case for entry in plan.cases], how.given)
         plan = Plan(plan.cases, (*how.notes, *plan.notes))
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
@@ -315,13 +320,16 @@ def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list
     """Write what a run leaves in --output-dir, in --output-ci and as its report."""
     from accelbench.exchange import result_file, tree
 
-    if places.output_dir is None and places.output_ci is None and not places.report:
+    wanted = (places.output_dir, places.csv_dir, places.output_ci)
+    if not any(wanted) and not places.report:
         return []
     started = started_of(journal)
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:
         written += tree.leave_in(folder, started, ended.rows)
+    if places.csv_dir is not None:
+        written.append(("Results saved to", tree.write_table(places.csv_dir, started, ended.rows)))
     if places.output_ci is not None:
         result_file.write_one(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))

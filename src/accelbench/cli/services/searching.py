@@ -29,7 +29,7 @@ from accelbench.hardware.detect import detect_all
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, joined
-from accelbench.select.constraints.batch_search import largest, next_batch
+from accelbench.select.constraints.batch_search import LARGEST, largest, next_batch
 from accelbench.select.evidence.units import rounded
 from accelbench.select.query.query import shapes_named
 
@@ -76,11 +76,13 @@ class SearchedConfiguration:
 
     def to_dict(self) -> dict[str, Any]:
         """As the answer has it."""
+        most = largest(self.tried)
         return {
             "hardware": self.case.hardware,
             "runtime": self.engine or self.case.runtime,
             "precision": self.case.precision,
-            "largest_batch": largest(self.tried),
+            "largest_batch": most,
+            "largest_tried": LARGEST if most == LARGEST else None,
             "tried": [self._told_of(batch) for batch in sorted({*self.tried, *self.unknown})],
             "ended": self.ended or SETTLED,
         }

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.columns import BY_NAME
+from accelbench.core.identity import canonical
 from accelbench.core.possible import OURS, contradiction, impossible
 from accelbench.core.ranges import TIME_MS
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance, Timing
 from accelbench.exchange.imports.records import Record
+from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
 from accelbench.store.fit import MisfitError, as_kind
+from accelbench.store.schema import SQL_TYPES
 
 _MOST_NS = int(TIME_MS.most * 1e6)
 
@@ -38,6 +42,81 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
             record.wrong(name, why)
     if conflict := contradiction(held, rates):
         record.wrong(*conflict)
+
+
+def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> None:
+    """Refuse the first result of a file that contradicts its identities, rates or samples.
+
+    Args:
+        rows: results by our columns, each with its place in the file.
+    """
+    import duckdb
+
+    if not rows:
+        return
+    ids = [str(body.get("result_id") or f"row {n}") for n, (_, body) in enumerate(rows)]
+    bodies = [body for _, body in rows]
+    own = any(body.get("protocol_version") is not None for body in bodies)
+    names = COLUMNS_READ if own or any(map(_has_samples, bodies)) else COLUMNS_OF_LIMITS
+    read = {name: _type_of(name) for name in names}
+    results = [
+        {**_values_read(body, names), "result_id": result_id}
+        for result_id, body in zip(ids, bodies, strict=True)
+    ]
+    samples = [each for one in zip(ids, bodies, strict=True) for each in _sampled(*one)]
+    with duckdb.connect() as con:
+        _make_table(con, "results", results, read)
+        if samples:
+            _make_table(con, "samples", samples, _SAMPLES)
+        wrong = find_contradictions(con, "results", "samples" if samples else "", names)
+    if wrong:
+        first = min(wrong, key=lambda one: ids.index(str(one.result_id)))
+        record, _ = rows[ids.index(str(first.result_id))]
+        record.wrong(first.column, first.why)
+
+
+_SAMPLES = {
+    "result_id": "VARCHAR",
+    "phase": "VARCHAR",
+    "timing": "VARCHAR",
+    "steps": "BIGINT[]",
+    "samples": "BIGINT[]",
+}
+
+
+def _type_of(name: str) -> str:
+    kind = BY_NAME[name].kind
+    return "VARCHAR" if kind == "json" else SQL_TYPES[kind]
+
+
+def _has_samples(body: Mapping[str, Any]) -> bool:
+    return bool(body.get("samples"))
+
+
+def _values_read(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return what the rules read of a result; JSON is text in its canonical form."""
+    values = {}
+    for name in names:
+        value = body.get(name)
+        if value is not None:
+            kind = BY_NAME[name].kind
+            values[name] = canonical(value) if kind == "json" else value
+    return values
+
+
+def _sampled(result_id: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    about = body.get("sampling") or {}
+    for phase, values in (body.get("samples") or {}).items():
+        details = about.get(phase) or {}
+        yield {"result_id": result_id, "phase": phase, "samples": values, **details}
+
+
+def _make_table(con: Any, name: str, rows: Sequence[Any], types: Mapping[str, str]) -> None:
+    # Not through Arrow, whose import takes half a second: a baseline has a few rows.
+    con.execute(
+        f"CREATE TABLE {name} AS SELECT unnest(from_json($1, $2), max_depth := 2)",
+        [json.dumps(rows), json.dumps([types])],
+    )
 
 
 def rates_of(body: Mapping[str, Any]) -> float | None:

@@ -15,7 +15,13 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.imports.holding import hold, hold_samples, rates_of
+from accelbench.exchange.imports.holding import (
+    hold,
+    hold_samples,
+    rates_of,
+    refuse_contradictions,
+)
+from accelbench.exchange.imports.plans import StoredPlan, read_plan
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -53,19 +59,44 @@ def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
     refuse_another(whole)
     runs = runs_told(whole)
-    for record, body in told_as_json(whole):
+    for _, body in read_results(whole):
+        yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
+
+
+def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """Yield a row for each line of an export."""
+    for line, body in read_lines(file):
+        yield _imported(body, source, run_of(line))
+
+
+def read_results(whole: Record) -> list[tuple[Record, dict[str, Any]]]:
+    """Return each result of a document with its samples; refuse one that contradicts itself."""
+    results = list(told_as_json(whole))
+    for record, body in results:
         if record.has("samples"):
             body["samples"] = dict(record.of("samples").values)
         if record.has("sampling"):
             body["sampling"] = dict(record.of("sampling").values)
         hold_samples(record, body)
-        yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
+    plan = read_plan(whole)
+    for record, body in results:
+        _refuse_unplanned(record, body, plan)
+    refuse_contradictions([(record, plan.complete(body)) for record, body in results])
+    return results
 
 
-def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a line of an export."""
-    for line, body in told_as_csv(file):
-        yield _imported(body, source, run_of(line))
+def _refuse_unplanned(record: Record, body: Mapping[str, Any], plan: StoredPlan) -> None:
+    """Refuse another name of the device than the run's plan has for its fingerprint."""
+    name, planned = body.get("device_name"), plan.names.get(str(body.get("device_fingerprint")))
+    if planned is not None and name is not None and name != planned:
+        record.wrong("device_name", f"the run was planned on {in_quotes(planned)}")
+
+
+def read_lines(file: Path) -> list[tuple[Record, dict[str, Any]]]:
+    """Return each result of an export; refuse one that contradicts itself."""
+    lines = list(told_as_csv(file))
+    refuse_contradictions(lines)
+    return lines
 
 
 def refuse_another(whole: Record) -> None:

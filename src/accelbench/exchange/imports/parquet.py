@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import canonical
+from accelbench.core.possible import describe_misfit
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
+from accelbench.store.contradictions import typed
+from accelbench.store.derived import limits_of
 from accelbench.store.duck import quoted, quoted_path
 from accelbench.store.possible import TYPES, rules
 
@@ -116,18 +119,25 @@ def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
 
 def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:
     """Refuse what our columns cannot hold, in one look at the file where it is whole."""
-    held = rules(names)
+    source = f"(SELECT * FROM {read(file)})"  # noqa: S608 — a quoted path
+    held = rules(names, limits_of(con, source) if "device_name" in names else {})
     whole = " AND ".join(f"({rule.condition})" for rule in held)
     query = f"SELECT count(*) FROM {read(file)} WHERE NOT ({whole})"  # noqa: S608 — our conditions
     if con.execute(query).fetchall() == [(0,)]:
         return
-    for name, condition, why in held:
-        hold(con, file, name, condition, why)
+    for rule in held:
+        hold(con, file, rule.column, rule.condition, rule.why, rule.other)
 
 
-def hold(con: DuckDBPyConnection, file: Path, name: str, condition: str, why: str) -> None:
-    """Refuse the first row of which something is not so."""
-    query = f"SELECT min(file_row_number) FROM {read(file)} WHERE NOT ({condition})"  # noqa: S608
-    ((row,),) = con.execute(query).fetchall()
-    if row is not None:
-        raise MalformedError(file, row + 1, name, why)
+def hold(
+    con: DuckDBPyConnection, file: Path, name: str, condition: str, why: str, other: str = ""
+) -> None:
+    """Refuse the first row that does not meet a condition."""
+    query = f"FROM {read(file)} WHERE NOT ({condition})"
+    ((row,),) = con.execute(f"SELECT min(file_row_number) {query}").fetchall()
+    if row is None:
+        return
+    values = f'"{name}"::VARCHAR, ({other or "NULL"})::VARCHAR'
+    found = con.execute(f"SELECT {values} {query} AND file_row_number = {row}").fetchall()
+    value, known = (typed(name, text) for text in found[0])
+    raise MalformedError(file, row + 1, name, describe_misfit(why, value, known))

@@ -13,9 +13,10 @@ from accelbench.core.identity import digest
 from accelbench.core.possible import latest
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.formats import CSV, TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.holding import refuse_contradictions
 from accelbench.exchange.imports.ours import has_samples
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.imports.result_row import Source
+from accelbench.exchange.imports.result_row import READ_AT, Source, split_records
 from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN
 from accelbench.store.fit import MisfitError, as_kind, spell_time
@@ -94,6 +95,7 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Importe
         return ImportedResults(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
     lines = [body for file in files for body in form.rows(file, whose)] if form.rows else []
     bodies = [body for body in lines if body is not None]
+    refuse_contradictions(split_records(body for body in bodies if READ_AT in body))
     runs = [*_runs_of(bodies), own]
     kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
     left = [file for file in files if form.name == CSV and has_samples(file)]

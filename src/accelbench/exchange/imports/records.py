@@ -10,14 +10,14 @@ import io
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, loads, parse
 from accelbench.core.ranges import Range
-from accelbench.core.visible import brief, from_csv_cell, in_quotes
+from accelbench.core.visible import brief, from_csv_cell, in_quotes, visible
 from accelbench.store.fit import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
@@ -30,10 +30,18 @@ class MalformedError(UsageError):
     """A file that is not what it was said to be."""
 
     def __init__(
-        self, file: Path, line: int | None, field: str | None, why: str, advice: str = ""
+        self,
+        file: Path,
+        line: int | None,
+        field: str | None,
+        why: str,
+        advice: str = "",
+        name: str = "",
     ) -> None:
         where = [str(file)]
-        where += [f"line {line}"] if line is not None else []
+        # A document of one line has every result on line 1.
+        where += [f"line {line}"] if line is not None and not (name and line == 1) else []
+        where += [name] if name else []
         where += [in_quotes(field)] if field is not None else []
         super().__init__(f"{', '.join(where)}: {why}.", advice)
         self.file, self.line, self.field = file, line, field
@@ -47,10 +55,11 @@ class Record:
     line: int
     values: Mapping[str, Any]
     lines: Mapping[str, int] | None = None  # of each value, where they stand on lines of their own
+    name: str = ""  # what it is in its document
 
     def wrong(self, field: str, why: str, error: Exception | None = None) -> NoReturn:
         line = (self.lines or {}).get(field, self.line)
-        raise MalformedError(self.file, line, field, why) from error
+        raise MalformedError(self.file, line, field, why, name=self.name) from error
 
     def has(self, field: str) -> bool:
         """Whether there is anything under that name."""
@@ -196,7 +205,10 @@ def objects_in(file: Path, values: Sequence[Any], field: str | None = None) -> I
         if not isinstance(value, Mapping):
             name = f"{field or 'entry'} {number}"
             raise MalformedError(file, None, name, "an object was expected")
-        yield record(file, value)
+        found = record(file, value)
+        known = value.get("result_id")
+        name = f"{field or 'entry'} {number}" + (f" ({known})" if isinstance(known, str) else "")
+        yield replace(found, name=visible(name))
 
 
 def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ _LATER = frozenset(columns()) - frozenset(_ASKED)
 #: What is a name: white space around it, or more of it within, makes no other thing of it.
 NAMES = ("model", "hardware", "device_name", "runtime", "precision")
 _NS = 1e6  # in a millisecond
+#: Key of a body until it is checked: the record of its file.
+READ_AT = "read_at"
 
 
 def spaced(name: str) -> str:
@@ -103,7 +105,12 @@ def imported(
         }
     hold(at, body, rates)
     hold_samples(at, body)
-    return body
+    return {**body, READ_AT: at}
+
+
+def split_records(bodies: Iterable[dict[str, Any]]) -> list[tuple[Record, dict[str, Any]]]:
+    """Take out of bodies that `imported` made where each stands."""
+    return [(body.pop(READ_AT), body) for body in bodies]
 
 
 def _identities(

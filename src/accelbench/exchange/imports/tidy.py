@@ -19,6 +19,7 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
+from accelbench.store.derived import limits_of, row_rules
 from accelbench.store.duck import quoted
 from accelbench.store.possible import column_sql
 
@@ -54,6 +55,15 @@ _PERCENTILES = {"singlestream": "latency_p90_ms", "multistream": "latency_p99_ms
 _RATED = ("offline", "server", "interactive")
 #: What tells a submission of MLPerf's apart: others ran the same software on the same device.
 _SUBMISSION = ("System", "Submitter", "Platform")
+#: Columns that are made without `extra`, and those whose limits hold whatever it has.
+_NO_EXTRA = ("image_size", "sequence_length", "family", "parameters", "flops")
+_PLAIN = {
+    "device_name": "hardware_name",
+    "batch_size": "batch_size",
+    "precision": "precision",
+    "latency_mean_ms": "latency_ms",
+    "throughput": "throughput",
+}
 #: A rate is made of a latency where they agree to so many digits.
 _SAME = 1e-6
 
@@ -81,6 +91,7 @@ def query(file: Path, source: Source, run_id: str = "") -> str:
             _hold_extra(con, file)
         _hold_figures(con, file, set(types))
     columns = _columns(set(types), source)
+    _refuse_impossible(file, columns, types)
     columns |= {"run_id": run_of(run_id)} if run_id else {}
     return f"{query_of(file, columns, _names(types))} WHERE {figures(types)}"
 
@@ -159,6 +170,33 @@ def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
     agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
     why = "it is not what the latency says"
     hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
+
+
+def _refuse_impossible(file: Path, columns: Mapping[str, str], types: Mapping[str, str]) -> None:
+    """Refuse the first line with more operations or bytes a second than its device can do."""
+    with looking_at(file) as con:
+        # Nearly always no line is near a limit of one device. To know that, no `extra` is parsed,
+        # which takes longer than all the rest.
+        plain = {name: columns[name] for name in _NO_EXTRA} | _PLAIN
+        if not _impossible_lines(con, f"({query_of(file, plain)})", plain):
+            return
+    lines = query_of(file, {"line": "file_row_number + 1", **columns}, _names(types))
+    lines = f"({lines} WHERE {figures(types)})"
+    with looking_at(file) as con:
+        for rule in row_rules(columns.__contains__, limits_of(con, lines)):
+            query = f"SELECT min(line) FROM {lines} WHERE NOT ({rule.condition})"  # noqa: S608
+            ((line,),) = con.execute(query).fetchall()
+            if line is not None:
+                name = next((n for n, (column, _) in _AS.items() if column == rule.column), None)
+                raise MalformedError(file, line, name or "latency_ms", rule.why)
+
+
+def _impossible_lines(con: DuckDBPyConnection, lines: str, names: Container[str]) -> int:
+    rules = row_rules(names.__contains__, limits_of(con, lines))
+    whole = " AND ".join(f"({rule.condition})" for rule in rules)
+    query = f"SELECT count(*) FROM {lines} WHERE NOT ({whole})"  # noqa: S608 — our columns
+    ((count,),) = con.execute(query).fetchall()
+    return int(count)
 
 
 def figures(names: Container[str]) -> str:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import NAME_ANOTHER
 from accelbench.hardware.common import log
+from accelbench.hardware.detect import is_broken
 from accelbench.hardware.doctor import machine, packages
 from accelbench.hardware.doctor.engines import engine_checks
 from accelbench.hardware.doctor.finding import ILL, DoctorCheck, Finding, Health
@@ -41,11 +42,10 @@ def _meter(device: str, text: str) -> Finding:
     return Finding(f"energy of {device}", Health.OK, text)
 
 
-def _platform(name: str, first: object, count: int) -> Finding:
+def _platform(name: str, first: Device | Absent, count: int) -> Finding:
     if isinstance(first, Absent):
-        # detect.ask() words it so where the detector itself, not the machine, is the trouble.
-        ill = first.reason.startswith("its detector")
-        return Finding(name, Health.BROKEN if ill else Health.MISSING, first.reason, first.remedy)
+        health = Health.BROKEN if is_broken(first) else Health.MISSING
+        return Finding(name, health, first.reason, first.remedy)
     text = str(getattr(first, "name", first)) + (f" and {count - 1} more" if count > 1 else "")
     if getattr(first, "emulated", False):
         text += " (emulated: right, its times mean nothing)"

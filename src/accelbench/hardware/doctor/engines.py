@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from accelbench.core.errors import setting_up
-from accelbench.core.protocols import Runtime, SetUp
+from accelbench.core.plugins import PluginError
+from accelbench.core.protocols import SetUp
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import HardwareError, ProbeTimeoutError
 from accelbench.hardware.doctor.finding import DoctorCheck, Finding, Health
@@ -25,15 +26,14 @@ def engine_checks(world: World) -> list[DoctorCheck]:
     return [
         DoctorCheck("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
         for name, runtime in world.runtimes()
-        if not (isinstance(runtime, Runtime) and runtime.info.provenance is Provenance.SIMULATED)
+        if isinstance(runtime, PluginError) or runtime.info.provenance is not Provenance.SIMULATED
     ]
 
 
 def engine(world: World, name: str, runtime: Any) -> Finding:
-    """How it stands with one runtime."""
-    if not isinstance(runtime, Runtime):
-        note = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
-        return Finding(name, Health.BROKEN, note, "Reinstall or update the package it comes from.")
+    """Return the state of one runtime, or of the plugin that could not be loaded as one."""
+    if isinstance(runtime, PluginError):
+        return Finding(name, Health.BROKEN, runtime.message.rstrip("."), runtime.advice)
     info = runtime.info
     install = setting_up(info.extra) if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):

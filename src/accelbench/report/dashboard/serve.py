@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.report.dashboard.guard import AccessRule
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 #: Where it is looked for first.
 USUAL_PORT = 8501
 _GRACE_SECONDS = 2
+#: A connection without a request is closed after that long; uvicorn has no limit for request heads.
+_HEAD_SECONDS = 10.0
+_IDLE_SECONDS = 5
+#: Connections without a request that stay open. Beyond that the oldest is closed for a new one.
+_MOST_WAITING = 100
+_MOST_CONNECTIONS = 200
 
 
 def listening(host: str, port: int | None) -> socket.socket:
@@ -64,6 +72,54 @@ def address(door: AccessRule, made: socket.socket) -> str:
     return f"http://{shown}:{made.getsockname()[1]}/{token}"
 
 
+class ImpatientProtocol(H11Protocol):
+    """HTTP for clients that send the whole head of a request in time.
+
+    The time runs from the connection, or from the end of the last response, to the end of the head.
+    So a byte a second gains nothing, nor does a body that nothing reads.
+    """
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+        limits = {
+            one._limit: one
+            for one in self.connections
+            if isinstance(one, ImpatientProtocol) and one._limit is not None
+        }
+        if len(limits) > _MOST_WAITING:
+            limits[min(limits, key=lambda limit: limit.when())]._give_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        self._await_head()
+        super().on_response_complete()
+
+    def _await_head(self) -> None:
+        self._stop_waiting()
+        self._limit = self.loop.call_later(_HEAD_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    def _give_up(self) -> None:
+        self._stop_waiting()
+        self.transport.abort()
+
+
 Stop = Callable[[], None]
 
 
@@ -90,7 +146,10 @@ def serve(app: ASGIApp, made: socket.socket, begun: Callable[[Stop], object]) ->
         access_log=False,
         server_header=False,
         lifespan="off",
+        http=ImpatientProtocol,
+        ws="none",
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        limit_concurrency=200,
+        limit_concurrency=_MOST_CONNECTIONS,
     )
     Server(config).run(sockets=[made])

@@ -19,7 +19,6 @@ from accelbench.core.absent import (
 from accelbench.core.cards import cards
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
@@ -107,7 +106,6 @@ class Site:
             unknown_machine=UNKNOWN_MACHINE,
             orders=ORDERS,
             colour=colour_of,
-            why_unusable=WHY_UNUSABLE,
             why_not=words.why_not,
             query=_query,
             address_of=address_of,

@@ -10,7 +10,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
-from accelbench.core.launch_failures import FAILED, LAUNCHED, why_unusable
+from accelbench.core.launch_failures import FAILED, LAUNCHED, mostly_failed, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM
@@ -84,8 +84,9 @@ def unit(row: Row) -> str:
 
 
 def why_not(cell: Row) -> str:
-    """Why a cell's times are unusable."""
-    return why_unusable([{FAILED: cell["failed"], LAUNCHED: cell["launches"]}])
+    """Return why a cell's times are unusable."""
+    lost = {FAILED: cell["failed"], LAUNCHED: cell["launches"]}
+    return why_unusable([lost]) if mostly_failed([lost]) else str(cell["why_unusable"])
 
 
 def spread(low: float | None, high: float | None, middle: float | None) -> str:

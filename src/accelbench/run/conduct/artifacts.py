@@ -61,6 +61,7 @@ class ExportedArtifact:
 
     folder: str
     static: bool  # for one batch size
+    other_way: str = ""  # the line of code that decides for a way which the graph may not have
 
 
 class ArtifactExports:
@@ -132,7 +133,7 @@ class ArtifactExports:
         )
         self._renew(recipe, _reference_weights(context, case))
         kept = self._cache.find(recipe.key) or self._made(context, recipe)
-        return ExportedArtifact(str(kept.folder), recipe.static)
+        return ExportedArtifact(str(kept.folder), recipe.static, kept.manifest.other_way)
 
     def _renew(self, recipe: Recipe, digest_: str) -> None:
         """Throw away what was made of other weights than the reference has."""

@@ -24,11 +24,13 @@ from accelbench.run.conduct.accuracy_pass import scored
 from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
+from accelbench.run.conduct.proven_outcome import refused_by, with_proof
 from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.plan.estimates import of_process
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
 from accelbench.run.process.device_meters import DeviceWatch
+from accelbench.run.process.machine_turns import other_run_of
 from accelbench.run.process.memory_guard import ESTIMATED, MemoryGuard
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.wire import ClosedError
@@ -36,7 +38,8 @@ from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleErro
 from accelbench.run.verify import phase_sums
 from accelbench.run.verify.convergence import Curve, losses_request
 from accelbench.run.verify.device_proof import proved
-from accelbench.run.verify.verdicts import FAILED, NOT_DONE, Verdict
+from accelbench.run.verify.precision_proof import refuse_other_precision
+from accelbench.run.verify.verdicts import FAILED, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class GroupLaunch:
         self._measured_before = 0  # by the worker in hand
         self._workarounds: tuple[str, ...] = ()
         self._static = False
+        self._other_way = ""  # of the artefact that is open
         self._succeeded = False
 
     def run(self) -> None:
@@ -80,6 +84,7 @@ class GroupLaunch:
 
     def _one(self, planned: Planned, number: int) -> None:
         context, talk = self._context, self._talk
+        planned = context.in_floats.apply(planned)
         context.observer.case_started(planned.case, self._asked.launch, number, self._total)
         refused = self._refused(planned)
         if refused is None and not talk.begun:
@@ -90,11 +95,7 @@ class GroupLaunch:
             refused = self._known_wrong(planned)
             self._warm_up_template(planned)
         started_at = utc_now()
-        outcome = first = refused or self._tried(planned)
-        while (more := self._another_way(planned, outcome)) is not None:
-            self._workarounds = more
-            self._gather(planned)
-            outcome = self._tried(planned)
+        planned, outcome = self._try_ways(planned, refused)
         context.budget.case_over()
         if outcome.status is Status.OK:
             self._room.fitted(planned)
@@ -106,12 +107,24 @@ class GroupLaunch:
             outcome = replace(outcome, advice=f"{outcome.advice} {advice}".strip())
         if refused is None:
             outcome = replace(outcome, workarounds=self._workarounds)
-            outcome = _with_first_cause(outcome, first)
-        self._record(planned, outcome, started_at)
+        self._record(planned, context.in_floats.note(planned, outcome), started_at)
         if outcome.status is Status.OK:
             self._measured_before += 1
         if self._static:
             self._leave(planned)  # what is open is for this batch alone
+
+    def _try_ways(self, planned: Planned, refused: Outcome | None) -> tuple[Planned, Outcome]:
+        """Measure a case, in fp32 and with workarounds if needed; return it and its outcome."""
+        outcome = first = refused or self._tried(planned)
+        if self._context.in_floats.learn(planned, outcome):
+            planned, self._open_trouble = self._context.in_floats.apply(planned), None
+            self._gather(planned)
+            outcome = first = self._tried(planned)
+        while (more := self._another_way(planned, outcome)) is not None:
+            self._workarounds = more
+            self._gather(planned)
+            outcome = self._tried(planned)
+        return planned, outcome if refused is not None else _with_first_cause(outcome, first)
 
     def _gather(self, planned: Planned) -> None:
         """Have what a case will be compared with, and know where each batch is another graph."""
@@ -151,8 +164,9 @@ class GroupLaunch:
             environment, warnings = context.surroundings.after(
                 before,
                 own,
-                talk.opened.get("threads"),
+                talk.opened.get("threads") or self._settings.job.threads,
                 outcome.measurement.get("metrics"),
+                other_run_of(context.conditions),
             )
             outcome = replace(
                 outcome,
@@ -240,7 +254,7 @@ class GroupLaunch:
         if planned.case.mode is Mode.TRAINING:
             return None  # known by its losses alone
         verdict = self._context.verifications.known(self._context, planned)
-        return None if verdict is None else self._against(verdict)
+        return None if verdict is None else refused_by(verdict, self._settings.verify)
 
     # -- with a worker
 
@@ -277,21 +291,28 @@ class GroupLaunch:
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         measurement = {**answer, "evidence": self._proof(planned, answer)}
-        reasons = answer.get("null_reasons", {})
+        reasons = {**talk.opened.get("null_reasons", {}), **answer.get("null_reasons", {})}
         return Outcome(Status.OK, measurement=measurement, opened=talk.opened, null_reasons=reasons)
 
     def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Of where an answer's work ran; raises TroubleError where it is not where it was to."""
+        """Return an answer's evidence.
+
+        Raises:
+            WorkerTroubleError: the work ran on another device, or in another precision, than asked.
+        """
         try:
-            return proved(answer.get("evidence"), str(planned.device))
+            evidence = proved(answer.get("evidence"), str(planned.device))
+            refuse_other_precision(planned.case, evidence)
         except CaseError as error:
             raise WorkerTroubleError.of(error) from error
+        return evidence
 
     def _open(self, planned: Planned) -> None:
         """A worker with the model open, from an artefact where the runtime wants one."""
         context = self._context
         artefact = context.artefacts.get(context, planned, self._workarounds)
         self._static = artefact is not None and artefact.static
+        self._other_way = artefact.other_way if artefact is not None else ""
         spill = self._room.spill(planned, files=0 if artefact else 1)
         self._talk.open(planned, artefact.folder if artefact else None, spill)
 
@@ -304,10 +325,12 @@ class GroupLaunch:
         if verdict is None:
             self._context.observer.progress(Progress("verifying"))
             try:
-                answer = self._talk.ask(verifications.request(planned), "verifying")
+                ask = partial(self._talk.ask, doing="verifying")
+                answer = ask(verifications.request(self._context, planned))
                 self._talk.cpu_seconds = answer["cpu_seconds"]
                 evidence = self._proof(planned, answer)
-                verdict = verifications.judge(planned, answer)
+                decisive = verifications.settle_doubts(self._context, planned, answer, ask)
+                verdict = verifications.judge(planned, decisive, self._other_way)
                 if verdict.word == FAILED:
                     self._drop_worker()  # the reference needs the room, and what is wrong goes
                     verdict = verifications.reconsider(self._context, planned, verdict)
@@ -320,7 +343,7 @@ class GroupLaunch:
                     raise  # nothing else has shown that it runs, or this shows that it does not
                 verdict = verifications.give_up(planned, trouble.outcome.message)
                 self._drop_worker()
-        return self._with(outcome, verdict)
+        return self._with(planned.case, outcome, verdict)
 
     def _compared(self, case: Case, outcome: Outcome) -> Outcome:
         """Add how far the loss falls; whatever becomes of that, the measurement stands."""
@@ -331,48 +354,27 @@ class GroupLaunch:
             try:
                 answer = self._talk.ask(losses_request(case), "training to compare")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
-                curve = Curve(answer["losses"])
+                curve = Curve.of(answer)
             except WorkerTroubleError as trouble:
                 curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
                 self._drop_worker()
             convergence = curves.judge(self._context, case, curve)
         new_outcome = replace(outcome, null_reasons={**outcome.null_reasons, **convergence.reasons})
-        return self._with(new_outcome, convergence.verdict, convergence.columns)
+        return self._with(case, new_outcome, convergence.verdict, convergence.columns)
 
     def _with(
-        self, outcome: Outcome, verdict: Verdict, columns: Mapping[str, Any] = MappingProxyType({})
+        self,
+        case: Case,
+        outcome: Outcome,
+        verdict: Verdict,
+        columns: Mapping[str, Any] = MappingProxyType({}),
     ) -> Outcome:
-        """Add a verdict; one that is not good enough leaves nothing else."""
-        bad = self._against(verdict)
-        if bad is not None:
-            return replace(bad, opened=outcome.opened)
-        metrics = {**outcome.measurement.get("metrics", {}), **columns, **verdict.columns}
-        return replace(
-            outcome,
-            measurement={**outcome.measurement, "metrics": metrics},
-            null_reasons={**outcome.null_reasons, **verdict.reasons},
-        )
-
-    def _against(self, verdict: Verdict) -> Outcome | None:
-        """What a verdict makes of a case, where it cannot stand."""
-        if verdict.word == FAILED:
-            return Outcome(
-                Status.FAILED,
-                "wrong_outputs",
-                f"its outputs are not the reference's: {verdict.why}",
-                "What was timed is not this model's work. Nothing of it is kept;"
-                " --benchmark-only measures without looking.",
-                measurement={"metrics": verdict.columns},
-            )
-        if verdict.word == NOT_DONE and self._settings.verify in ("require", "only"):
-            option = f"--verify{'-only' if self._settings.verify == 'only' else ' require'}"
-            return Outcome(
-                Status.FAILED,
-                "not_verified",
-                f"it could not be verified, which {option} asks for: {verdict.why}",
-                f"Leave out {option}, or choose what can be verified here.",
-            )
-        return None
+        """Return an outcome with a verdict, or the failure that the verdict makes of it."""
+        refused = refused_by(verdict, self._settings.verify)
+        if refused is not None:
+            return replace(refused, opened=outcome.opened)
+        runtime = self._context.runtimes.get(case.target.runtime)
+        return with_proof(case, outcome, verdict, runtime, columns)
 
     def _leave(self, planned: Planned) -> None:
         runtime = self._context.runtimes.get(planned.case.target.runtime)

@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.facts import Fact
 from accelbench.run.conduct.artifacts import ArtifactExports
+from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.budget import Budget
@@ -62,4 +63,6 @@ class LaunchContext(WorkerContext):
     curves: Curves = field(default_factory=Curves)
     artefacts: ArtifactExports = field(default_factory=ArtifactExports)
     verifications: Verifications = field(default_factory=Verifications)
+    in_floats: FloatComputations = field(default_factory=FloatComputations)
+    waits: dict[str, list[float]] = field(default_factory=dict)  # seconds, by the run waited for
     simulate: Simulate | None = None  # what is not here comes to; None where nobody may say

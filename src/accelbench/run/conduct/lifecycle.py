@@ -109,7 +109,7 @@ def start(
     """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
     settings = journey.settings
     with (
-        opened(journey.other, environment) as arm,
+        opened(journey.other, environment, observer.note) as arm,
         Journal.create(folder, settings.run_id) as journal,
     ):
         against = {} if arm is None else {"against": _told_of(arm)}
@@ -170,7 +170,7 @@ def resume(
             return RunResult(run_id, tally, list(results.values()), profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, inventory)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
-        with opened(journey.other, environment) as arm:
+        with opened(journey.other, environment, observer.note) as arm:
             moment = utc_now()
             journal.append(
                 Fact(

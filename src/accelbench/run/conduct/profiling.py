@@ -17,7 +17,7 @@ from accelbench.core.identity import digest
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Status
 from accelbench.exchange.profile_schema import CASE_COLUMNS
-from accelbench.run.conduct.conductor import asked_of
+from accelbench.run.conduct.conductor import asked_of, turn_of
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.plan.request import Plan, Planned
@@ -55,7 +55,8 @@ def profile_all(
         if row is None or profile_id(row) in done:
             continue
         context.observer.note(f"Profiling {planned.case}, apart from what was measured.")
-        profile, record = _profiled(context, planned, row, traces=keep is not None)
+        with turn_of(context, [planned]):
+            profile, record = _profiled(context, planned, row, traces=keep is not None)
         body = {**{name: row.get(name) for name in CASE_COLUMNS}, **profile}
         context.append(Fact(PROFILE, profile_id(row), body))
         if keep is not None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accelbench.catalog.inputs import axis, tensors, throughput_unit
 from accelbench.core.axes import AXES
-from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
+from accelbench.core.case import PROTOCOL_VERSION, QUESTION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
@@ -36,11 +36,16 @@ class LaunchFacts:
 
 
 def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:
-    """The result_id that a case will have in a launch."""
-    device = str(planned.device) if planned.device else planned.case.target.place
-    return result_id(
-        launch_facts.run_id, planned.case, device, launch_facts.launch, launch_facts.arm
-    )
+    """Return the result_id that a case will have in a launch.
+
+    If no precision was named, it is the same whichever one an engine computes the file in: a run
+    that is resumed finds the result.
+    """
+    case = planned.case
+    if planned.as_stored and case.model.file is not None:
+        case = replace(case, precision=case.model.file.precision)
+    device = str(planned.device) if planned.device else case.target.place
+    return result_id(launch_facts.run_id, case, device, launch_facts.launch, launch_facts.arm)
 
 
 def compose(
@@ -86,7 +91,7 @@ def compose(
         "verification": "not_done",
         **measured.get("metrics", {}),
         **_opened(outcome.opened),
-        "conditions": dict(outcome.conditions),
+        "conditions": {**outcome.conditions, QUESTION: case.unlisted},
         "environment": dict(outcome.environment),
         "protocol_version": PROTOCOL_VERSION,
         "workarounds": list(outcome.workarounds),
@@ -203,7 +208,9 @@ def _weights(source: str, case: Case) -> str:
 
 
 def _threads(outcome: Outcome, setting: int | None) -> int | None:
-    """What the engine says it uses; what was asked for is only second best."""
+    """Return the engine's own number of threads, else the one asked for; None if more were busy."""
+    if "threads" in outcome.null_reasons:
+        return None
     evidence = outcome.measurement.get("evidence") or {}
     for used in (outcome.opened.get("threads"), evidence.get("details", {}).get("threads")):
         if isinstance(used, int):

@@ -68,6 +68,7 @@ def planned_to_json(planned: Planned) -> dict[str, Any]:
         "device": device_to_json(planned.device) if planned.device else None,
         "refusal": asdict(planned.refusal) if planned.refusal else None,
         "roofline": plain(planned.roofline) if planned.roofline else None,
+        "as_stored": planned.as_stored,
     }
 
 
@@ -86,4 +87,5 @@ def _planned_from_json(body: Mapping[str, Any]) -> Planned:
         roofline=Roofline(**{**roofline, "platforms": tuple(roofline["platforms"])})
         if roofline
         else None,
+        as_stored=body.get("as_stored", False),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.clock import cpu_seconds
 from accelbench.core.identity import plain
+from accelbench.core.worth import MOST_WAITING
 from accelbench.hardware.machine import MachineSnapshot, compare, noise_warnings, snapshot
 
 
@@ -32,15 +33,18 @@ class Surroundings:
         worker_cpu_seconds: float,
         threads: int | None = None,
         metrics: Mapping[str, Any] | None = None,
+        other_run: str = "",
     ) -> tuple[Mapping[str, Any], list[str]]:
-        """Look again: the environment to store, and warnings for people.
+        """Return the environment to store, and warnings for people.
 
         Args:
-            before: What `before` gave.
+            before: What `before` returned.
             worker_cpu_seconds: Processor time of the work itself.
-            threads: Of the engine.
+            threads: Threads of the engine.
             metrics: What was measured, which shows what it had to bear.
+            other_run: The run that measured at the same time; empty if there was none.
         """
+        metrics = metrics or {}
         now = snapshot()
         own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
         disturbance = compare(before.machine, now, own)
@@ -53,7 +57,14 @@ class Surroundings:
             **plain(disturbance),
         }, [
             *_too_many(threads, machine),
-            *noise_warnings(disturbance, machine, slowed(metrics or {}), threads),
+            *noise_warnings(
+                disturbance,
+                machine,
+                slowed(metrics),
+                threads,
+                waited=(metrics.get("cpu_wait_share") or 0.0) > MOST_WAITING,
+                other_run=other_run,
+            ),
         ]
 
 

@@ -13,7 +13,7 @@ from accelbench.run.fleet.dispatch import NodeOffer
 #: Of an environment, what figures of two nodes may differ by; packages are held apart, by name.
 _COMPARED = (
     *("python", "os_release", "kernel", "libc", "cpu", "effective_cpus", "governor"),
-    *("virtualisation", "variables"),
+    *("virtualisation", "variables", "allocator"),
 )
 
 

@@ -120,7 +120,19 @@ def node_environment(handed: Mapping[str, str] | None = None) -> dict[str, str]:
         own = dict(os.environ)
         own.pop("OMP_NUM_THREADS", None)
     kept = {name: value for name, value in own.items() if not name.startswith("RAY_")}
+    if own.get("LD_PRELOAD") == own.get("RAY_JEMALLOC_LIB_PATH", _ray_allocator()):
+        # Ray preloads its allocator into the raylet if nothing else is preloaded. OpenVINO crashes
+        # under it, and every engine's memory differs.
+        kept.pop("LD_PRELOAD", None)
+        kept.pop("MALLOC_CONF", None)
     return kept | {name: handed[name] for name in _HANDED_ON if handed and name in handed}
+
+
+def _ray_allocator() -> str:
+    """Return the path of the allocator library that comes with Ray."""
+    import ray
+
+    return str(Path(ray.__file__).parent / "core" / "libjemalloc.so")
 
 
 def _fresh_folder(task: Mapping[str, Any]) -> Path:

@@ -81,7 +81,8 @@ def plan_chosen(
         cell = replace(
             request, models=(model,), modes=(mode,), precisions=(precision,), hardware=()
         )
-        plan, heading = plan_for(cell, inventory, runtimes), list[str]()
+        heading = list[str]()
+        cell, plan = _planned_as_asked(cell, inventory, runtimes)
         able = [planned for planned in plan.cases if _is_able(planned)]
         if able:  # else it is refused everywhere, and the reasons are the answer
             choice = _choice(cell, able, runtimes, choose)
@@ -98,6 +99,22 @@ def plan_chosen(
     whole = joined(plans)
     idle = unused(request, [planned.case for planned in whole.cases])
     return Plan(whole.cases, (*whole.notes, *idle)), choices
+
+
+def _planned_as_asked(
+    cell: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]
+) -> tuple[Request, Plan]:
+    """Return the request of one question and its plan: whole requests if any engine generates.
+
+    Otherwise one engine that cannot generate would turn every case into a forward pass.
+    """
+    (model,), (mode,) = cell.models, cell.modes
+    if mode is Mode.INFERENCE and model.generation is not None and not cell.new_tokens:
+        generating = replace(cell, new_tokens=(model.generation.new_tokens,))
+        plan = plan_for(generating, inventory, runtimes)
+        if any(map(_is_able, plan.cases)):
+            return generating, plan
+    return cell, plan_for(cell, inventory, runtimes)
 
 
 def _is_able(planned: Planned) -> bool:

@@ -39,6 +39,11 @@ class Budget:
         share = STEADY_SHARE * left / max(self._cases, 1)
         return round(min(max(share, SHORTEST_SECONDS), LONGEST_SECONDS), 2)
 
+    def add(self, seconds: float) -> None:
+        """Have so much more time: it was spent waiting for another run."""
+        if self._deadline is not None:
+            self._deadline += seconds
+
     def case_over(self) -> None:
         """One case fewer to share with."""
         self._cases -= 1

@@ -112,7 +112,10 @@ def free(device: Device) -> int | None:
 
 def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
     """Of the environment, what a comparison must list when it differs."""
-    kept = ("packages", "python", "effective_cpus", "effective_memory", "variables", "kernel")
+    kept = (
+        *("packages", "python", "effective_cpus", "effective_memory"),
+        *("variables", "allocator", "kernel"),
+    )
     return {name: environment.get(name) for name in kept}
 
 

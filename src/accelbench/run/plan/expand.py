@@ -56,25 +56,28 @@ def expand_all(
 ) -> Plan:
     """Every case of some requests in the order in which it will be measured.
 
-    They are measured in one run: what nobody has settled is settled alike for all of them.
+    They are measured in one run: engines that cannot generate are compared with all others.
     """
     placed = [places(request, inventory, runtimes) for request in requests]
-    here = _Settling(runtimes, (place for where, _ in placed for place in where if _is_here(place)))
+    here = _TextWork(runtimes, (place for where, _ in placed for place in where if _is_here(place)))
     # What is only calculated must not change what is measured beside it.
-    away = _Settling(runtimes, (p for where, _ in placed for p in where if not _is_here(p)))
+    away = _TextWork(runtimes, (p for where, _ in placed for p in where if not _is_here(p)))
     notes: dict[str, None] = {}
     cases: dict[tuple[str, str], Planned] = {}
     for request, (where, remarks) in zip(requests, placed, strict=True):
-        settled, more = here.settle(request)
-        imagined, others = away.settle(request)
-        others = [f"Of what is simulated: {note}" for note in others]
-        notes |= dict.fromkeys((*remarks, *more, *others))
+        others = [f"Simulated: {note}" for note in away.explain(request)]
+        notes |= dict.fromkeys((*remarks, *here.explain(request), *others))
         for model, place, precision, mode in product(
             request.models, where, request.precisions, request.modes
         ):
             own = _own_options(place, request, runtimes)
-            what = settled if _is_here(place) else imagined
-            for group in _asked_of(model, place, precision, mode, what, own):
+            work = here if _is_here(place) else away
+            groups = (
+                group
+                for what in work.requests_for(place, request, mode)
+                for group in _asked_of(model, place, precision, mode, what, own)
+            )
+            for group in groups:
                 kept = group
                 if request.distribution is not None:
                     room = _room(place, free)
@@ -92,6 +95,7 @@ def expand_all(
                     planned = _judge(case, place, runtimes)
                     if request.as_stored:
                         planned, told = _widened(planned, place, runtimes)
+                        planned = replace(planned, as_stored=True)
                         notes |= dict.fromkeys(told)
                     cases.setdefault(planned.key, planned)
     planned_cases = list(cases.values())
@@ -122,11 +126,11 @@ def _is_here(place: TargetDevice) -> bool:
     return place.roofline is None
 
 
-class _Settling:
-    """What nobody has settled is settled alike for all runtimes: else no two cells compare.
+class _TextWork:
+    """Whole requests and forward passes: which of them an engine measures of models that generate.
 
-    Beside a runtime that cannot generate token by token, models that could are measured
-    by one forward pass on every runtime.
+    Engines that generate measure whole requests. If another engine of the run cannot, they measure
+    one forward pass too, which every engine can be compared by.
     """
 
     def __init__(self, runtimes: Mapping[str, Runtime], where: Iterable[TargetDevice]) -> None:
@@ -135,17 +139,26 @@ class _Settling:
         able = {place.target.runtime for place in every if place.refusal is None}
         self._cannot = sorted(n for n in able if n in runtimes and not runtimes[n].info.generates)
 
-    def settle(self, request: Request) -> tuple[Request, list[str]]:
-        """The request with what it leaves open, and a note of that."""
-        could = Mode.INFERENCE in request.modes and any(m.generation for m in request.models)
-        if request.new_tokens or not self._cannot or not could:
-            return request, []
+    def requests_for(self, place: TargetDevice, request: Request, mode: Mode) -> Sequence[Request]:
+        """Return the request once for each amount of text that the place's engine measures."""
+        if mode is not Mode.INFERENCE or not self._is_mixed(request):
+            return [request]
+        forward = replace(request, new_tokens=(0,))
+        return [forward] if place.target.runtime in self._cannot else [request, forward]
+
+    def explain(self, request: Request) -> list[str]:
+        """Return a note if some engines measure forward passes alone."""
+        if Mode.INFERENCE not in request.modes or not self._is_mixed(request):
+            return []
         note = (
-            f"{' and '.join(self._cannot)} cannot generate token by token: of models that could,"
-            " one forward pass is measured. Ask for whole requests with --new-tokens, on another"
-            " runtime."
+            f"{' and '.join(self._cannot)} cannot generate text: these engines measure one forward"
+            " pass. Engines that can generate measure whole requests and a forward pass."
         )
-        return replace(request, new_tokens=(0,)), [note]
+        return [note]
+
+    def _is_mixed(self, request: Request) -> bool:
+        generates = any(model.generation for model in request.models)
+        return bool(self._cannot and generates and not request.new_tokens)
 
 
 def _own_options(

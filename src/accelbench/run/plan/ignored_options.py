@@ -3,38 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.axes import AXES, Axis
 from accelbench.core.case import Case, Shapes
+from accelbench.core.errors import UsageError
+from accelbench.core.free_dimensions import names_in
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Request
 
+#: The command's parameters that are options for training.
+_OF_TRAINING = frozenset({"optimizer", "checkpointing", "pure"})
 
-def unused(request: Request, cases: Sequence[Case]) -> list[str]:
-    """A sentence for each size or training option that no case took up.
 
-    A size that some models of a set have and others have not is no mistake; one that
-    none has may well be, and its figures are those of a question that was not asked.
+@dataclass(frozen=True)
+class UnusedOption:
+    """An option that no case took up.
+
+    Attributes:
+        parameters: what the command line calls it; it was typed if one of them was.
+        note: a sentence about it.
     """
-    notes = []
+
+    parameters: frozenset[str]
+    note: str
+
+
+def find_unused(request: Request, cases: Sequence[Case]) -> list[UnusedOption]:
+    """Return the sizes and options that no case took up.
+
+    A size that only some models of a set have is no mistake. One that none has may well be: its
+    results would answer another question.
+    """
+    found = []
     for axis in AXES:
-        asked = getattr(request, axis.asked)
-        sizes = {part for text in asked for part in text.split(",")} if axis.text else set(asked)
-        sizes -= {0}
-        if sizes and not any(sizes.intersection(sizes_taken(axis, case.shapes)) for case in cases):
-            notes.append(f"{axis.option} changes nothing: no model of this run {axis.idle}.")
+        names = _unused_dimensions(request, cases) if axis.text else []
+        if not axis.text and _is_unused(axis, request, cases):
+            names = [""]
+        for name in names:
+            option = f"{axis.option} {name}".strip()
+            note = f"{option} changes nothing: no model of this run {axis.idle}."
+            found.append(UnusedOption(frozenset({axis.asked}), note))
     if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
-        notes.append(
+        note = (
             "The options for training change nothing: nothing is trained without --mode training."
         )
+        found.append(UnusedOption(_OF_TRAINING, note))
     measured = {case.target.runtime for case in cases}
-    notes += [
-        f"The options for {name} change nothing: it is no runtime of this run."
+    return found + [
+        UnusedOption(
+            frozenset({"runtime_options"}),
+            f"The options for {name} change nothing: it is no runtime of this run.",
+        )
         for name in request.runtime_options
         if name not in measured
     ]
-    return notes
+
+
+def unused(request: Request, cases: Sequence[Case]) -> list[str]:
+    """Return a sentence for each option that no case took up."""
+    return [option.note for option in find_unused(request, cases)]
+
+
+def refuse_unused(request: Request, cases: Sequence[Case], typed: AbstractSet[str]) -> None:
+    """Refuse an option that was typed and that no case took up.
+
+    Args:
+        request: what was asked for.
+        cases: of the plan.
+        typed: the command's parameters that were typed.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    for option in find_unused(request, cases) if cases else ():
+        if option.parameters & typed:
+            raise UsageError(option.note, "Leave it out, or name what it is for.")
+
+
+def _is_unused(axis: Axis, request: Request, cases: Sequence[Case]) -> bool:
+    sizes = set(getattr(request, axis.asked)) - {0}
+    taken = (sizes_taken(axis, case.shapes) for case in cases)
+    return bool(sizes) and not any(map(sizes.intersection, taken))
+
+
+def _unused_dimensions(request: Request, cases: Sequence[Case]) -> list[str]:
+    asked = dict.fromkeys(name for text in request.dim for name in names_in(text))
+    taken = {name for case in cases for name in names_in(case.shapes.dims)}
+    return [name for name in asked if name not in taken]
 
 
 def sizes_taken(axis: Axis, shapes: Shapes) -> set[Any]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
-from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.plugins import (
+    HARDWARE,
+    RUNTIMES,
+    PluginError,
+    load,
+    load_all,
+    registered,
+    warn_once,
+)
 from accelbench.core.protocols import Inventory, Runtime
 from accelbench.run.plan import estimates
 from accelbench.run.plan.expand import expand_all
 from accelbench.run.plan.request import Plan, Request, TellsFree
 from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
 
-_log = logging.getLogger(__name__)
-
 
 def installed_runtimes() -> dict[str, Runtime]:
-    """Every runtime that can be imported and chosen, by name."""
+    """Return every runtime that can be used and chosen, by name; warn of the others."""
     runtimes: dict[str, Runtime] = {}
     names = known_runtimes()
     for name, made in load_all(RUNTIMES):
-        if isinstance(made, Exception):
-            _log.debug("runtime %s cannot be imported", name, exc_info=made)
+        if isinstance(made, PluginError):
+            warn_once(str(made), made)
         elif name in names:
             runtimes[name] = made
     return runtimes
@@ -35,10 +40,24 @@ def plan_for(request: Request, inventory: Inventory, runtimes: Mapping[str, Runt
 def plan_of(
     requests: Sequence[Request], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> Plan:
-    """The one plan of several requests on this machine as it is now, or on those of a fleet."""
-    wanted = (name for request in requests for name in request.runtimes)
-    unknown = next((name for name in wanted if name not in runtimes), None)
-    if unknown is not None:
-        raise no_such_runtime(unknown, sorted(runtimes))
+    """Return one plan for several requests, on this machine as it is now or on a fleet.
+
+    Raises:
+        PluginError: a runtime or platform that a request names cannot be used.
+        UsageError: there is no such runtime.
+    """
+    for request in requests:
+        for name in request.runtimes:
+            if name not in runtimes:
+                _load_named(RUNTIMES, name)
+                raise no_such_runtime(name, sorted(runtimes))
+        for platform in request.hardware:
+            _load_named(HARDWARE, platform.partition(":")[0])
     free = inventory.free if isinstance(inventory, TellsFree) else estimates.free
     return expand_all(requests, inventory, runtimes, estimates.memory, free)
+
+
+def _load_named(group: str, name: str) -> None:
+    point = registered(group).get(name)
+    if point is not None:
+        load(point)

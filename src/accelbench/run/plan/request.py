@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Protocol, runtime_checkable
 
+from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
 from accelbench.core.axes import AXES, with_axes
 from accelbench.core.case import Case, Option
+from accelbench.core.errors import UsageError
+from accelbench.core.free_dimensions import OPTION, sizes_in, text_of
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
@@ -88,20 +91,63 @@ def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
     A file is measured in what it is stored in where no precision is named; in fp32 where an engine
     has that for fp16 alone.
     """
-    groups: dict[tuple[str, str], list[ModelSpec]] = {}
+    asked = {name for text in request.dim for name in sizes_in(text)}
+    groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[ModelSpec]] = {}
     for model in request.models:
         file = model.file
-        key = (model.format or "", "" if file is None else file.precision)
+        renamed = {} if file is None else file.renamed
+        others = tuple(sorted((name, renamed[name]) for name in asked & renamed.keys()))
+        key = (model.format or "", "" if file is None else file.precision, others)
         groups.setdefault(key, []).append(model)
     return tuple(
         replace(
-            request,
+            _rename_sizes(request, dict(others)),
             models=tuple(models),
             precisions=(stored,) if stored and not precisions_named else request.precisions,
             as_stored=bool(stored) and not precisions_named,
         )
-        for (_, stored), models in groups.items()
+        for (_, stored, others), models in groups.items()
     )
+
+
+#: Of sizes that have an option of their own the field of a request.
+_SIZE_FIELDS = {BATCH: "batch_sizes", SEQUENCE: "sequence_lengths", IMAGE: "image_sizes"}
+
+
+def _rename_sizes(request: Request, renamed: Mapping[str, str]) -> Request:
+    """Return a request whose sizes are called as inputs here call them, not as a file does.
+
+    Raises:
+        UsageError: two options give one size.
+    """
+    if not renamed:
+        return request
+    asked = [sizes_in(text) for text in request.dim]
+    fields: dict[str, Any] = {}
+    for name, own in renamed.items():
+        field_ = _SIZE_FIELDS.get(own)
+        if field_ is None:
+            continue
+        sizes = tuple(sorted({combination[name] for combination in asked}))
+        if getattr(request, field_) or fields.get(field_, sizes) != sizes:
+            option = f"--{field_.replace('_', '-')}"
+            raise UsageError(
+                f"{OPTION} {name} and another option give one size: {name} of the file is"
+                f" {own} here.",
+                f"Give it once, with {OPTION} {name} or {option}.",
+            )
+        fields[field_] = sizes
+    rest = (
+        text_of(
+            {
+                renamed.get(name, name): size
+                for name, size in combination.items()
+                if renamed.get(name) not in _SIZE_FIELDS
+            }
+        )
+        for combination in asked
+    )
+    return replace(request, dim=tuple(filter(None, dict.fromkeys(rest))), **fields)
 
 
 @dataclass(frozen=True)
@@ -125,6 +171,7 @@ class Planned:
     device: Device | None
     refusal: Refusal | None = None
     roofline: Roofline | None = None
+    as_stored: bool = False  # its precision is what its file is stored in: none was named
 
     @property
     def key(self) -> tuple[str, str]:

@@ -284,7 +284,8 @@ class _CaseRules:
             step: seconds of a step.
             end: 0 where the rules are content at once, 1 where the time limit ends it.
         """
-        from accelbench.measure.loop import SIDE_PASS_NS, SIDE_PASS_STEPS
+        from accelbench.measure.loop import MEMORY_PASS_NS
+        from accelbench.measure.side_passes import SIDE_PASS_NS, SIDE_PASS_STEPS
 
         settings = self.settings
         if settings.verify == "only":
@@ -292,7 +293,8 @@ class _CaseRules:
         least, most = sampling_limits(step, settings.iterations, settings.warmup, self.steady)
         sampled = math.exp((1 - end) * math.log(least) + end * math.log(most))
         least_steps = SIDE_PASS_STEPS if SIDE_PASS_STEPS * step < 1.0 else 1
-        side = max(least_steps * step, SIDE_PASS_NS / 1e9) * (2 if self.parted else 1)
+        side = max(least_steps * step, SIDE_PASS_NS / 1e9) if self.parted else 0.0
+        side += max(step, MEMORY_PASS_NS / 1e9)
         return min(step + sampled + side, settings.timeout)
 
 

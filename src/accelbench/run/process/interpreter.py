@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.run.process.wire import WIRE_VERSION
 
 #: An environment on a cold disk imports for a while before it can answer.
-_SECONDS = 120.0
+INTRODUCTION_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -45,27 +45,44 @@ class Interpreter:
         return {**ours, **self.variables}
 
 
-def introduced(interpreter: Interpreter, called: str) -> dict[str, Any]:
-    """What it says of itself: versions and surroundings.
+def introduced(
+    interpreter: Interpreter,
+    called: str,
+    note: Callable[[str], None] = lambda _: None,
+    limit: float = INTRODUCTION_SECONDS,
+) -> dict[str, Any]:
+    """Return what an interpreter reports of itself: versions and surroundings.
 
     Args:
         interpreter: which one.
         called: what the user named it.
+        note: hears what is waited for, if the answer takes seconds.
+        limit: seconds until it is killed.
 
     Raises:
-        SurroundingsError: it cannot be started, or does not go with this program.
+        SurroundingsError: it cannot be started, does not answer in time, or does not fit.
     """
     program = [*interpreter.program, "-P", "-m", "accelbench.run.process.introduction"]
     install = f"Install accelbench {__version__} there."
     try:
         ended = processes.run(
             program,
-            _SECONDS,
+            limit,
             environment=interpreter.environment(os.environ),
             folder=interpreter.folder,
+            on_wait=lambda: note(
+                f"Waiting for {called} to report its versions, as a Python with accelbench does;"
+                f" for {limit:g} s at most (--timeout)."
+            ),
         )
-    except (OSError, processes.TimeoutExpired) as error:
+    except OSError as error:
         raise SurroundingsError(f"{called} starts no Python: {error}.", install) from error
+    except processes.TimeoutExpired as error:
+        raise SurroundingsError(
+            f"{called} did not report its versions within {limit:g} s, as a Python with accelbench"
+            " does.",
+            "Name a Python, an environment or a command that starts one, or raise --timeout.",
+        ) from error
     try:
         introduction: dict[str, Any] = json.loads(ended.stdout.strip().splitlines()[-1])
         theirs = introduction["wire"], introduction["rules"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from accelbench.core.case import Case
 from accelbench.core.outcome import Outcome
 from accelbench.core.vocabulary import Status
 from accelbench.run.plan.request import Planned
+from accelbench.run.process.memory_options import options_that_fit
 from accelbench.run.process.weight_offload import spill_to
 from accelbench.run.process.worker_context import WorkerContext
 
@@ -85,7 +87,7 @@ class MemoryGuard:
         return need
 
     def advice(self, planned: Planned, estimate: bool = True) -> str:
-        """The largest batch that fitted, and the small variant."""
+        """Return the largest batch that fitted, options that fit, and the small variant."""
         case = planned.case
         parts = []
         if self._fitted is not None:
@@ -94,11 +96,26 @@ class MemoryGuard:
             fits = self._largest_estimate(planned)
             if fits is not None:
                 parts.append(f"By estimate the largest batch that fits is {fits}.")
+        if options := self._options(planned):
+            parts.append(f"By estimate it fits with {' or with '.join(options)}.")
         if case.model.small_variant:
             parts.append(f"A smaller model of this kind is {case.model.small_variant}.")
         elif not parts:
             parts.append("Use a smaller batch, a shorter sequence or a narrower precision.")
         return " ".join(parts)
+
+    def _options(self, planned: Planned) -> list[str]:
+        """Return options that make a case fit by estimate."""
+        free, device = self._free, planned.device
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if free is None or runtime is None or device is None:
+            return []
+
+        def fits(case: Case) -> bool:
+            need = self._context.estimate(case)
+            return need is not None and need <= free
+
+        return options_that_fit(planned.case, fits, lambda case: runtime.supports(case, device).ok)
 
     def _largest_estimate(self, planned: Planned) -> int | None:
         batch = planned.case.shapes.batch

@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,9 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.run.plan.against import Against, AgainstKind, git
 from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan
+from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT
 from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
-from accelbench.run.process.interpreter import Interpreter, introduced
+from accelbench.run.process.interpreter import INTRODUCTION_SECONDS, Interpreter, introduced
 from accelbench.store.scratch import Scratch
 
 _log = logging.getLogger(__name__)
@@ -53,8 +54,15 @@ class Arm:
 
 
 @contextmanager
-def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[Arm | None]:
-    """Have the other arm's interpreter there while a run goes on; None where there is no arm.
+def opened(
+    other: OtherArm | None, environment: Mapping[str, Any], note: Callable[[str], None]
+) -> Iterator[Arm | None]:
+    """Keep the other arm's interpreter ready during a run; yield None if there is no other arm.
+
+    Args:
+        other: the arm.
+        environment: this interpreter's.
+        note: hears what is waited for.
 
     Raises:
         SurroundingsError: it cannot be started, does not go with this program, or has a model that
@@ -67,7 +75,9 @@ def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[A
         if interpreter is None:
             yield Arm(other, None, other.plan, environment)
             return
-        introduction = introduced(interpreter, other.against.name)
+        timeout = other.settings.timeout
+        limit = INTRODUCTION_SECONDS if timeout == DEFAULT_TIMEOUT else timeout
+        introduction = introduced(interpreter, other.against.name, note, limit)
         if checkout is None:
             plan, notes = other.plan, shared_by_both(other.plan)
         else:

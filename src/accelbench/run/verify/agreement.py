@@ -23,7 +23,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from accelbench.core.precision import narrowed
 from accelbench.run.verify.reference_outputs import (
     Array,
     Batches,
@@ -34,50 +33,12 @@ from accelbench.run.verify.reference_outputs import (
     is_number,
     pairs,
 )
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """What a precision may cost."""
-
-    most: float  # of what the inputs move, whatever the model
-    least: float  # allowed to each model, however little rounding moves it
-    last_places: float  # unit of the last place, relative
-
-
-#: In fp32 engines differ by the order of summation, 1e-7 to 1e-5: one that computes in bf16, fp16
-#: or TF32 without being asked does not pass. What a narrow precision costs is the model's own
-#: sensitivity to it, between these two; see docs/measuring.md.
-TOLERANCES: Mapping[str, Tolerance] = {
-    "fp32": Tolerance(2e-4, 2e-4, 2.0**-23),
-    "fp16": Tolerance(0.1, 0.02, 2.0**-10),
-    "bf16": Tolerance(0.5, 0.03, 2.0**-7),
-    "int8": Tolerance(0.5, 0.15, 2.0**-7),
-}
-
-#: How many times what rounding alone moves a model an engine may be off: it rounds elsewhere, too,
-#: and its scales are not the best there are. Seen over the small models: up to 3.1 in bf16, 2.1 in
-#: fp16; in int8 1 to 2.4, and more where quantisers take what is no product, such as nncf BERT's
-#: sums, which the least is for.
-_TIMES_ROUNDED = 4.0
+from accelbench.run.verify.tolerances import tolerance_of
 
 #: Roundings add up over a model's layers; seen were up to two last places.
 _PLACES = 4.0
 
 _ALIKE = Batches()
-
-
-def tolerance_of(precision: str) -> Tolerance:
-    """What a precision may cost, autocast like the type it narrows to."""
-    return TOLERANCES[narrowed(precision) or "fp32"]
-
-
-def allowed_for(precision: str, rounded: float | None) -> float:
-    """The error that is allowed to a model, which rounding alone moves by so much."""
-    costs = tolerance_of(precision)
-    if rounded is None:
-        return costs.most
-    return min(costs.most, max(costs.least, _TIMES_ROUNDED * rounded))
 
 
 @dataclass(frozen=True)
@@ -90,6 +51,7 @@ class Agreement:
     wrong: str = ""  # what makes it no matter of numbers: a missing output, another shape
     telling: bool = True  # False: no output depends on the inputs beyond the rounding
     finite: bool = True  # False: no value of the reference's outputs is
+    numeric: bool = True  # False: every output is a decision, such as token ids
 
     @property
     def ok(self) -> bool:
@@ -105,9 +67,8 @@ def agree(
     *,
     allowed: float | None = None,
     batches: Batches = _ALIKE,
-    draw: int = 0,
 ) -> Agreement:
-    """Hold outputs against a reference.
+    """Compare outputs with a reference.
 
     Args:
         outputs: what a runtime gave for some inputs.
@@ -115,38 +76,63 @@ def agree(
         other: what it gives for other inputs; of several, what they move on the whole.
         precision: what the runtime was asked to compute in.
         allowed: the error that is allowed; None is the most that the precision may cost.
-        batches: how many items they are of; a larger batch repeats the reference's.
-        draw: which values of large outputs are compared.
+        batches: the items of both; those that both have are compared.
     """
     others = [other] if isinstance(other, Mapping) else other
-    costs = tolerance_of(precision)
-    most = costs.most if allowed is None else allowed
-    outputs = {n: _with_parts(o, reference[n]) if n in reference else o for n, o in outputs.items()}
+    most = tolerance_of(precision).most if allowed is None else allowed
+    outputs = join_complex_pairs(outputs, reference)
     for name in reference:
         wrong = _wrong(name, outputs, reference[name], batches)
         if wrong:
             return Agreement(float("inf"), most, {}, wrong)
-    # Decisions beside numbers are made of those: a tie may be decided either way.
-    judged = [name for name, output in reference.items() if output.is_number] or list(reference)
+    names = judged_outputs(reference)
     errors, telling = {}, False
-    for name in judged:
-        right = reference[name]
-        moved = _moved(right, [other.get(name) for other in others])
-        rounding = _PLACES * costs.last_places * _rms(_finite(right.values))
-        if not right.is_number:
-            rounding = 0.0
-        # Divided by the scale, what rounding may cost is just the tolerance.
-        scale = moved + rounding / most
-        off = _worst(pairs(outputs[name], right, batches, draw))
-        errors[name] = off / scale if scale else (0.0 if off == 0 else float("inf"))
-        telling = telling or moved > rounding
+    for name in names:
+        unit = unit_of(name, reference, others, precision, most)
+        off = _worst(pairs(outputs[name], reference[name], batches))
+        errors[name] = off / unit.scale if unit.scale else (0.0 if off == 0 else float("inf"))
+        telling = telling or unit.telling
     worst = max(errors.values(), default=0.0)
-    finite = any(_finite(reference[name].values).size for name in judged)
-    return Agreement(worst, most, errors, telling=telling, finite=finite)
+    finite = any(_finite(reference[name].values).size for name in names)
+    numeric = any(reference[name].is_number for name in names)
+    return Agreement(worst, most, errors, telling=telling, finite=finite, numeric=numeric)
 
 
-def _with_parts(output: Any, right: ReferenceOutputs) -> Any:
-    """An output; complex numbers that an engine without them gives as pairs, joined."""
+def judged_outputs(reference: Outputs) -> list[str]:
+    """Return the names of the outputs that are compared: numbers, or all if there are none.
+
+    Decisions next to numbers are made of those, and a tie may be decided either way.
+    """
+    return [name for name, output in reference.items() if output.is_number] or list(reference)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What differences in an output are measured in."""
+
+    scale: float
+    telling: bool  # whether inputs change the output by more than rounding does
+
+
+def unit_of(
+    name: str, reference: Outputs, others: Sequence[Outputs], precision: str, most: float
+) -> Unit:
+    """Return the unit for the differences of an output, in which rounding may cost `most`."""
+    right = reference[name]
+    moved = _moved(right, [other.get(name) for other in others])
+    rounding = 0.0
+    if right.is_number:
+        places = _PLACES * tolerance_of(precision).last_places
+        rounding = places * _rms(_finite(right.values))
+    return Unit(moved + rounding / most, moved > rounding)
+
+
+def join_complex_pairs(outputs: Mapping[str, Any], reference: Outputs) -> dict[str, Any]:
+    """Return outputs with complex numbers that an engine without them gives as pairs, joined."""
+    return {n: _joined(o, reference[n]) if n in reference else o for n, o in outputs.items()}
+
+
+def _joined(output: Any, right: ReferenceOutputs) -> Any:
     array = np.asarray(output)
     pairs_of = array.dtype.kind == "f" and array.shape[-1:] == (2,)
     if right.values.dtype.kind != "c" or not pairs_of or array.ndim != len(right.shape) + 1:
@@ -159,7 +145,9 @@ def _wrong(name: str, outputs: Mapping[str, Any], right: ReferenceOutputs, batch
         return f"the output {name} is missing"
     shape = np.asarray(outputs[name]).shape
     if not fits(shape, right, batches):
-        many = "" if batches == _ALIKE else f" of {batches.reference} for {batches.found} items"
+        many = ""
+        if batches != _ALIKE:
+            many = f" of {len(batches.reference)} for {len(batches.found)} items"
         return f"the output {name} has the shape {shape}, not {right.shape}{many}"
     return ""
 

@@ -1,44 +1,61 @@
-"""Whether a block of steps does all of them: a step of many takes about what one does alone.
+"""Compare steps of long blocks with single steps: a block has to do all of its work in its time.
 
-A runtime that does a part of a block's steps, or a part of the work of all but the last, and gives
-each its share of the time, is told by what a step takes that is alone. Most tries have to show it.
+A runtime may run a part of a block's steps, or do less in all steps but the last, or wait for its
+device only at the end of a block. Then a step of a block takes less than a step that is asked for
+alone and whose outputs are there at its end. Most tries have to show it before a case is refused.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, cast
 
-from accelbench.core.abilities import ContinuousBlocks, OutOfProcess
+from accelbench.core.abilities import ContinuousBlocks, LastStepOutputs, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.block_validation import samples_of
+from accelbench.measure.block_validation import (
+    FEWEST_COMPARED,
+    LAST_IS_LONGER,
+    last_is_longer,
+    samples_of,
+)
 from accelbench.measure.loop import Question
 from accelbench.measure.timer_resolution import choose_timing
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.verify.timed_steps import RandomSource
+from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 TRIES = 16
 
-#: Of quick steps many are tried alone, of long ones few.
+#: Many quick single steps are tried, and few long ones; others for so long together.
 _MANY_TRIES, _FEW_TRIES, _QUICK_NS, _LONG_NS = 100, 3, 1e6, 50e6
+_SINGLES_NS = 50e6
 
 #: Blocks of many steps against blocks of so many times fewer, and how much longer they take at
 #: least, where a third of the shorter one is a block's own.
 _TIMES_FEWER, _GROWN = 4, 2.0
 
-#: What a step is said to take at least, of what one takes that is asked for alone: of every three
-#: that seem to be done, two are.
-_LEAST_SHARE = 0.6
+#: The least time of a step in a block, as a share of the quickest single step: a step may leave out
+#: a fifth of its work before it is refused.
+_LEAST_SHARE = 0.8
 
-#: What a step that is asked for alone may take beside: caches are cold, and an accelerator that is
-#: waited for after each step is not kept busy. Of steps of 0.5 ms with WebNN, timed as a whole, one
-#: alone took 0.5 ms more; with other engines, on two busy cores, the quickest of forty no more.
+#: What a single step may take more: caches are cold, and an accelerator that is waited for after
+#: each step is not kept busy. With WebNN a single step of 0.5 ms took 0.5 ms more than a step of a
+#: block that is timed as a whole; with other engines the quickest of forty took no more.
 _HERE_NS, _AWAY_NS, _NOT_KEPT_BUSY_NS = 20e3, 100e3, 1e6
 _TICKS = 3
+
+#: From this factor on a reader is warned that steps take longer after the measurement.
+_BECAME_SLOWER = 1.5
+
+#: Steps of the blocks whose last steps are compared with the others. Of blocks of four and more
+#: steps, chance alone makes the last one the longest in each of 16 once in 4**16.
+_LAST_STEPS = (FEWEST_COMPARED, 9)
 
 
 def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> None:
@@ -66,27 +83,41 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
 
 @dataclass
 class SingleStep:
-    """What is asked for alone: one step, of which none can be left out; of many blocks, one.
+    """Single steps, none of which can be left out; or single blocks, of many that follow.
 
-    A step's outputs are among those that are looked at (timed_steps.py), so that it is a whole one.
+    The time of a step lasts until its outputs are there, if the session keeps them. They are
+    compared with verified outputs elsewhere (timed_steps.py).
     """
 
     session: Session
     slack_ns: float
     took_ns: list[float] = field(default_factory=list)  # a step each
     steps: int = 1  # more: of a block that is timed as a whole
+    clock: Clock | None = None  # None: the session keeps no outputs of its steps
 
     def step(self, inputs: Any) -> float:
-        """What one takes, of inputs seen before."""
+        """Return the time of one, with inputs that were used before."""
         if self.steps == 1:
             (took,) = steps_ns(self.session, inputs, 1)
+            took += self.wait_ns()
         else:
             took = _block_ns(self.session.sample(inputs, self.steps, Timing.WHOLE))
         self.took_ns.append(took)
         return took
 
+    def wait_ns(self) -> float:
+        """Return how long the outputs of the last step are waited for, less what fetching takes."""
+        if self.clock is None:
+            return 0.0
+        kept = cast(LastStepOutputs, self.session)
+        start = self.clock.now_ns()
+        kept.stepped(MOST_VALUES)
+        there = self.clock.now_ns()
+        kept.stepped(MOST_VALUES)
+        return float(max(0, there - start - (self.clock.now_ns() - there)))
+
     def explains(self, said_ns: float) -> bool:
-        """Whether the quickest took no longer than a step that takes so long may alone."""
+        """Whether the quickest took no longer than a step of a block with such a time may."""
         return min(self.took_ns) <= said_ns / _LEAST_SHARE + self.slack_ns
 
 
@@ -97,38 +128,46 @@ def single_steps(
     timing: Timing,
     known: list[float] | None = None,
 ) -> SingleStep:
-    """Single steps of a session.
+    """Return the single steps of a session.
 
     Args:
-        checked: stands before it.
-        device: where it is.
-        clock: the one that its blocks are timed by.
-        timing: how they were timed when they were measured.
-        known: what some took alone.
+        checked: the validated session.
+        device: the device of the case.
+        clock: the clock that times the session's blocks.
+        timing: how the steady state was timed.
+        known: times of single steps that are known already.
     """
     on_a_cpu = device.hardware == "cpu" or device.unit == "cpu"
     here = on_a_cpu and not isinstance(checked.behind, OutOfProcess)
     beside = _HERE_NS if here else _NOT_KEPT_BUSY_NS if timing is Timing.WHOLE else _AWAY_NS
-    return SingleStep(checked.session, beside + _TICKS * clock.tick_ns(), known or [])
+    kept = clock if isinstance(checked.behind, LastStepOutputs) else None
+    slack = beside + _TICKS * clock.tick_ns()
+    return SingleStep(checked.session, slack, known or [], clock=kept)
 
 
-def refuse_thinned(single: SingleStep, inputs: Any, question: Question, said_ns: float) -> None:
-    """Steps as they were asked for when they were measured, against those that are alone.
+def refuse_thinned(
+    single: SingleStep, inputs: Any, question: Question, said_ns: float
+) -> tuple[str, ...]:
+    """Raise CaseError if steps as they were measured take less than single ones.
 
     Args:
-        single: some are known already; more are asked for where those took too long.
-        inputs: seen before.
-        question: the most steps at once that it was measured by.
-        said_ns: what a step is said to take.
+        single: single steps; more are taken if the known ones took too long.
+        inputs: inputs that were used before.
+        question: the most steps that were asked for at once in the steady state.
+        said_ns: the reported time of a step.
+
+    Returns:
+        A warning if steps take much longer now than in the measurement.
     """
     if question.steps * question.blocks == single.steps:
-        return
-    for _ in range(_MANY_TRIES if said_ns <= _QUICK_NS else _FEW_TRIES):
+        return ()
+    tries = _MANY_TRIES if said_ns <= _QUICK_NS else math.ceil(_SINGLES_NS / said_ns)
+    for _ in range(max(tries, _FEW_TRIES)):
         if single.took_ns and single.explains(said_ns):
-            return
+            return ()
         single.step(inputs)
-    # They may have become slower since: the same question again, beside them. That shows in most
-    # tries; a block that is done in full now and then is no excuse for the others.
+    # The machine may be slower now: ask the same question again, in turns with single steps. Most
+    # tries have to fail; a block that now and then is complete does not excuse the others.
     tries = TRIES if said_ns <= _LONG_NS else _FEW_TRIES
     often: list[float] = []
     explained = 0
@@ -136,10 +175,10 @@ def refuse_thinned(single: SingleStep, inputs: Any, question: Question, said_ns:
         single.took_ns.clear()
         for _ in range(3):
             single.step(inputs)
-        often.append(_asked_again(single.session, inputs, question))
+        often.append(ask_again(single.session, inputs, question))
         explained += single.explains(often[-1])
         if 2 * explained > tries:
-            return
+            return warn_of_slower_steps(min(often), said_ns, single.slack_ns)
         if 2 * (len(often) - explained) >= tries:
             break
     raise CaseError(
@@ -151,10 +190,45 @@ def refuse_thinned(single: SingleStep, inputs: Any, question: Question, said_ns:
     )
 
 
-def _asked_again(session: Session, inputs: Any, question: Question) -> float:
-    """What a step is said to take of as many at once as when they were measured."""
+def warn_of_slower_steps(now_ns: float, said_ns: float, slack_ns: float) -> tuple[str, ...]:
+    """Return a warning if the quickest step of later blocks takes much longer than reported."""
+    if now_ns <= _BECAME_SLOWER * said_ns + slack_ns:
+        return ()
+    text = (
+        f"Steps took {now_ns / said_ns:.3g} times as long when they were asked for once more after"
+        " the measurement: the machine became slower, or the measured steps did less."
+    )
+    return (text,)
+
+
+def refuse_late_waits(checked: CheckedSession, inputs: Any, chance: RandomSource) -> None:
+    """Raise CaseError if the last step of each block takes longer than the others.
+
+    The steps before it returned before their work was done, so that their median is too small.
+
+    Args:
+        checked: the validated session.
+        inputs: inputs that were used before.
+        chance: draws the lengths of blocks.
+    """
+    for _ in range(TRIES):
+        times = steps_ns(checked.session, inputs, chance.randint(*_LAST_STEPS))
+        if not last_is_longer(times):
+            return
+    raise CaseError(
+        "unsynchronised",
+        f"the last step of each of {TRIES} blocks took {LAST_IS_LONGER:g} times as long as the"
+        " steps before it, or more: only the last step waits for the work, or does all of it",
+        "The runtime has to do all work of a step, and to wait for its device, before the step"
+        " ends.",
+    )
+
+
+def ask_again(session: Session, inputs: Any, question: Question) -> float:
+    """Return the reported time of a step, asked for as in the steady state."""
     if question.timing is Timing.EACH:
-        return fmean(steps_ns(session, inputs, question.steps))
+        times = steps_ns(session, inputs, question.steps)
+        return min(median(times), fmean(times))
     if question.blocks == 1:
         return _block_ns(session.sample(inputs, question.steps, Timing.WHOLE))
     far = cast(ContinuousBlocks, session)

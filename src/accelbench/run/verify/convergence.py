@@ -9,11 +9,14 @@ weights, inputs, seed and optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from accelbench.core.case import Case
+from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
@@ -31,6 +34,13 @@ from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_ASKED_FOR, NOT_DO
 #: Losses that are compared: of the first step to that of the tenth.
 STEPS = 10
 
+#: Where so large a part of the weights no longer learns, steps leave out a part of their work.
+#: Single ones may come to rest: a unit that is never active again has no gradient.
+_FROZEN_SHARE, _FROZEN_NARROW = 0.1, 0.3
+
+#: Chooses the values of weights that references and cases are asked for.
+_DRAW = secrets.randbelow(2**31)
+
 #: Of its first loss: a reference that falls less than this is no measure for others.
 LEAST_FALL = 0.01
 
@@ -41,6 +51,15 @@ class Curve:
 
     losses: Sequence[float] = ()
     why: str = ""
+    moved: Sequence[str] = ()  # weights that changed, of those that should learn
+    still: Sequence[str] = ()  # weights that did not
+    idle: Sequence[str] = ()  # weights that changed here, and in no step that was timed
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Curve:
+        """Return the curve that a worker answered with."""
+        moved, still, idle = (tuple(answer.get(name, ())) for name in ("moved", "still", "idle"))
+        return cls(tuple(answer["losses"]), "", moved, still, idle)
 
 
 #: At most, of how far the reference falls: a loss that is further off is of another training.
@@ -53,6 +72,12 @@ _OFF_NARROW = 0.1
 #: gradients in fp64 agree with torch's to 3e-13.
 NUDGE = 1e-6
 _OWN_NOISE = 4.0
+
+#: In fp32 so much passes without a question: of the tiny models JAX was 1e-7 to 1e-5 off, and
+#: silent fp16 3e-5 to 0.03. What is further off is compared with what the reference itself is off
+#: by if its products are rounded to ten bits, as TF32 and fp16 have them: fp16 by 0.6 to 6 times
+#: that, and fp32 by no more than this part.
+_PLAIN, _OF_NARROW = 2e-5, 0.25
 
 
 @dataclass(frozen=True)
@@ -134,30 +159,40 @@ class Curves:
         return None
 
     def judge(self, context: WorkerContext, case: Case, curve: Curve) -> ConvergenceResult:
-        """Hold a case's curve against its reference.
+        """Compare a case's curve with its reference's.
 
-        Where it is further off than its precision explains, the reference is trained once
-        more from inputs a millionth larger: training that is chaotic from its start, as
-        ResNet-50's at small batches, takes itself elsewhere by that much.
+        If it is further off than its precision explains, the reference is trained once more from
+        inputs and weights a millionth off: chaotic training, as ResNet-50's at small batches, goes
+        elsewhere by that much. In fp32 it is also trained with narrow products.
         """
         reference = self._of(case)
         ratio, why = convergence(curve, reference)
         if ratio is None:
             return _no(why)
-        allowed = _OFF.get(case.precision, _OFF_NARROW)
-        if _error(curve, reference) > allowed:
-            nudged = self._nudged(context, case)
-            if not nudged.why:
-                allowed = max(allowed, _OWN_NOISE * _error(nudged, reference))
-        return ConvergenceResult(_verified(curve, reference, allowed), ratio)
+        frozen = _frozen(case, curve, reference)
+        if frozen:
+            return ConvergenceResult(Verdict(FAILED, frozen), ratio)
+        errors, allowed = errors_of(curve, reference), _OFF.get(case.precision, _OFF_NARROW)
+        noise = [0.0] * STEPS
+        if max(errors) > (_PLAIN if case.precision == "fp32" else allowed):
+            noise = self._own_errors(context, case, nudge=NUDGE)
+        verdict = _verified(max(errors), max(allowed, _OWN_NOISE * max(noise)))
+        if verdict.word == OK and case.precision == "fp32" and max(errors) > _PLAIN:
+            narrow = self._own_errors(context, case, narrow=True)
+            verdict = judge_fp32(errors, noise, narrow)
+        return ConvergenceResult(verdict, ratio)
 
-    def _nudged(self, context: WorkerContext, case: Case) -> Curve:
+    def _own_errors(
+        self, context: WorkerContext, case: Case, nudge: float = 0.0, narrow: bool = False
+    ) -> list[float]:
+        """Return how far the reference is off itself at each step; zeros if nothing is known."""
         reference = reference_of(case)
-        key = f"{reference.case_id} nudged"
+        key = f"{reference.case_id} {nudge} {narrow}"
         if key not in self._curves:
             context.observer.progress(Progress("reference"))
-            self._curves[key] = _trained(context, reference, NUDGE)
-        return self._curves[key]
+            self._curves[key] = _trained(context, reference, nudge, narrow)
+        other = self._curves[key]
+        return errors_of(other, self._of(case)) if len(other.losses) >= STEPS else [0.0] * STEPS
 
     def _of(self, case: Case) -> Curve:
         reference_id = reference_of(case).case_id
@@ -168,19 +203,55 @@ def _no(why: str) -> ConvergenceResult:
     return ConvergenceResult(Verdict(NOT_DONE, why), why=why)
 
 
-def _error(curve: Curve, reference: Curve) -> float:
-    """The loss that is furthest from the reference's, in parts of how far that falls."""
-    pairs = zip(curve.losses, reference.losses, strict=False)
-    return max(abs(loss - other) for loss, other in pairs) / _fall(reference)
+def errors_of(curve: Curve, reference: Curve) -> list[float]:
+    """Return how far each loss is off, as a share of how far the reference falls."""
+    pairs = zip(curve.losses[:STEPS], reference.losses[:STEPS], strict=True)
+    return [abs(loss - other) / _fall(reference) for loss, other in pairs]
 
 
-def _verified(curve: Curve, reference: Curve, allowed: float) -> Verdict:
-    """Whether every loss is where the reference's is."""
-    error = _error(curve, reference)
+def _verified(error: float, allowed: float) -> Verdict:
+    """Return whether the loss that is furthest off is where the reference's is."""
     if error <= allowed:
         return Verdict(OK, "", error, allowed)
     why = f"a loss of the first {STEPS} is {error:.2g} off where {allowed:g} is allowed"
     return Verdict(FAILED, why, error, allowed)
+
+
+def judge_fp32(errors: Sequence[float], noise: Sequence[float], narrow: Sequence[float]) -> Verdict:
+    """Return whether losses are as close as fp32's: not verified if narrow products would be, too.
+
+    Args:
+        errors: of the case, at each step.
+        noise: of a nudged reference.
+        narrow: of a reference with narrow products.
+    """
+    chaos = [max(_PLAIN, _OWN_NOISE * most) for most in accumulate(noise, max)]
+    narrows = [_OF_NARROW * most for most in accumulate(narrow, max)]
+    allowed = [max(pair) for pair in zip(chaos, narrows, strict=True)]
+    worst = max(range(len(errors)), key=lambda step: errors[step] / allowed[step])
+    error, limit = errors[worst], allowed[worst]
+    if not any(n > c for n, c in zip(narrows, chaos, strict=True)):
+        return Verdict(NOT_DONE, "its losses in fp32 and with narrow products cannot be told apart")
+    if error > limit:
+        why = (
+            f"the loss of step {worst + 1} is {error:.2g} off, {limit:.2g} is what fp32 explains,"
+            f" and narrow products move it by {narrow[worst]:.2g}"
+        )
+        return Verdict(NOT_DONE, why)
+    return Verdict(OK, "", error, limit)
+
+
+def _frozen(case: Case, curve: Curve, reference: Curve) -> str:
+    """Return why weights that should learn do not; "" if they do or nothing is known of them."""
+    if case.options.get("pure"):
+        return ""
+    narrow = narrowed(case.precision) is not None
+    still = sorted(set(reference.moved) & set(curve.still))
+    if are_frozen(set(reference.moved) & {*curve.moved, *curve.still}, still, narrow):
+        return f"{len(still)} weights that the reference trains do not change, such as {still[0]}"
+    if are_frozen(curve.moved, curve.idle, narrow):
+        return f"{len(curve.idle)} weights change in no timed step, such as {curve.idle[0]}"
+    return ""
 
 
 def convergence(curve: Curve, reference: Curve) -> tuple[float | None, str]:
@@ -214,15 +285,34 @@ def _worthless(reference: Curve) -> str:
     return ""
 
 
-def losses_request(case: Case, nudge: float = 0.0) -> dict[str, Any]:
-    """What a worker that has the model open is asked for."""
-    return {"do": "losses", "case": case_to_json(case), "steps": STEPS, "nudge": nudge}
+def losses_request(case: Case, nudge: float = 0.0, narrow: bool = False) -> dict[str, Any]:
+    """Return the question for a worker that has the model open."""
+    return {
+        "do": "losses",
+        "case": case_to_json(case),
+        "steps": STEPS,
+        "nudge": nudge,
+        "narrow": narrow,
+        "draw": _DRAW,
+    }
 
 
-def _trained(context: WorkerContext, case: Case, nudge: float = 0.0) -> Curve:
+def _trained(context: WorkerContext, case: Case, nudge: float = 0.0, narrow: bool = False) -> Curve:
     """Train a reference; whatever happens to it becomes a reason."""
     try:
-        (answer,) = ask(context, case, STEPS, [losses_request(case, nudge)])
+        (answer,) = ask(context, case, STEPS, [losses_request(case, nudge, narrow)])
     except NoReferenceError as error:
         return Curve(why=str(error))
-    return Curve(tuple(answer["losses"]))
+    return Curve.of(answer)
+
+
+def are_frozen(learning: Collection[str], still: Collection[str], narrow: bool = False) -> bool:
+    """Return whether so many of the weights that should learn stand still that it is no chance.
+
+    Args:
+        learning: names of weights that learn.
+        still: those of them that stand still.
+        narrow: whether small gradients may be lost.
+    """
+    most = _FROZEN_NARROW if narrow else _FROZEN_SHARE
+    return bool(still) and len(still) >= most * len(learning)

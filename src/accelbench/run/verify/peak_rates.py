@@ -5,12 +5,11 @@ from __future__ import annotations
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Device
+from accelbench.core.ranges import ACCELERATOR_OPERATIONS
 
-#: Operations a second of one unit that nothing reaches, by platform: a core with two 512-bit
-#: units at 6 GHz does 0.4e12 in fp32, one with matrix tiles 25e12 in narrow types; the fastest
-#: accelerators announced do 2e16 in four bits.
+#: Operations a second of one core that nothing reaches: one with two 512-bit units at 6 GHz does
+#: 0.4e12 in fp32, one with matrix tiles 25e12 in narrow types.
 _CORE_FP32, _CORE_NARROW = 0.5e12, 5e13
-_ACCELERATOR = 5e16
 
 
 def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
@@ -34,9 +33,14 @@ def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
         )
 
 
+def is_processor(device: Device) -> bool:
+    """Return whether a device is the host's own processor, which works in the host's memory."""
+    return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
+
+
 def fastest(device: Device, precision: str) -> float:
-    """Operations a second that no such device reaches."""
-    if device.hardware in ("cpu", "wasm") or device.unit == "cpu":
+    """Return a rate of operations, per second, that no such device reaches."""
+    if is_processor(device):
         each = _CORE_FP32 if precision == "fp32" else _CORE_NARROW
         return each * max(device.count, 1)
-    return _ACCELERATOR
+    return ACCELERATOR_OPERATIONS

@@ -44,7 +44,7 @@ _PER_CORE = 2e10
 _PATIENCE = 4.0
 
 _RUNTIME = "pytorch"
-_CPU = Device("cpu", "the reference's processor")
+CPU = Device("cpu", "the reference's processor")
 
 #: What decides what is computed, of all that can be set on purpose.
 _OPTIONS = frozenset({"optimizer"})
@@ -78,13 +78,13 @@ _WITHOUT: Mapping[FileFormat, str] = {
     FileFormat.EXECUTORCH: "a program holds what was made for one backend, and not the model that"
     " it was lowered from"
 }
-_UNITS = {"cpu": _CPU, "openvino": replace(_CPU, hardware="openvino", unit="cpu")}
+_UNITS = {"cpu": CPU, "openvino": replace(CPU, hardware="openvino", unit="cpu")}
 
 
 def _unit(case: Case) -> Device:
     """Where a reference is asked."""
     hardware = case.target.hardware
-    return _UNITS.get(hardware) or replace(_CPU, hardware=hardware)
+    return _UNITS.get(hardware) or replace(CPU, hardware=hardware)
 
 
 def reference_of(case: Case) -> Case:
@@ -156,7 +156,7 @@ def most_seconds(context: WorkerContext) -> float:
 
 def seconds(context: WorkerContext, case: Case, steps: int) -> float:
     """What that many steps of a reference would take, roughly."""
-    counted = context.cost(Planned(case, _CPU))
+    counted = context.cost(Planned(case, CPU))
     shapes = case.shapes
     # Not counted: two operations a weight and token forward, twice that backward.
     tokens = shapes.batch * (shapes.sequence or shapes.prompt_tokens or 1)
@@ -187,7 +187,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     # Weights and, in training, gradients and the optimizer's two moments: more in any case.
     least = (16 if case.mode is Mode.TRAINING else 4) * case.model.parameters
     need = (context.estimate(case) or least) * (2 if wide else 1)
-    room = context.free(_CPU)
+    room = context.free(CPU)
     spill = None
     if room is not None and need > room and not wide:
         spill = spill_to(case, case.model.weights_from(context.settings.job.weights), need, room)

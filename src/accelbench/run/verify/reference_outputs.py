@@ -1,14 +1,13 @@
-"""What a reference keeps of its outputs, and which of its values belongs to which of another batch.
+"""A reference's outputs as they are kept, and their counterparts in the outputs of another batch.
 
-A batch that is verified holds the reference's few items again and again: a b c a b c a …. Every
-axis of an output that grows with the batch repeats with them, be it the items themselves, items
-times heads, or each item's likeness to each (CLIP's logits). So three items say what all of 128
-have to be, and an engine that computes some of them alone is seen.
+Every item of a verified batch differs from the others. The reference computes some of them, which
+lie at random positions of the batch. Every axis of an output that grows with the batch holds the
+items one after the other: one entry each, several (items times heads), or one for each other item
+(CLIP's logits, which grow along two axes).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,14 +88,25 @@ def load(path: Path) -> dict[str, ReferenceOutputs]:
 
 @dataclass(frozen=True)
 class Batches:
-    """How many items a reference computed, and how many what is compared with it."""
+    """The items of the input stream that a reference computed, and those of a batch, in order.
 
-    reference: int = 1
-    found: int = 1
+    If both have as many, they have to be the same.
+    """
 
-    def matches(self, reference: int, found: int) -> bool:
-        """Whether an axis is as long as it has to be: it grows with the batch, or does not."""
-        return reference == found or reference * self.found == found * self.reference
+    reference: tuple[int, ...] = (0,)
+    found: tuple[int, ...] = (0,)
+
+    def fits(self, reference: int, found: int) -> bool:
+        """Return whether an axis has the right size: it grows with the batch, or does not."""
+        grown = reference * len(self.found) == found * len(self.reference)
+        return reference == found or (grown and found % len(self.found) == 0)
+
+    def common(self) -> tuple[Array, Array]:
+        """Return the rows that are the same items: in the reference, and in the batch."""
+        rows = {item: row for row, item in enumerate(self.found)}
+        both = [(row, rows[item]) for row, item in enumerate(self.reference) if item in rows]
+        of_reference, of_found = np.array(both, np.int64).reshape(-1, 2).T
+        return of_reference, of_found
 
 
 @dataclass(frozen=True)
@@ -105,64 +115,83 @@ class Pairs:
 
     found: Array
     right: Array
-    items: Array | None  # None: the output is of no item
+    items: Array | None  # rows of the batch; None: the output is of no item
 
 
 def fits(shape: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bool:
     """Whether an output has the shape that the reference's becomes in its batch."""
     if len(shape) != len(kept.shape):
         return False
-    return all(batches.matches(*pair) for pair in zip(kept.shape, shape, strict=True))
+    return all(batches.fits(*pair) for pair in zip(kept.shape, shape, strict=True))
 
 
-def pairs(output: Array, kept: ReferenceOutputs, batches: Batches, draw: int) -> Pairs:
-    """The values of an output that fits beside the reference's."""
-    array = np.asarray(output)
-    if kept.places is None and array.size <= MOST_VALUES:
-        axes = [np.arange(size) for size in array.shape]
-        where = list(np.meshgrid(*axes, indexing="ij", sparse=True)) if axes else []
-    else:
-        where = _congruent(array.shape, kept, draw)
-    indices = [index % size for index, size in zip(where, kept.shape, strict=True)]
-    if kept.places is None:
-        right = kept.values.reshape(kept.shape)[tuple(indices)]
-    else:
-        # Each place that was picked is looked up among those, in order.
-        flat = np.ravel_multi_index(tuple(indices), kept.shape)
-        right = kept.values[np.searchsorted(kept.places, flat)]
-    chosen = array[tuple(where)]
-    return Pairs(
-        chosen.reshape(-1), right.reshape(-1), _items(where, chosen.shape, kept, array, batches)
-    )
+def item_axis(shape: tuple[int, ...], right: tuple[int, ...], batches: Batches) -> int | None:
+    """Return the first axis along which an output has its items, or None if it has none.
 
-
-def _congruent(shape: tuple[int, ...], kept: ReferenceOutputs, draw: int) -> list[Array]:
-    """For many of the reference's places, one by chance of those that are its like."""
-    random = np.random.default_rng([draw, 1])
-    places = kept.places
-    if places is None:
-        places = random.integers(0, math.prod(kept.shape), MOST_VALUES)
-    where = list(np.unravel_index(places, kept.shape))
-    for number, (size, period) in enumerate(zip(shape, kept.shape, strict=True)):
-        if size > period:
-            rounds = (size - 1 - where[number]) // period + 1
-            where[number] = where[number] + period * random.integers(0, rounds)
-    inside = np.ones(len(places), bool)
-    for index, size in zip(where, shape, strict=True):
-        inside &= index < size
-    return [index[inside] for index in where]
-
-
-def _items(
-    where: list[Array],
-    shape: tuple[int, ...],
-    kept: ReferenceOutputs,
-    output: Array,
-    batches: Batches,
-) -> Array | None:
-    """The item of each value: by the first axis that the batch divides."""
-    for index, size, period in zip(where, output.shape, kept.shape, strict=True):
-        if size % batches.found == 0 and size * batches.reference == period * batches.found:
-            each = index // (size // batches.found) if size else index
-            return np.broadcast_to(each, shape).reshape(-1)
+    Args:
+        shape: the output's, which fits.
+        right: the reference's.
+        batches: the items of both.
+    """
+    reference, found = len(batches.reference), len(batches.found)
+    for number, (size, other) in enumerate(zip(shape, right, strict=True)):
+        if size % found == 0 and size * reference == other * found:
+            return number
     return None
+
+
+def pairs(output: Array, kept: ReferenceOutputs, batches: Batches) -> Pairs:
+    """Pair the kept values with those of an output that fits, of the items that both have."""
+    array = np.asarray(output)
+    of_reference, of_found = batches.common()
+    grows = [size != other for size, other in zip(array.shape, kept.shape, strict=True)]
+    each = [size // len(batches.found) for size in array.shape]
+    if kept.places is None:
+        right_at = [
+            _blocks(of_reference, per) if grown else np.arange(size)
+            for grown, per, size in zip(grows, each, kept.shape, strict=True)
+        ]
+        where = [
+            _blocks(of_found, per) if grown else at
+            for grown, per, at in zip(grows, each, right_at, strict=True)
+        ]
+        right = kept.values.reshape(kept.shape)[np.ix_(*right_at)]
+        where = list(np.ix_(*where))
+    else:
+        row_in_batch = np.full(len(batches.reference), -1)
+        row_in_batch[of_reference] = of_found
+        inside = np.ones(len(kept.places), bool)
+        where = list(np.unravel_index(kept.places, kept.shape))
+        for number, (grown, per) in enumerate(zip(grows, each, strict=True)):
+            if grown:
+                row = row_in_batch[where[number] // per]
+                inside &= row >= 0
+                where[number] = row * per + where[number] % per
+        right, where = kept.values[inside], [index[inside] for index in where]
+    found = array[tuple(where)]
+    axis = item_axis(array.shape, kept.shape, batches)
+    rows = None
+    if axis is not None and each[axis]:
+        rows = np.broadcast_to(where[axis] // each[axis], found.shape).reshape(-1)
+    return Pairs(found.reshape(-1), right.reshape(-1), rows)
+
+
+def rows_of(output: Array, right: tuple[int, ...], rows: Array, batches: Batches) -> Array:
+    """Cut rows out of a batch's output, as if the batch had been of these only.
+
+    Args:
+        output: it fits.
+        right: the shape of the reference's.
+        rows: the rows to keep.
+        batches: the items of both.
+    """
+    cut = np.asarray(output)
+    for number, (size, other) in enumerate(zip(cut.shape, right, strict=True)):
+        if size != other:
+            cut = cut.take(_blocks(rows, size // len(batches.found)), axis=number)
+    return cut
+
+
+def _blocks(rows: Array, per: int) -> Array:
+    """The indices of rows along an axis that has so many entries for each."""
+    return (rows[:, None] * per + np.arange(per)).reshape(-1)

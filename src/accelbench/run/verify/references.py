@@ -20,14 +20,17 @@ from accelbench.core.case import Case
 from accelbench.core.model import FileFormat
 from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
+from accelbench.run.plan.request import Planned
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.verify.reference import (
+    CPU,
     NoReferenceError,
     ask,
     held_against,
     otherwise,
     reference_of,
+    seconds,
 )
 
 _log = logging.getLogger(__name__)
@@ -36,9 +39,16 @@ _log = logging.getLogger(__name__)
 #: as long.
 _STEPS = 2
 
-#: Items of a reference that larger batches repeat. Two would be an even part of most batches: what
-#: computes half of a batch and repeats it would have them right.
+#: Items that a reference computes of a larger batch, at least.
 ITEMS = 3
+
+#: Estimated seconds that a reference may take if it computes more items than that: of resnet-tiny
+#: 38, of vit-tiny eight. 64 items of resnet-tiny took 70 ms more than three.
+_SPARE_SECONDS = 0.025
+
+#: What a second run of a verified batch may take: so much of what its reference is estimated to
+#: take, within these bounds.
+_SECOND_RUN_SHARE, _SECOND_RUN_LEAST_NS, _SECOND_RUN_MOST_NS = 0.05, 5e6, 50e6
 
 
 #: How a reference is asked how far it is from itself, and what that shows.
@@ -61,11 +71,24 @@ class OwnRounding:
 class CellReference:
     """Where a reference's outputs are, or why there are none."""
 
-    items: int
+    items: tuple[int, ...]  # of the input stream
     folder: Path | None = None
     why: str = ""
     weights_digest: str = ""  # of what the reference was made of
     other: str = ""  # what it is where it is not the model as it is
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a reference is asked for: a case with as many items as a batch."""
+
+    case: Case
+    items: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        first = self.items == tuple(range(len(self.items)))
+        return self.case.case_id if first else f"{self.case.case_id} {self.items}"
 
 
 class References:
@@ -73,11 +96,13 @@ class References:
 
     def __init__(self) -> None:
         self._kept: dict[str, CellReference] = {}  # by what the reference was asked
-        self._asked: dict[str, Case] = {}  # of a cell, whatever its batch: that question
+        self._asked: dict[str, _Asked] = {}  # of a cell, whatever its batch: that question
+        self._doubted: dict[str, _Asked] = {}  # of a case that is being looked at again
         self._rounded: dict[tuple[str, str], float | None] = {}
         self._rounded_errors: dict[tuple[str, str], Mapping[str, float]] = {}
         self._moved: dict[tuple[str, str], Mapping[str, Any]] = {}  # by what was asked
         self._drawn: dict[str, frozenset[str]] = {}
+        self._errors: dict[str, NoReferenceError] = {}
         self.draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
@@ -88,57 +113,95 @@ class References:
         """
         if case.model.is_own:
             for batch in dict.fromkeys(batches):
-                self._gather(context, _of_items(case, batch), batch)
+                own = _of_items(case, batch)
+                self._gather(context, own, self._question_of(own, range(batch)))
             return
-        self._gather(context, case, ITEMS if max(batches, default=1) > 1 else 1)
+        largest = max(batches, default=1)
+        known = self._asked.get(_question(case))
+        if known is None or len(known.items) < min(largest, ITEMS):
+            most = max(ITEMS, _affordable(context, case)) if largest > ITEMS else ITEMS
+            known = self._question_of(case, range(min(largest, most)))
+        self._gather(context, case, known)
 
-    def _gather(self, context: WorkerContext, case: Case, items: int) -> None:
-        reference = _of_items(reference_of(case), items)
-        reference = self._asked.setdefault(_question(case), reference)
-        precision = narrowed(case.precision)
-        key = (reference.case_id, precision or "")
-        kept = self._kept.get(reference.case_id)
-        if key in self._rounded or (kept and (precision is None or kept.folder is None)):
+    def _question_of(self, case: Case, items: Sequence[int]) -> _Asked:
+        known = self._asked.get(_question(case))
+        if known is not None and known.items == tuple(items):
+            return known
+        return _Asked(_of_items(reference_of(case), len(items)), tuple(items))
+
+    def _gather(self, context: WorkerContext, case: Case, asked: _Asked) -> None:
+        self._asked[_question(case)] = asked
+        kept = self._ask_for(context, case, asked)
+        if kept.folder is not None or (error := self._errors.get(asked.key)) is None:
             return
+        other = otherwise(asked.case, error)
+        if other is not None:
+            converted = replace(asked, case=other)
+            if self._ask_for(context, case, converted).folder is not None:
+                self._asked[_question(case)] = converted
+
+    def _ask_for(self, context: WorkerContext, case: Case, asked: _Asked) -> CellReference:
+        """Have a reference leave its outputs, unless it has, or has failed to."""
+        precision = narrowed(case.precision)
+        key = (asked.key, precision or "")
+        kept = self._kept.get(asked.key)
+        if kept and (key in self._rounded or precision is None or kept.folder is None):
+            return kept
         context.observer.progress(Progress("reference"))
         folder = (kept.folder if kept else None) or context.worker_pool.new_folder("reference")
-        request = {**self._request(reference, folder), "whole": kept is None, "rounded": precision}
+        request = {**self._request(asked, folder), "whole": kept is None, "rounded": precision}
         try:
-            (answer,) = ask(context, reference, _STEPS + bool(precision), [request])
+            (answer,) = ask(context, asked.case, _STEPS + bool(precision), [request])
         except NoReferenceError as error:
-            other = otherwise(reference, error)
-            if other is not None:
-                self._asked[_question(case)] = other
-                self._gather(context, case, items)
-                if (found := self.of(case)) is not None and found.folder is not None:
-                    return
-                self._asked[_question(case)] = reference
-            if kept is None:
-                self._kept[reference.case_id] = CellReference(
-                    reference.shapes.batch, why=str(error)
-                )
             self._rounded[key] = None
-        else:
-            weights = str(answer.get("weights_digest") or "")
-            self._kept[reference.case_id] = CellReference(
-                reference.shapes.batch, folder, "", weights, held_against(reference)
-            )
-            self._rounded[key] = answer["rounded"]
-            self._rounded_errors[key] = _numbers(answer)
+            if kept is None:
+                self._errors[asked.key] = error
+                kept = self._kept[asked.key] = CellReference(asked.items, why=str(error))
+            return kept
+        self._rounded[key] = answer["rounded"]
+        self._rounded_errors[key] = _numbers(answer)
+        weights = str(answer.get("weights_digest") or "")
+        kept = CellReference(asked.items, folder, "", weights, held_against(asked.case))
+        self._kept[asked.key] = kept
+        return kept
+
+    def doubt(self, context: WorkerContext, case: Case, items: Sequence[int]) -> bool:
+        """Have other items computed for a case, and compare it with these until `trust`.
+
+        Returns whether the reference has computed them.
+        """
+        asked = self._asked[_question(case)]
+        asked = _Asked(_of_items(asked.case, len(items)), tuple(items))
+        self._doubted[case.case_id] = asked
+        return self._ask_for(context, case, asked).folder is not None
+
+    def trust(self, case: Case) -> None:
+        """Compare a case with its first reference again."""
+        self._doubted.pop(case.case_id, None)
+
+    def _asked_of(self, case: Case) -> _Asked | None:
+        return self._doubted.get(case.case_id) or self._asked.get(_question(case))
+
+    def _asked_before(self, case: Case) -> _Asked:
+        asked = self._asked_of(case)
+        assert asked is not None
+        return asked
 
     def of(self, case: Case) -> CellReference | None:
         """What a case is compared with; None where it was never gathered."""
-        reference = self._asked.get(_question(case))
-        return None if reference is None else self._kept.get(reference.case_id)
+        asked = self._asked_of(case)
+        return None if asked is None else self._kept.get(asked.key)
 
     def rounded(self, case: Case) -> float | None:
-        """How far off the reference is when it is rounded as a case's precision rounds."""
-        reference = self._asked[_question(case)]
-        return self._rounded.get((reference.case_id, narrowed(case.precision) or ""))
+        """Return the error of the reference rounded to a case's precision; None if not gathered."""
+        asked = self._asked_of(case)
+        if asked is None:
+            return None
+        return self._rounded.get((asked.key, narrowed(case.precision) or ""))
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
-        return self._from_itself(context, self._asked[_question(case)], FP64).get("error") or 0.0
+        return self._from_itself(context, self._asked_before(case), FP64).get("error") or 0.0
 
     def own_rounding(self, context: WorkerContext, case: Case) -> OwnRounding:
         """How far rounding alone takes each of a reference's outputs in a case's precision.
@@ -148,54 +211,59 @@ class References:
         graph in fp64. Of a callable nobody can say: what it is compared with is another function
         of its owner's, and neither need be given numbers.
         """
-        reference = self._asked[_question(case)]
-        if reference.model.format is FileFormat.CALLABLE:
+        asked = self._asked_before(case)
+        model = asked.case.model
+        if model.format is FileFormat.CALLABLE:
             return OwnRounding()
         if precision := narrowed(case.precision):
-            errors = self._rounded_errors.get((reference.case_id, precision), {})
+            errors = self._rounded_errors.get((asked.key, precision), {})
             return OwnRounding(f"rounding to {precision}", errors)
-        ways = (LAST_PLACES, FP64) if reference.model.graph is not None else (FP64, LAST_PLACES)
+        ways = (LAST_PLACES, FP64) if model.graph is not None else (FP64, LAST_PLACES)
         for way in ways:
-            errors = _numbers(self._from_itself(context, reference, way))
+            errors = _numbers(self._from_itself(context, asked, way))
             if any(errors.values()):
                 return OwnRounding(_BY[way], errors)
         return OwnRounding()
 
-    def _from_itself(self, context: WorkerContext, reference: Case, way: str) -> Mapping[str, Any]:
-        key = (reference.case_id, way)
+    def _from_itself(self, context: WorkerContext, asked: _Asked, way: str) -> Mapping[str, Any]:
+        key = (asked.key, way)
         if key not in self._moved:
-            self._moved[key] = self._again(context, reference, way, wide=way == FP64)
+            self._moved[key] = self._again(context, asked, way, wide=way == FP64)
         return self._moved[key]
 
     def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
-        reference = self._asked[_question(case)]
-        if reference.case_id not in self._drawn:
-            answer = self._again(context, reference, "drawn")
-            self._drawn[reference.case_id] = frozenset(answer.get("drawn", ()))
-        return self._drawn[reference.case_id]
+        asked = self._asked_before(case)
+        if asked.key not in self._drawn:
+            answer = self._again(context, asked, "drawn")
+            self._drawn[asked.key] = frozenset(answer.get("drawn", ()))
+        return self._drawn[asked.key]
 
     def _again(
-        self, context: WorkerContext, reference: Case, what: str, wide: bool = False
+        self, context: WorkerContext, asked: _Asked, what: str, wide: bool = False
     ) -> Mapping[str, Any]:
         """Ask a reference that has left its outputs something more; nothing where it cannot say."""
-        folder = self._kept[reference.case_id].folder
+        folder = self._kept[asked.key].folder
         assert folder is not None
         context.observer.progress(Progress("reference"))
         try:
-            request = {**self._request(reference, folder), "do": what}
-            return ask(context, reference, _STEPS, [request], wide=wide)[0]
+            request = {**self._request(asked, folder), "do": what}
+            return ask(context, asked.case, _STEPS, [request], wide=wide)[0]
         except NoReferenceError as error:
-            _log.debug("%s: the reference cannot say %s: %s", reference, what, error)
+            _log.debug("%s: the reference cannot say %s: %s", asked.case, what, error)
             return {}
 
-    def _request(self, case: Case, folder: Path) -> dict[str, Any]:
+    def _request(self, asked: _Asked, folder: Path) -> dict[str, Any]:
         return {
-            "do": "outputs", "case": case_to_json(case), "folder": str(folder), "draw": self.draw,
+            "do": "outputs", "case": case_to_json(asked.case), "items": list(asked.items),
+            "folder": str(folder), "draw": self.draw,
         }  # fmt: skip
 
-    def comparison(self, case: Case) -> Mapping[str, Any]:
-        """What a worker that has measured a case is asked."""
+    def comparison(self, context: WorkerContext, case: Case) -> Mapping[str, Any]:
+        """Return the request to the worker that has measured a case.
+
+        While items are doubted, it compares what it has kept of them.
+        """
         yardstick = self.of(case)
         assert yardstick is not None
         return {
@@ -203,9 +271,26 @@ class References:
             "case": case_to_json(case),
             "folder": str(yardstick.folder),
             "draw": self.draw,
-            "items": yardstick.items,
+            "items": list(yardstick.items),
+            "doubted": case.case_id in self._doubted,
             "rounded": self.rounded(case),
+            "spare_ns": _spare_ns(context, self._asked_before(case).case),
         }
+
+
+def _spare_ns(context: WorkerContext, reference: Case) -> float:
+    """Return what a second run of a verified batch may take."""
+    share_ns = _SECOND_RUN_SHARE * seconds(context, reference, _STEPS) * 1e9
+    return min(max(share_ns, _SECOND_RUN_LEAST_NS), _SECOND_RUN_MOST_NS)
+
+
+def _affordable(context: WorkerContext, case: Case) -> int:
+    """Return how many items a reference computes in the time that it may take for more."""
+    one = _of_items(reference_of(case), 1)
+    if context.cost(Planned(one, CPU)) is None:
+        return 0  # the estimate by the number of weights is too low for convolutions
+    steps = _STEPS + bool(narrowed(case.precision))
+    return int(_SPARE_SECONDS / seconds(context, one, steps))
 
 
 def _numbers(answer: Mapping[str, Any]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import DrawRepeatable, WeightPerturbable
+from accelbench.core.abilities import DrawRepeatable, SimilarInputs, WeightPerturbable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
@@ -98,6 +98,15 @@ def right_seed(seed: int) -> int:
 def other_seed(seed: int) -> int:
     """One that draws other inputs than the job's."""
     return seed ^ _OTHER_SEED
+
+
+def prepare_other(session: Session, case: Case, seed: int) -> Any:
+    """Prepare inputs of another seed; if a case has its own, inputs like them if possible."""
+    if not case.model.inputs and isinstance(session, SimilarInputs):
+        similar = session.similar_inputs(seed)
+        if similar is not None:
+            return similar
+    return session.prepare(case, seed)
 
 
 def self_check(

@@ -17,6 +17,7 @@ And it has to be there when it is asked for: who has to compute it first has not
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import SystemRandom
@@ -26,16 +27,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from accelbench.catalog.short_steps import shortened
-from accelbench.core.abilities import LastStepOutputs, OutOfProcess, RemoteOutputs
+from accelbench.core.abilities import EvaluatedOutputs, LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Session
-from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
-from accelbench.run.verify.agreement import agree, tolerance_of
+from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.reference_outputs import ReferenceOutputs, is_number
+from accelbench.run.verify.tolerances import tolerance_of
 from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch
 
 #: The reason of a refusal, which may have another one behind it.
@@ -43,15 +44,26 @@ WRONG_STEPS = "wrong_steps"
 
 Sketches = Mapping[str, Sketch]
 
-#: How long a block is whose outputs are looked at: one step is as likely as five. Where steps are
-#: long it is one: what such a step takes alone is needed, too (block_lengths.py).
-_STEPS, _ONE_STEP, LONG_NS = (1, 5), (1, 1), 30e6
+#: The step of a block that is looked at, counted from one: any of five, or the first if steps are
+#: long. The block is announced as longer by up to seven steps, so that no step is known to be last.
+_STEPS, _ONE_STEP, LONG_NS, _MORE_STEPS = (1, 5), (1, 1), 30e6, (0, 7)
 
-#: What was kept is there at once: so much of a step later at most, but for what it takes to bring
-#: outputs to the host, what the question for the steps took beside them, and so much: from another
-#: process, with five others on two cores, the quickest of 16 answers took 6 ms, with ten 22 ms. All
-#: tries have to be slower.
-_OF_A_STEP, _FETCHED_PER_S, _BESIDE_NS, _AFAR_NS, _TRIES = 0.5, 0.2e9, 1e6, 12e6, 16
+#: What is kept is ready at once. The first answer for it may come later than that by this share of
+#: a step, by what the block's question took outside its samples, and by what fetching ready outputs
+#: costs. Every try has to be slower.
+_OF_A_STEP, _TRIES = 0.5, 16
+#: Before each further try the process rests a little longer. Otherwise eight busy processes on two
+#: cores interrupted up to twelve tries in a row at the same place.
+_REST_S = 0.5e-3
+#: In this process a fetch costs a few times our own copying of as many values, measured next to it,
+#: and for each output a conversion.
+_TIMES_COPIED, _CONVERTED_NS, _FETCHED_PER_S = 4.0, 60e3, 0.2e9
+#: The second answer for the same outputs shows more exactly what a fetch costs, unless it only
+#: finds what the first has brought to the host, by a slow copy of pageable memory.
+_TIMES_AGAIN, _BROUGHT_PER_S = 4.0, 1e9
+#: From another process, with five others on two cores, the quickest of 16 answers took 6 ms, with
+#: ten 22 ms; so did second ones.
+_AFAR_NS, _AFAR_AGAIN_NS = 12e6, 4e6
 
 
 class RandomSource(Protocol):
@@ -153,46 +165,73 @@ class UnseenSteps:
         """
         assert isinstance(session, LastStepOutputs)
         self._kept = session
-        self._beside_ns = _AFAR_NS if isinstance(session, OutOfProcess) else _BESIDE_NS
+        self._is_afar = isinstance(session, OutOfProcess)
         self._checked = CheckedSession(session, clock, wall)
         self._clock = clock
         self._most = _STEPS if said_ns <= LONG_NS else _ONE_STEP
         self._chance = by
         self.inputs: Any = None
+        self.first_ns = math.inf  # the slowest step of the first block of inputs
         self.alone: list[float] = []  # what steps took that were asked for alone
-        self._waits: list[float] = []
+        self._waits: list[float] = []  # until outputs came that were asked for the first time
+        self._again: list[float] = []  # and the second time
         self._beside: list[int] = []
         self._steps: list[int] = []
 
     def left(self, inputs: Any) -> Sketches:
-        """What the last step of a block of them left."""
+        """Return what a random step of a block of them left."""
+        is_new = self.inputs is not inputs
         self.inputs = inputs
         steps = self._chance.randint(*self._most)
-        block = self._checked.session.sample(inputs, steps, Timing.EACH)
+        announced = steps + self._chance.randint(*_MORE_STEPS)
+        block = self._checked.sample_some(inputs, steps, announced)
         self._steps += samples_of(block)
         self._beside.append(self._checked.beside_ns)
-        if steps == 1:
-            self.alone += map(float, samples_of(block))
-        start = self._clock.now_ns()
-        outputs = self._kept.stepped(MOST_VALUES)
-        self._waits.append(float(self._clock.now_ns() - start))
+        outputs, first_ns = self._fetched()
+        self._waits.append(first_ns)
+        if is_new:
+            self.first_ns = float(max(samples_of(block)))
+        self._again.append(self._fetched()[1])
+        if block.steps == 1:  # its time lasts until its outputs are there, less what fetching takes
+            self.alone.append(samples_of(block)[0] + max(0.0, first_ns - self._again[-1]))
         return outputs
 
+    def _fetched(self) -> tuple[Sketches, float]:
+        start = self._clock.now_ns()
+        outputs = self._kept.stepped(MOST_VALUES)
+        return outputs, float(self._clock.now_ns() - start)
+
     def refuse_recomputed(self, right: Sketches) -> None:
-        """Raise CaseError where what is left is there only after what a step takes.
+        """Raise CaseError if what a step left is computed only when it is asked for.
 
         Args:
-            right: outputs, whose sizes tell what it may take to bring them here.
+            right: the outputs, whose sizes bound the cost of a fetch.
         """
-        nbytes = sum(math.prod(output.shape) * output.values.itemsize for output in right.values())
-        beside = nbytes / _FETCHED_PER_S * 1e9 + self._beside_ns
-        for _ in range(_TRIES):
-            asking = beside + max(0, min(self._beside))
-            if min(self._waits) <= _OF_A_STEP * median(self._steps) + asking:
+        for number in range(_TRIES):
+            question_ns = max(0, min(self._beside))
+            allowed_ns = _OF_A_STEP * median(self._steps) + question_ns + self._fetch_ns(right)
+            if min(self._waits) <= allowed_ns:
                 return
+            time.sleep(number * _REST_S)
             self.left(self.inputs)
         least = min(self._waits) / 1e6
         raise _wrong(f"what they left was there only after {least:.3g} ms, as if computed then")
+
+    def _fetch_ns(self, right: Sketches) -> float:
+        """Return the most that a fetch of outputs costs that are ready."""
+        nbytes = sum(math.prod(output.shape) * output.values.itemsize for output in right.values())
+        again = median(self._again)
+        each = _CONVERTED_NS * len(right)
+        brought = _TIMES_AGAIN * again + nbytes / _BROUGHT_PER_S * 1e9
+        if isinstance(self._kept, EvaluatedOutputs):  # to make an array of a long list takes long
+            return each + brought
+        if self._is_afar:
+            bound = _AFAR_NS + nbytes / _FETCHED_PER_S * 1e9
+            return min(bound, _AFAR_AGAIN_NS + again + nbytes / _BROUGHT_PER_S * 1e9)
+        start = self._clock.now_ns()
+        sketch({name: output.values for name, output in right.items()}, MOST_VALUES)
+        copied = float(self._clock.now_ns() - start)
+        return each + min(brought, _TIMES_COPIED * copied + nbytes / _FETCHED_PER_S * 1e9)
 
 
 def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -> None:

@@ -1,26 +1,25 @@
-"""Whether the time was the work's: checks on a runtime that returns early, or remembers.
+"""Check that the reported time is the time of the work: no early returns, no remembered outputs.
 
-They run after everything of a case is measured:
+The checks run after everything of a case is measured:
 
     implausible      more operations a second than any such device can do (peak_rates.py)
-    cached           every first step with inputs it has not seen takes several times as long
-                     as steps with inputs it has
-    unsynchronised   a step returns before its work is done: whoever asks for the outputs
-                     then waits for all the steps before
-    work_skipped     with the batch, the time of outputs has grown, that of a step has not; or a
-                     step takes less in long blocks than in short ones (block_lengths.py)
+    cached           every first step with new inputs takes clearly longer than steps with inputs
+                     that were used before (cached_outputs.py)
+    unsynchronised   a step returns before its work is done: its outputs are there only later
+                     (block_lengths.py), or outputs that are asked for wait for the steps before
+    work_skipped     a step takes less in blocks than alone (block_lengths.py), or the time of
+                     outputs grows with the batch and the time of a step does not
 
-The first of every case. The others once a worker, and again where the batch has become
-several times as large. Each convicts only on what noise hardly does: it strikes some tries,
-and on a machine that others load most of them, but a lie is in nearly every one. So one try
-that shows none acquits (of short waits two), and what a try is compared with is a median,
-which one strike does not move. docs/measuring.md says what was caught and what was not.
+The first applies to every case. The others run once a worker, and again if the batch has become
+several times as large. The last look at outputs of `unsynchronised` and `work_skipped` is for
+sessions whose steps cannot be compared with outputs: other sessions have shown by their steps that
+all work is done. A case is refused only if every try speaks against it: on a loaded machine noise
+spoils most tries, but never all. docs/measuring.md lists what was caught and what was not.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import median, median_low
 from typing import Any
@@ -32,18 +31,18 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     SingleStep,
     refuse_fewer,
+    refuse_late_waits,
     refuse_thinned,
     single_steps,
     steps_ns,
 )
+from accelbench.run.verify.cached_outputs import refuse_cached
 from accelbench.run.verify.peak_rates import refuse_implausible
-from accelbench.run.verify.self_check import other_seed
 from accelbench.run.verify.timed_steps import CHANCE, RandomSource
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:
@@ -54,16 +53,7 @@ _LONGEST_AGAIN_NS = 30e6
 _TIMES_LARGER = 8
 #: Outputs larger than this are not fetched over and over.
 _MOST_BYTES = 256e6
-
-#: With four processes a core beside it, PyTorch's steps of 1 ms took 20 ms at the median and
-#: up to a second; in 22 of 40 tries a first step took four times its successor, and then the
-#: shortest was a fraction of the usual all the same.
 _TRIES = 16
-#: A first look at new inputs takes 1.0 to 1.1 times as long as the next ones with ONNX Runtime,
-#: after an idle moment up to six times.
-_TIMES_FASTER, _SAVED_NS = 4.0, 0.1e6
-#: What a question about new inputs may take beside, in this process: as in `timed_steps.py`.
-_BESIDE_FIRST_NS = 1e6
 
 #: So much work is queued, if the steps are as long as was said, and at most so much, if as
 #: long as their outputs are waited for. A machine's other processes take a turn of some 10 ms
@@ -97,7 +87,6 @@ class TimingWatch:
     """Looks at one worker's runtime: at its first case, and where cases have become larger."""
 
     device: Device
-    seed: int
     clock: Clock
     wall: Clock | None = None  # one that the runtime does not own; None where time is a script's
     chance: RandomSource = CHANCE
@@ -124,138 +113,56 @@ class TimingWatch:
         said_ns: float,
         alone: bool = False,
         question: Question | None = None,
-    ) -> None:
-        """Raise CaseError where the time of a step that was measured cannot be the work's.
+        known: tuple[Any, list[float]] | None = None,
+        verified_nbytes: int | None = None,
+        steady: Any = None,
+    ) -> tuple[str, ...]:
+        """Raise CaseError if the measured time of a step cannot be the time of its work.
 
         Args:
             session: the open model.
             case: what was measured.
-            said_ns: what a step is said to take.
+            said_ns: the reported time of a step.
             alone: whether no other batch will be measured that this one could be compared with.
-            question: how the most steps were asked for at once when they were measured.
+            question: the most steps that were asked for at once in the steady state.
+            known: inputs that were used before, and times of single steps with them.
+            verified_nbytes: bytes of the outputs, if those of timed steps were compared with them.
+            steady: the inputs of the steady state, if they may be used once more.
+
+        Returns:
+            Warnings.
         """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
-            return
+            return ()
+        slower: tuple[str, ...] = ()
         checked = CheckedSession(session, self.clock, self.wall)
         session = checked.session
         timing = question.timing if question is not None else Timing.EACH
-        single = single_steps(checked, self.device, self.clock, timing)
-        inputs = refuse_cached(checked, case, self.seed, self.chance, single)
+        took = known[1] if known is not None else []
+        single = single_steps(checked, self.device, self.clock, timing, took)
+        used = known[0] if known is not None else None
+        inputs = refuse_cached(checked, case, self.chance, single, used, steady)
         if question is not None:
-            refuse_thinned(single, inputs, question, said_ns)
+            if question.last_is_longer:
+                refuse_late_waits(checked, inputs, self.chance)
+            slower = refuse_thinned(single, inputs, question, said_ns)
             if question.blocks > 1:
                 refuse_thinned(
                     SingleStep(session, 0.0, steps=question.steps), inputs, question, said_ns
                 )
         refuse_fewer(session, case, self.clock, said_ns)
+        if verified_nbytes is not None:
+            self._last = TimingLook(case.shapes.batch, said_ns, (), verified_nbytes)
+            return slower
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
-        before = self._last or (_smaller(session, case, self.clock) if alone else None)
+        before = self._last if self._last is not None and self._last.waits_ns else None
+        if before is None and alone:
+            before = _smaller(session, case, self.clock)
         if before is not None:
             refuse_skipped(session, case, self.clock, before, seen)
         self._last = seen
-
-
-def refuse_cached(
-    checked: CheckedSession,
-    case: Case,
-    seed: int,
-    chance: RandomSource,
-    single: SingleStep,
-) -> Any:
-    """The quickest first step with new inputs against quick ones with inputs seen before.
-
-    Those are taken between the first ones, and as few at once: what steps took when they were
-    measured, another process may have changed meanwhile, and what is pipelined takes less among
-    many (block_lengths.py compares those with single ones).
-
-    What a question about new inputs leaves unexplained counts as of its first step, but for what
-    questions about others leave and for what it takes to bring the inputs there; and so does what
-    it is said to have compiled, each time anew.
-
-    Gives inputs that have been seen.
-    """
-    looks = _Looks(checked, case, seed, chance, single)
-    # Sixteen looks are over within one bad moment of a machine: sixteen more, in turns with others
-    # that begin as they do.
-    alike: list[float] = []
-    for number in range(2 * _TRIES):
-        repeats = looks.anew()
-        # A quick one: where every other step is left out, the median may be of neither kind. A
-        # repeat that was struck is no excuse for a first that was not.
-        if not looks.saves(_quick(repeats)):
-            return looks.inputs
-        if number >= _TRIES:
-            alike.append(looks.seen_as_new())
-    if not looks.saves(usual := sorted(alike)[1]):
-        return looks.inputs
-    raise CaseError(
-        "cached",
-        f"each of {2 * _TRIES} first steps with new inputs took {min(looks.firsts) / 1e6:.3g} ms or"
-        f" more, and {usual / 1e6:.3g} ms is usual with inputs seen before: outputs are"
-        " remembered, not computed",
-        "Look for a cache of outputs in the runtime.",
-    )
-
-
-def _quick(times: Sequence[float]) -> float:
-    return sorted(times)[len(times) // 4]
-
-
-class _Looks:
-    """First steps with inputs that nobody has seen, and steps with such as were seen."""
-
-    def __init__(
-        self,
-        checked: CheckedSession,
-        case: Case,
-        seed: int,
-        chance: RandomSource,
-        single: SingleStep,
-    ) -> None:
-        """Nothing is asked yet."""
-        self.firsts: list[float] = []
-        self.inputs: Any = None
-        self._checked, self._case, self._chance, self._single = checked, case, chance, single
-        # The self-check has had the first of the other seeds, short steps the next two.
-        self._seeds = itertools.count(other_seed(seed) + 3)
-        self._brought = _BESIDE_FIRST_NS + _input_bytes(case) / _FETCHED_PER_S * 1e9
-        self._repeats: list[float] = []
-
-    def anew(self) -> Sequence[float]:
-        """Take a first step with new inputs; what all with inputs seen before have taken."""
-        checked, single = self._checked, self._single
-        self.inputs = self._made()
-        # Two after the first: where every other step is left out, one of them is.
-        block = self._chance.randint(1, 3)
-        times = samples_of(checked.session.sample(self.inputs, block, Timing.EACH))
-        first, hidden = max(times), checked.hidden_ns  # whichever of them computed
-        self._repeats += sorted(times)[:-1]
-        usually_hidden = []
-        for _ in range(max(1, 3 - block)):
-            self._repeats.append(single.step(self.inputs))
-            usually_hidden.append(checked.hidden_ns)
-        self.firsts.append(first + max(0.0, hidden - self._brought - max(usually_hidden)))
-        return self._repeats
-
-    def seen_as_new(self) -> float:
-        """What a step of inputs seen before takes straight after others were made.
-
-        To make inputs is work: on a machine with nine processes a core, ONNX Runtime's process had
-        by then used its turn, and each of 16 first steps took 5.4 ms where repeats took 1.1.
-        """
-        if self._chance.randint(0, 1):  # where every other step is left out, perhaps the next
-            self._single.step(self.inputs)
-        self._made()
-        step = self._single.step(self.inputs)
-        return step + max(0.0, self._checked.hidden_ns - self._brought)
-
-    def saves(self, usual: float) -> bool:
-        """Whether first steps take so much longer that others cannot be doing their work."""
-        return min(self.firsts) >= max(usual * _TIMES_FASTER, usual + _SAVED_NS)
-
-    def _made(self) -> Any:
-        return self._checked.session.prepare(self._case, seed=next(self._seeds))
+        return slower
 
 
 def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: float) -> TimingLook:
@@ -351,12 +258,6 @@ def _smaller(session: Session, case: Case, clock: Clock) -> TimingLook | None:
     step = median(steps_ns(session, inputs, 3))
     waits = _waits(lambda: _timed(clock, lambda: _seen_bytes(session, inputs)))
     return TimingLook(batch, step, tuple(waits), nbytes)
-
-
-def _input_bytes(case: Case) -> int:
-    from accelbench.catalog.inputs import input_bytes
-
-    return input_bytes(case.model, case.shapes, mode=case.mode)
 
 
 def _seen_bytes(session: Session, inputs: Any) -> int:

@@ -9,11 +9,19 @@ from typing import Any
 OK, FAILED, NOT_DONE, REFERENCE = "ok", "failed", "not_done", "reference"
 #: Why nothing was compared, where `--benchmark-only` wants it so.
 NOT_ASKED_FOR = "it was not asked for"
+#: Why nothing of a scripted runtime is compared or proven.
+COMPUTES_NOTHING = "the runtime follows a script and computes nothing"
 #: Why a comparison says nothing: as random weights of ResNet-50 often have it in bf16.
 NOT_TELLING = "no output depends on the inputs by more than this precision rounds"
 
 #: The same of what is NaN or infinite throughout, as logarithms of negative numbers are.
 NOT_FINITE = "no value of the reference's outputs is finite for the inputs that are drawn"
+
+#: Why a comparison does not suffice: items whose outputs are copies of others, for instance.
+UNSETTLED = "outputs of some items are in doubt, and the reference could not compute these items"
+
+#: Why outputs that agree do not suffice: a line of the model's code chooses between ways.
+ONE_WAY = "a value of its inputs may decide its way ({}), and one way only was compared"
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class Verdict:
     error: float | None = None
     tolerance: float | None = None
     errors: Mapping[str, float] = field(default_factory=dict)
+    rounded: float | None = None  # error that rounding to a narrow precision alone costs, if known
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -54,6 +63,8 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
         return Verdict(FAILED, why, error, tolerance, errors)
     if not answer["telling"]:
         return Verdict(NOT_DONE, NOT_TELLING if answer.get("finite", True) else NOT_FINITE)
+    if answer.get("unsettled"):
+        return Verdict(NOT_DONE, UNSETTLED)
     return Verdict(OK, "", error, tolerance, errors)
 
 

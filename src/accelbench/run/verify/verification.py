@@ -8,7 +8,8 @@ compares anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from accelbench.core.case import Case
@@ -19,11 +20,13 @@ from accelbench.run.verify.reference import is_own
 from accelbench.run.verify.references import References, batchless
 from accelbench.run.verify.undetermined import undetermined
 from accelbench.run.verify.verdicts import (
+    COMPUTES_NOTHING,
     FAILED,
     ITSELF,
     NOT_ASKED_FOR,
     NOT_DONE,
     OK,
+    ONE_WAY,
     Verdict,
     judged,
     large,
@@ -67,7 +70,7 @@ class Verifications:
         if context.settings.verify == "off":
             return Verdict(NOT_DONE, NOT_ASKED_FOR)
         if _scripted(context, planned.case):
-            return Verdict(NOT_DONE, "the runtime follows a script and computes nothing")
+            return Verdict(NOT_DONE, COMPUTES_NOTHING)
         verdict = self._known(planned)
         if verdict is not None:
             return verdict
@@ -84,17 +87,59 @@ class Verifications:
             return Verdict(NOT_DONE, "training is verified by its losses")
         return self._found.get(_key(planned)) or self._wrong.get(_cell(planned))
 
-    def request(self, planned: Planned) -> Mapping[str, Any]:
-        """What the worker that has measured is asked."""
-        return self.yardsticks.comparison(planned.case)
+    def request(self, context: WorkerContext, planned: Planned) -> Mapping[str, Any]:
+        """Return the request to the worker that has measured."""
+        self.yardsticks.trust(planned.case)
+        return self.yardsticks.comparison(context, planned.case)
 
-    def judge(self, planned: Planned, answer: Mapping[str, Any]) -> Verdict:
-        """Remember what a worker's outputs are worth."""
+    def settle_doubts(
+        self,
+        context: WorkerContext,
+        planned: Planned,
+        answer: Mapping[str, Any],
+        ask: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    ) -> Mapping[str, Any]:
+        """Return the comparison that decides: that of the items in doubt, if they are wrong.
+
+        Args:
+            context: of the launch.
+            planned: the case.
+            answer: the comparison with the items that the reference has computed.
+            ask: asks the worker that has measured.
+        """
+        if not answer.get("doubted"):
+            return answer
+        if not self.yardsticks.doubt(context, planned.case, answer["doubted"]):
+            return {**answer, "unsettled": True}
+        closer = ask(self.yardsticks.comparison(context, planned.case))
+        return closer if judged(closer).word == FAILED else answer
+
+    def judge(self, planned: Planned, answer: Mapping[str, Any], other_way: str = "") -> Verdict:
+        """Return the verdict on a worker's outputs, and remember it.
+
+        Args:
+            planned: the case.
+            answer: the comparison that decides.
+            other_way: the line of code that decides for a way which no drawn input took.
+        """
         verdict, other = judged(answer), self.held_against(planned.case)
+        verdict = replace(verdict, rounded=self._cost_of_rounding(planned.case, answer))
         if verdict.word == FAILED and other:
             why = f"{other}, gives other outputs ({verdict.why}); which are right is not known"
             verdict = Verdict(NOT_DONE, why)
+        if verdict.word == OK and other_way:
+            verdict = Verdict(NOT_DONE, ONE_WAY.format(other_way))
         return self._keep(planned, verdict)
+
+    def _cost_of_rounding(self, case: Case, answer: Mapping[str, Any]) -> float | None:
+        """Return the error that a narrow precision alone costs, or None if it shows nothing.
+
+        A file that is run as it is stored is compared with itself, which rounds the same numbers.
+        Decisions, such as token ids, may agree by chance.
+        """
+        if case.as_stored or not answer.get("numeric", True) or self.yardsticks.of(case) is None:
+            return None
+        return self.yardsticks.rounded(case)
 
     def held_against(self, case: Case) -> str:
         """What a case is compared with where it is not the model as it is; "" where it is."""

@@ -4,23 +4,33 @@ the model against itself     `self_check`, once a worker: what holds at the smal
                              for the model
 steps against outputs        `timed_steps`, every case with steps that are short enough
 time against work            `timing_plausibility`, where there is something to compare it with
+training steps               `training_steps`, every case that trains
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.abilities import LastStepOutputs
+from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Device, Session
+from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Mode, Timing
+from accelbench.core.worth import MOST_WAITING, NOT_USED
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
-from accelbench.run.verify.block_lengths import refuse_thinned, single_steps
+from accelbench.run.verify.block_lengths import (
+    refuse_late_waits,
+    refuse_thinned,
+    single_steps,
+)
+from accelbench.run.verify.fresh_steps import FreshSteps, refuse_quicker_than_fresh
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
@@ -34,11 +44,15 @@ from accelbench.run.verify.timed_steps import (
     tells,
 )
 from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWatch
+from accelbench.run.verify.training_steps import NO_PROBE, TrainingSteps, TrainingVerdict
 from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 OK, NOT_DONE = "ok", "not_done"
 #: A detail of the evidence: calls changed what they were given.
 CHANGED = "inputs_changed"
+#: Reasons to refuse a case that only times show. Waiting for a CPU shows the same.
+_BY_TIME = frozenset(("cached", "unsynchronised", "work_skipped"))
+_UNREAD = NotAvailable("nothing reads the times of the worker's threads")
 
 
 @dataclass(frozen=True)
@@ -48,13 +62,29 @@ class CheckedCase:
     self_check: Mapping[str, Any] | None  # None: an earlier case of the worker had it
     warnings: tuple[str, ...]
     steps_verified: str
+    too_busy: bool = False  # other processes had the CPUs while times were compared with work
+
+
+@dataclass(frozen=True)
+class _TimesLook:
+    """What is known of a case before its times are compared with its work."""
+
+    unseen: UnseenSteps | None  # steps of new inputs
+    checked: SelfCheck | None  # None: an earlier case of the worker had it
+    verified: bool  # whether outputs of timed steps were compared whole
 
 
 class CaseChecks:
     """One opened model's; each raises CaseError where a case cannot stand."""
 
     def __init__(
-        self, session: Session, device: Device, seed: int, clock: Clock, wall: Clock | None
+        self,
+        session: Session,
+        device: Device,
+        seed: int,
+        clock: Clock,
+        wall: Clock | None,
+        read_times: Callable[[], ThreadTimes | NotAvailable] = lambda: _UNREAD,
     ) -> None:
         """Nothing is asked yet.
 
@@ -64,24 +94,42 @@ class CaseChecks:
             seed: the job's.
             clock: the one that blocks are timed by.
             wall: one that the session does not own; None where time is a script's, and nobody's.
+            read_times: reads how long the threads of the worker ran and waited.
         """
         self.wall = wall
+        self._read_times = read_times
         self._session = session
         self._seed = seed
         self._clock = clock
-        self._watch = TimingWatch(device, seed, clock, wall) if wall is not None else None
+        self._device = device
+        self._watch = TimingWatch(device, clock, wall) if wall is not None else None
         self._done = False
         self._repeatable = True
         self._left: Sketches = {}
+        self._steady: Any = None  # the inputs of the steady state, until the case is checked
         self._asked: Question | None = None
+        self.training: TrainingSteps | None = None  # of the case that was measured last
 
-    def steady_state_over(self, question: Question | None = None) -> None:
+    def watch(self, case: Case) -> Callable[[Block], None]:
+        """Begin a case; return what hears of each of its blocks."""
+        self.training = None
+        trains = case.mode is Mode.TRAINING and isinstance(self._session, TrainingProbe)
+        if not trains or self.wall is None:
+            return lambda _: None
+        self.training = TrainingSteps(self._session, case, self.wall)
+        return self.training.note
+
+    def steady_state_over(self, question: Question | None = None, inputs: Any = None) -> None:
         """Keep what the last block left, before the session is asked anything else.
 
         Args:
             question: how the most steps were asked for at once.
+            inputs: what the steps were of.
         """
-        self._asked = question
+        self._asked, self._steady = question, inputs
+        if self.training is not None:
+            self.training.inputs = inputs
+            self.training.look()
         if isinstance(self._session, LastStepOutputs):
             self._left = self._session.stepped(MOST_VALUES)
 
@@ -93,6 +141,7 @@ class CaseChecks:
             said_ns: what a step is said to take.
             alone: whether no other batch will be measured that this one could be compared with.
         """
+        trained = self._trained(case, said_ns)
         try:
             if self._done:
                 checked, steps, unseen = None, self._again(case, said_ns), None
@@ -103,14 +152,99 @@ class CaseChecks:
             if error.reason == WRONG_STEPS and self._session.evidence().details.get(CHANGED):
                 raise _changes_inputs(case) from error
             raise
-        self._refuse_thinned(case, said_ns, unseen)
-        if self._watch is not None:
-            self._watch.look(self._session, case, said_ns, alone, self._asked)
+        known = steps == OK and compared_whole(case)
+        look = _TimesLook(unseen, checked, verified=known)
+        found, busy = self._compare_times(case, said_ns, alone, look)
+        self._steady = None
+        steps = OK if trained is not None and trained.verified else steps
+        warnings = trained.warnings if trained is not None else ()
+        warnings = (*warnings, *found)
         if checked is None:
-            return CheckedCase(None, (), steps)
-        return CheckedCase(checked.columns, (*checked.warnings(), *self._unseen_steps(case)), steps)
+            return CheckedCase(None, warnings, steps, busy)
+        warnings = (*checked.warnings(), *warnings, *self._unseen_steps(case))
+        return CheckedCase(checked.columns, warnings, steps, busy)
 
-    def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps | None) -> None:
+    def _compare_times(
+        self, case: Case, said_ns: float, alone: bool, look: _TimesLook
+    ) -> tuple[tuple[str, ...], bool]:
+        """Raise CaseError if times and work contradict each other.
+
+        If other processes had the CPUs meanwhile for longer than this one, nothing is proven: the
+        times must not be used then.
+
+        Returns:
+            Warnings, and whether that is the case.
+        """
+        before = self._read_times()
+        unseen, warnings = look.unseen, tuple[str, ...]()
+        try:
+            warnings += self._refuse_thinned(case, said_ns, unseen)
+            if self._watch is not None:
+                wanted = self._watch.wants(case, said_ns)
+                known = (unseen.inputs, unseen.alone) if unseen is not None else None
+                nbytes = _nbytes(self._left) if look.verified else None
+                steady = self._steady_inputs(case)
+                warnings += self._watch.look(
+                    self._session, case, said_ns, alone, self._asked, known, nbytes, steady
+                )
+                if wanted and unseen is not None and look.checked is not None:
+                    warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
+        except CaseError as error:
+            after = self._read_times()
+            if error.reason not in _BY_TIME:
+                raise
+            if isinstance(before, NotAvailable) or isinstance(after, NotAvailable):
+                raise
+            waiting = compare(before, after).wait_share
+            if waiting <= MOST_WAITING:
+                raise
+            warning = (
+                f"Not checked whether every timed step did its work ({error}). Other processes had"
+                f" the CPUs for {waiting:.0%} of the time of that check. {NOT_USED}"
+            )
+            return (*warnings, warning), True
+        return tuple(dict.fromkeys(warnings)), False
+
+    def _steady_inputs(self, case: Case) -> Any:
+        """Return the inputs of the steady state if others are drawn as they were, else None.
+
+        Inputs like an example may take another time. Engines elsewhere may have given theirs up.
+        """
+        is_drawn = bool(case.model.inputs) and case.mode is Mode.INFERENCE
+        return None if isinstance(self._session, OutOfProcess) or not is_drawn else self._steady
+
+    def _trained(self, case: Case, said_ns: float) -> TrainingVerdict | None:
+        """Check training steps, before anything starts the training anew."""
+        if self.training is not None:
+            verdict = self.training.check(self._clock, self._device, self._asked, said_ns)
+            self.training.inputs = None
+            return verdict
+        if case.mode is not Mode.TRAINING or self.wall is None:
+            return None
+        return TrainingVerdict(False, (NO_PROBE,))
+
+    def _refuse_quicker(
+        self, case: Case, said_ns: float, unseen: UnseenSteps, checked: SelfCheck
+    ) -> tuple[str, ...]:
+        """Compare the reported time with steps of new inputs, whose outputs can be compared.
+
+        Args:
+            case: what was measured.
+            said_ns: what a step is said to take.
+            unseen: steps of new inputs that left right outputs.
+            checked: the self-check.
+        """
+        watch, question = self._watch, self._asked
+        if watch is None or question is None or checked.others is None:
+            return ()
+        session = CheckedSession(self._session, self._clock, self.wall)
+        single = single_steps(session, watch.device, self._clock, question.timing)
+        fresh = FreshSteps(session, case, single, checked.others, self._steady_inputs(case))
+        return refuse_quicker_than_fresh(fresh, question, said_ns, unseen.first_ns)
+
+    def _refuse_thinned(
+        self, case: Case, said_ns: float, unseen: UnseenSteps | None
+    ) -> tuple[str, ...]:
         """Where time is not compared with work, what a step takes alone is asked all the same.
 
         Args:
@@ -120,18 +254,20 @@ class CaseChecks:
         """
         watch, question = self._watch, self._asked
         if watch is None or question is None or question.alone or case.mode is Mode.TRAINING:
-            return
+            return ()
         known = unseen.alone if unseen is not None else []
         if watch.wants(case, said_ns) or (not known and said_ns > LONGEST_STEP_NS):
-            return
+            return ()
         checked = CheckedSession(self._session, self._clock, self.wall)
         if unseen is not None and known:
             inputs = unseen.inputs
         else:
             inputs = checked.session.prepare(case)
             checked.session.sample(inputs, 1, Timing.EACH)  # brings them
+        if question.last_is_longer:
+            refuse_late_waits(checked, inputs, CHANCE)
         single = single_steps(checked, watch.device, self._clock, question.timing, known)
-        refuse_thinned(single, inputs, question, said_ns)
+        return refuse_thinned(single, inputs, question, said_ns)
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
@@ -177,7 +313,28 @@ class CaseChecks:
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
+        else:  # called with its own example, which no seed changes
+            self._refuse_other_of_similar(case, said_ns, checked.seen)
+            unseen.left(session.prepare(case))
+            unseen.refuse_recomputed(checked.seen)
         return checked, OK if tells(checked.seen) else NOT_DONE, unseen
+
+    def _refuse_other_of_similar(self, case: Case, said_ns: float, own: Sketches) -> None:
+        """Raise CaseError if a step of inputs like the example leaves other outputs."""
+        session = self._session
+        if not isinstance(session, SimilarInputs):
+            return
+        inputs = session.similar_inputs(other_seed(self._seed))
+        if inputs is None:
+            return
+        steps = UnseenSteps(session, self._clock, self.wall, said_ns, CHANCE)
+        left = steps.left(inputs)
+        refuse_other(case, left, seen(session, case, inputs).sketches, own)
+
+
+def _nbytes(sketches: Sketches) -> int:
+    """Return the bytes of the outputs that were sketched."""
+    return sum(math.prod(s.shape) * s.values.itemsize for s in sketches.values())
 
 
 def _changes_inputs(case: Case) -> CaseError:

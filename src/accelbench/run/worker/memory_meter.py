@@ -18,6 +18,7 @@ class WorkerMeter:
     def __init__(self) -> None:
         self._host = HostMemory.start()
         self._session: Session | None = None
+        self._sampler: MemorySampler | None = None
 
     def watch(self, session: Session) -> None:
         """The session whose device memory is counted from now on."""
@@ -30,37 +31,42 @@ class WorkerMeter:
         if self._session is not None:
             self._session.reset_memory()
 
-    def peaks(self) -> Mapping[str, Any]:
-        host = self._host.peak_bytes()
-        device = self._session.device_memory() if self._session else None
-        columns: dict[str, Any] = {
-            "host_memory_peak_mb": _mb(host),
-            "memory_peak_mb": _mb(host),
-            "memory_source": self._host.source,
-        }
-        if device is not None:
-            columns["device_memory_reserved_mb"] = _mb(device.reserved_bytes)
-            columns["device_memory_peak_mb"] = _mb(device.peak_bytes)
-            columns["memory_peak_mb"] = _mb(device.peak_bytes)
-            columns["memory_source"] = device.source
-        return columns
-
-    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+    def sample(self, work: Callable[[], object]) -> None:
         session = self._session
-        device_now = session.device_memory() if session else None
-        read_device = _current(session) if session and device_now else None
-        with MemorySampler(self._host, read_device) as sampler:
+        known = session is not None and session.device_memory() is not None
+        read_device = _current(session) if session is not None and known else None
+        with MemorySampler(self._host, read_device) as self._sampler:
             work()
-        host = _at_most(sampler.host_average, self._host.peak_bytes()) if self._host.known else None
-        columns: dict[str, Any] = {"host_memory_avg_mb": _mb(host), "memory_avg_mb": _mb(host)}
-        if device_now is not None:
-            columns["device_memory_avg_mb"] = _mb(sampler.device_average)
-            columns["memory_avg_mb"] = _mb(sampler.device_average)
-            if device_now.peak_bytes is None:
-                # No counter of its own: the highest value sampled is the best there is.
-                columns["device_memory_peak_mb"] = _mb(sampler.device_peak)
-                columns["memory_peak_mb"] = _mb(sampler.device_peak)
-        return columns
+
+    def columns(self) -> Mapping[str, Any]:
+        """Return peaks since the reset, and averages over the work that was sampled."""
+        peak = self._host.peak_bytes()
+        sampler = self._sampler
+        average = sampler.host_average if sampler is not None and self._host.known else None
+        average = _at_most(average, peak)
+        columns: dict[str, Any] = {
+            "host_memory_peak_mb": _mb(peak),
+            "memory_peak_mb": _mb(peak),
+            "memory_source": self._host.source,
+            "host_memory_avg_mb": _mb(average),
+            "memory_avg_mb": _mb(average),
+        }
+        device = self._session.device_memory() if self._session else None
+        if device is None:
+            return columns
+        device_peak = device.peak_bytes
+        if device_peak is None and sampler is not None:
+            device_peak = sampler.device_peak  # the allocator has no counter: the highest sample
+        device_average = sampler.device_average if sampler is not None else None
+        return {
+            **columns,
+            "device_memory_reserved_mb": _mb(device.reserved_bytes),
+            "device_memory_peak_mb": _mb(device_peak),
+            "memory_peak_mb": _mb(device_peak),
+            "memory_source": device.source,
+            "device_memory_avg_mb": _mb(device_average),
+            "memory_avg_mb": _mb(device_average),
+        }
 
 
 def _current(session: Session) -> Callable[[], int | None]:
@@ -72,9 +78,9 @@ def _current(session: Session) -> Callable[[], int | None]:
 
 
 def _at_most(average: float | None, peak: float | None) -> float | None:
-    """The average, which code that was paged in meanwhile can have lifted above the peak.
+    """Return the average, but no more than the peak.
 
-    Samples hide the code of when sampling began, the peak that of its end: 0.2 % was seen.
+    Samples are taken before the peak is reset, so they can be higher.
     """
     return average if average is None or peak is None else min(average, peak)
 

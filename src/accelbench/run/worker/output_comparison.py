@@ -1,27 +1,31 @@
 """In a worker: what a reference leaves to be compared with, and the comparison itself.
 
-Nothing here is timed. Inputs are others than those that were: nobody can have remembered them.
+Nothing here is timed. The inputs differ from those that were timed, so that no engine can have
+remembered their outputs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.inputs import repeating
+from accelbench.catalog.inputs import choosing
 from accelbench.catalog.last_places import last_places_moved
 from accelbench.core.abilities import RoundingReference
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
-from accelbench.run.verify.agreement import agree, allowed_for
+from accelbench.run.verify.agreement import Agreement, agree, join_complex_pairs
+from accelbench.run.verify.item_checks import copied_items, moved_items
 from accelbench.run.verify.reference_outputs import (
     OTHERS,
     RIGHT,
@@ -29,13 +33,18 @@ from accelbench.run.verify.reference_outputs import (
     Outputs,
     load,
     pick,
+    rows_of,
     save,
 )
 from accelbench.run.verify.self_check import other_seed, right_seed
+from accelbench.run.verify.tolerances import compute_tolerance
 
 #: How often others are drawn where one draw may lie near the first by chance, and a result be right
 #: by chance: X-CLIP's one logit moved by a twentieth of what it moves by on the whole.
 _DRAWS = 4
+
+#: A batch with more outputs is not run once more: to sort them takes as long.
+_SMALL_BYTES = 2**26
 
 
 def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,19 +52,20 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
     case, folder, draw = _asked(request)
     precision = request["rounded"]
     if request["whole"]:
-        right = pick(session.outputs(session.prepare(case, right_seed(seed))), draw)
+        right = pick(session.outputs(_prepared(session, seed, request)), draw)
         save(right, folder / RIGHT)
         for number in range(_DRAWS if _tells_little(right) else 1):
             # What is called with its own example has no other inputs: what its outputs amount to is
             # the yardstick then, as if those of others were nothing.
             other = _nothing(right)
             if case.model.inputs:
-                other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
+                inputs = _prepared(session, seed, request, _other(seed, number))
+                other = pick(session.outputs(inputs), draw)
             save(other, folder / OTHERS.format(number))
     if precision is None or not isinstance(session, RoundingReference):
         return {"rounded": None, "errors": {}}
-    outputs = session.rounded(session.prepare(case, right_seed(seed)), precision)
-    held = agree(outputs, *_kept(folder), precision, draw=draw)
+    outputs = session.rounded(_prepared(session, seed, request), precision)
+    held = agree(outputs, *_kept(folder), precision)
     return {"rounded": finite(held.error), "errors": _finite(held.errors)}
 
 
@@ -63,19 +73,19 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
     """How far a reference is from itself in fp64."""
     if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
-    case = _asked(request)[0]
     return _from_itself(
-        seed, request, lambda of_seed: session.exact(session.prepare(case, of_seed))
+        seed,
+        request,
+        lambda of_seed: session.exact(_prepared(session, seed, request, of_seed)),
     )
 
 
 def from_last_places(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
     """How far a reference is from itself where its inputs are off by their last places."""
-    case = _asked(request)[0]
 
     def moved(of_seed: int) -> Mapping[str, Any]:
         with last_places_moved():
-            inputs = session.prepare(case, of_seed)
+            inputs = _prepared(session, seed, request, of_seed)
         return session.outputs(inputs)
 
     return _from_itself(seed, request, moved)
@@ -85,7 +95,7 @@ def _from_itself(
     seed: int, request: Mapping[str, Any], again: Callable[[int], Mapping[str, Any]]
 ) -> dict[str, Any]:
     """How far outputs that ought to be a reference's are: at most, where it left several draws."""
-    case, folder, draw = _asked(request)
+    case, folder, _ = _asked(request)
     right, others = _kept(folder)
     seeds = [right_seed(seed), *(_other(seed, number) for number in range(len(others)))]
     draws = [right, *others]
@@ -93,7 +103,7 @@ def _from_itself(
     worst = 0.0
     for number in range(len(draws) if len(others) > 1 else 1):
         rest = [sample for sample in draws if sample is not draws[number]]
-        held = agree(again(seeds[number]), draws[number], rest, case.precision, draw=draw)
+        held = agree(again(seeds[number]), draws[number], rest, case.precision)
         worst = max(worst, held.error)
         for name, error in held.errors.items():
             errors[name] = max(error, errors.get(name, 0.0))
@@ -103,33 +113,146 @@ def _from_itself(
 def drawn(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
     """Which outputs of a reference are others when the same inputs are run again."""
     case, folder, draw = _asked(request)
-    first, again = (session.outputs(session.prepare(case, right_seed(seed))) for _ in range(2))
-    held = agree(again, pick(first, draw), _kept(folder)[1], case.precision, draw=draw)
+    first, again = (session.outputs(_prepared(session, seed, request)) for _ in range(2))
+    held = agree(again, pick(first, draw), _kept(folder)[1], case.precision)
     return {"drawn": sorted(n for n, error in held.errors.items() if error > held.tolerance)}
 
 
-def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Hold a whole batch against the few items of the reference that it repeats."""
-    case, folder, draw = _asked(request)
-    items = request["items"]
-    with repeating(items):
-        inputs = session.prepare(case, right_seed(seed))
-    held = agree(
-        session.outputs(inputs),
-        *_kept(folder),
-        case.precision,
-        allowed=allowed_for(case.precision, request["rounded"]),
-        batches=Batches(items, case.shapes.batch),
-        draw=draw,
-    )
+class OutputComparison:
+    """A session's comparisons with references. It keeps the outputs of items in doubt."""
+
+    def __init__(self, session: Session, seed: int, wall: Clock | None) -> None:
+        """Prepare to compare.
+
+        Args:
+            session: the open model.
+            seed: the job's.
+            wall: a clock that the session does not own; None if no time passes.
+        """
+        self._session, self._seed, self._wall = session, seed, wall
+        self._kept: list[Mapping[str, Any]] = []  # outputs of the items in doubt, of each run
+
+    def compare(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Compare a batch with the items that the reference has computed.
+
+        The batch has all of its items in an order that is drawn. The answer names items that are
+        still in doubt; a second request compares those.
+        """
+        yardstick = _Yardstick.of(request)
+        if request.get("doubted"):
+            kept, self._kept = self._kept, []
+            runs = [yardstick.agree(outputs, yardstick.items) for outputs in kept]
+            held, doubted = max(runs, key=lambda held: held.error), list[int]()
+        else:
+            held, doubted = self._compare(yardstick)
+        evidence = plain(self._session.evidence())
+        return {**_answer(held), "evidence": evidence, "doubted": doubted}
+
+    def _compare(self, yardstick: _Yardstick) -> tuple[Agreement, list[int]]:
+        """Run a batch and return its agreement with the reference, and the items in doubt."""
+        self._kept = []
+        order, again = yardstick.orders()
+        outputs, took_ns = self._run(yardstick, order)
+        held = yardstick.agree(outputs, order)
+        if not (held.ok and held.telling) or set(order) <= set(yardstick.items):
+            return held, []
+        runs = {order: outputs}
+        doubted = copied_items(
+            outputs, yardstick.right, yardstick.batches(order), yardstick.precision, yardstick.draw
+        )
+        if not doubted and yardstick.spares(took_ns, outputs):
+            runs[again] = self._run(yardstick, again)[0]
+            second = yardstick.agree(runs[again], again)
+            if not second.ok:
+                return second, []
+            doubted = moved_items(
+                runs, yardstick.right, yardstick.others, yardstick.items, yardstick.precision
+            )
+        if doubted:
+            self._kept = [yardstick.only(found, of, doubted) for of, found in runs.items()]
+        return held, doubted
+
+    def _run(
+        self, yardstick: _Yardstick, order: Sequence[int]
+    ) -> tuple[Mapping[str, Any], int | None]:
+        """Return the outputs of items in this order, and how long the session took."""
+        with choosing(order):
+            inputs = self._session.prepare(yardstick.case, right_seed(self._seed))
+        start = self._wall.now_ns() if self._wall else 0
+        outputs = self._session.outputs(inputs)
+        took_ns = self._wall.now_ns() - start if self._wall else None
+        return join_complex_pairs(outputs, yardstick.right), took_ns
+
+
+@dataclass(frozen=True)
+class _Yardstick:
+    """What a batch is compared with."""
+
+    case: Case
+    items: tuple[int, ...]  # of the reference
+    right: Outputs
+    others: list[Outputs]
+    allowed: float
+    draw: int
+    spare_ns: float  # what a second run may take
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any]) -> _Yardstick:
+        case, folder, draw = _asked(request)
+        allowed = compute_tolerance(case.compared_in, request["rounded"])
+        spare_ns = request.get("spare_ns", 0.0)
+        return cls(case, tuple(request["items"]), *_kept(folder), allowed, draw, spare_ns)
+
+    @property
+    def precision(self) -> str:
+        return self.case.compared_in
+
+    def batches(self, order: tuple[int, ...]) -> Batches:
+        return Batches(self.items, order)
+
+    def orders(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return two orders of the batch's items, so that no position is known to be compared.
+
+        If the reference has all items of the batch, they are in order, as for the reference.
+        """
+        batch = self.case.shapes.batch
+        if set(range(batch)) <= set(self.items):
+            return (tuple(range(batch)),) * 2
+        random = np.random.default_rng([self.draw, batch])
+        first, second = (tuple(random.permutation(batch).tolist()) for _ in range(2))
+        return first, second if second != first else first[::-1]
+
+    def spares(self, took_ns: int | None, outputs: Mapping[str, Any]) -> bool:
+        """Return whether there is time for another run like one that took so long."""
+        nbytes = sum(np.asarray(output).nbytes for output in outputs.values())
+        return took_ns is not None and took_ns <= self.spare_ns and nbytes <= _SMALL_BYTES
+
+    def agree(self, outputs: Mapping[str, Any], order: tuple[int, ...]) -> Agreement:
+        return agree(
+            outputs, self.right, self.others, self.precision,
+            allowed=self.allowed, batches=self.batches(order),
+        )  # fmt: skip
+
+    def only(
+        self, outputs: Mapping[str, Any], order: tuple[int, ...], items: Sequence[int]
+    ) -> dict[str, Any]:
+        """Return the outputs of some items."""
+        rows = np.array([order.index(item) for item in items], np.int64)
+        return {
+            name: np.array(rows_of(outputs[name], output.shape, rows, self.batches(order)))
+            for name, output in self.right.items()
+        }
+
+
+def _answer(held: Agreement) -> dict[str, Any]:
     return {
-        "evidence": plain(session.evidence()),
         "error": finite(held.error),
         "tolerance": held.tolerance,
         "errors": _finite(held.errors),
         "wrong": held.wrong,
         "telling": held.telling,
         "finite": held.finite,
+        "numeric": held.numeric,
     }
 
 
@@ -140,6 +263,15 @@ def finite(value: float) -> float | None:
 
 def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
     return {name: finite(error) for name, error in errors.items()}
+
+
+def _prepared(
+    session: Session, seed: int, request: Mapping[str, Any], of_seed: int | None = None
+) -> Any:
+    """The inputs of a reference: its items of a seed's stream, by default of what is compared."""
+    with choosing(request["items"]):
+        case = case_from_json(request["case"])
+        return session.prepare(case, right_seed(seed) if of_seed is None else of_seed)
 
 
 def _asked(request: Mapping[str, Any]) -> tuple[Any, Path, int]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,6 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.abilities import (
     DropoutSwitchable,
     OutOfProcess,
-    PageVisits,
-    RankExchange,
     RealInputs,
     Reusable,
 )
@@ -36,28 +34,37 @@ from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError,
 from accelbench.core.identity import plain
 from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
-from accelbench.core.vocabulary import Provenance, Status, Timing
+from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.hostmemory import give_back_freed_memory
+from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
-from accelbench.measure.loop import Measurement, measure
-from accelbench.measure.losses import LossLog
-from accelbench.measure.validated_session import CheckedSession
+from accelbench.measure.loop import Measurement, Question, measure
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
+from accelbench.run.verify.plausibility import samples_left
 from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.run.worker.energy_pass import devices_of, measured_energy
+from accelbench.run.worker.load_checks import ReadTimes, SideChecks
+from accelbench.run.worker.loss_curve import loss_curve
 from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import (
-    compared,
+    OutputComparison,
     drawn,
     from_fp64,
     from_last_places,
     left,
 )
 from accelbench.run.worker.profile_pass import profile
+from accelbench.run.worker.session_columns import (
+    noted,
+    skipped,
+    with_inputs,
+    with_ranks,
+    with_visits,
+)
 from accelbench.run.worker.task_accuracy import task_accuracy
 
 
@@ -115,66 +122,6 @@ def describe(error: BaseException) -> dict[str, Any]:
     }
 
 
-def with_inputs(session: Session, measurement: Measurement) -> Measurement:
-    """Add what is known of real inputs; what a reader should know of them is a warning."""
-    if not isinstance(session, RealInputs):
-        return measurement
-    notes = measurement.evidence.details.get("data", {}).get("notes", ())
-    return replace(
-        measurement,
-        metrics={**measurement.metrics, **session.loaded()},
-        warnings=[*measurement.warnings, *notes],
-    )
-
-
-def with_visits(session: Session, case: Case, measurement: Measurement) -> Measurement:
-    """Add how long a user waits who comes for the first time, and again."""
-    if not isinstance(session, PageVisits):
-        return measurement
-    columns = session.visits(case, measurement.metrics["first_inference_ms"])
-    return replace(measurement, metrics={**measurement.metrics, **columns})
-
-
-def with_ranks(session: Session, case: Case, measurement: Measurement) -> Measurement:
-    """Add what several processes spend on each other, each one's own in the evidence."""
-    if not isinstance(session, RankExchange):
-        return measurement
-    columns = dict(session.exchanged(case))
-    ranks, evidence = columns.pop("ranks"), measurement.evidence
-    together = {**evidence.details.get("distributed", {}), "communication": ranks}
-    details = {**evidence.details, "distributed": together}
-    return replace(
-        measurement,
-        metrics={**measurement.metrics, **columns},
-        evidence=replace(evidence, details=details),
-    )
-
-
-def skipped(measurement: Measurement) -> list[str]:
-    """What a reader should know of steps that did not step, and were timed all the same."""
-    count = measurement.evidence.details.get("training", {}).get("skipped_steps")
-    if not count:
-        return []
-    steps = "1 training step" if count == 1 else f"{count} training steps"
-    return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
-
-
-def noted(measurement: Measurement) -> Sequence[str]:
-    """What a session itself says that a reader should know of how it ran."""
-    notes: Sequence[str] = measurement.evidence.details.get("notes", ())
-    return notes
-
-
-def nudged(inputs: Any, by: float) -> Any:
-    """A torch session's inputs, numbers a little larger; ids and labels as they are."""
-    if not by:
-        return inputs
-    return {
-        name: value * (1 + by) if value.is_floating_point() else value
-        for name, value in inputs.items()
-    }
-
-
 def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
     """Make an artefact; nothing else happens in this worker."""
     from accelbench.artifacts.cache import Cache
@@ -194,26 +141,43 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_ns(measurement: Measurement) -> float:
-    """What a step took. Of blocks the mean alone is known; of steps, some may be a cache's."""
+    """Return the reported time of a step: the smaller of median and mean; of blocks the mean."""
     metrics = measurement.metrics
-    return float(metrics.get("latency_p50_ms") or metrics["latency_mean_ms"]) * 1e6
+    mean = float(metrics["latency_mean_ms"])
+    return min(float(metrics.get("latency_p50_ms") or mean), mean) * 1e6
 
 
 class CaseBench:
     """One worker's model, and what the conductor may ask of it."""
 
-    def __init__(self, runtime: Runtime, reporter: Reporter, wall: Clock | None = None) -> None:
-        """`wall` is a clock that the runtime does not own: the system's."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        reporter: Reporter,
+        wall: Clock | None = None,
+        read_times: ReadTimes = read_thread_times,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            runtime: the engine.
+            reporter: hears of each measurement.
+            wall: a clock that the runtime does not own; the system's unless given.
+            read_times: reads the times of the worker's threads.
+        """
         self._runtime = runtime
         self._reporter = reporter
         # A script's time is nobody's.
         measured = runtime.info.provenance is Provenance.MEASURED
         self._wall = (wall or MonotonicClock()) if measured else None
+        self._read_times = read_times
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
         self._job: Job | None = None
         self._checks: CaseChecks | None = None
+        self._side: SideChecks | None = None
+        self._comparison: OutputComparison | None = None
         self._scored: dict[str, Any] | None = None  # of the open model, whatever the batch
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
@@ -245,7 +209,9 @@ class CaseBench:
         if settings.data and self._session is None:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
+        start = self._now()
         session = self._session = self._runtime.open(job)
+        opening_ns = self._now() - start
         self._job, self._scored = job, None
         if settings.data and not isinstance(session, RealInputs):
             raise UnsupportedError(
@@ -254,14 +220,23 @@ class CaseBench:
                 "Leave out --data.",
             )
         self._seed = settings.seed
+        self._side = side = SideChecks(session, job, self._wall, self._read_times)
         self._checks = CaseChecks(
-            session, job.device, self._seed, self._runtime.clock(), self._wall
+            session,
+            job.device,
+            self._seed,
+            self._runtime.clock(),
+            self._wall,
+            side.read_threads,
         )
+        self._comparison = OutputComparison(session, self._seed, self._wall)
         self._meter.watch(session)
         for what, ns in session.timings.items():
             refuse_bad_time(what, ns)
+        reasons = self._side.judge_opening(opening_ns)
         return {
-            "timings": dict(session.timings),
+            "timings": {w: ns for w, ns in session.timings.items() if f"{w}_ms" not in reasons},
+            "null_reasons": reasons,
             "weights_digest": session.weights_digest,
             "threads": session.evidence().details.get("threads"),
         }
@@ -280,9 +255,15 @@ class CaseBench:
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session, case = self._opened(), case_from_json(request["case"])
-        checks = self._checks
+        checks, side = self._checks, self._side
         assert checks is not None  # as the session is there
+        assert side is not None
         give_back_freed_memory()
+
+        def steady_state_over(question: Question, inputs: Any) -> None:
+            side.end_steady_state()
+            checks.steady_state_over(question, inputs)
+
         measured = measure(
             session,
             case,
@@ -292,7 +273,9 @@ class CaseBench:
             self._reporter,
             items_per_step(case.model, case.shapes, case.mode),
             self._wall,
-            checks.steady_state_over,
+            steady_state_over,
+            checks.watch(case),
+            side.begin_steady_state,
         )
         result = with_visits(session, case, with_inputs(session, measured))
         self._reporter.phase("communication")
@@ -300,17 +283,27 @@ class CaseBench:
         self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
         checked = checks.of(case, _said_ns(measured), alone)
+        if checked.too_busy:
+            result = replace(result, quality=Quality.UNUSABLE)
         energy = self._energy(session, case, _said_ns(measured))
+        used = side.judge_load(case, result)
+        result = used.applied_to(result)
         metrics = {**plain(result.metrics), "steps_verified": checked.steps_verified}
+        columns, reasons = side.keep_plausible(case, measured, {**metrics, **energy.columns})
         warnings = [*result.warnings, *skipped(result), *noted(result), *checked.warnings]
+        samples = samples_left(result.samples, reasons)
         return {
             **plain(result),
-            "metrics": {**metrics, **energy.columns},
-            "null_reasons": energy.reasons,
+            "metrics": columns,
+            "null_reasons": {**energy.reasons, **used.reasons, **reasons},
             "self_check": checked.self_check,
             "warnings": [*warnings, *energy.warnings],
-            "samples": {name: list(values) for name, values in result.samples.items()},
+            "samples": {name: list(values) for name, values in samples.items()},
+            "sampling": {name: dict(result.sampling[name]) for name in samples},
         }
+
+    def _now(self) -> int:
+        return 0 if self._wall is None else self._wall.now_ns()
 
     def _energy(self, session: Session, case: Case, step_ns: float) -> EnergyReport:
         """Energy of the case, where it was asked for."""
@@ -332,13 +325,8 @@ class CaseBench:
                 f"the runtime {self._runtime.info.name} cannot train without dropout",
                 "Its losses are in loss_per_step.",
             )
-        log = LossLog()
-        checked = CheckedSession(session, self._runtime.clock(), self._wall, log.note).session
-        with session.without_dropout():
-            inputs = checked.prepare(case_from_json(request["case"]))
-            inputs = nudged(inputs, request.get("nudge", 0.0))
-            checked.sample(inputs, request["steps"], Timing.EACH)
-        return {"losses": log.losses}
+        timed = self._checks.training if self._checks is not None else None
+        return loss_curve(session, request, self._runtime.clock(), self._wall, timed)
 
     def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return left(self._opened(), self._seed, request)
@@ -353,7 +341,8 @@ class CaseBench:
         return drawn(self._opened(), self._seed, request)
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return compared(self._opened(), self._seed, request)
+        assert self._comparison is not None  # as the session is there
+        return self._comparison.compare(request)
 
     def _profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = self._runtime.info.name

@@ -28,7 +28,6 @@ class Proof:
 
     provider: str
     time_share: Mapping[str, float]
-    computed_in: Mapping[str, float]
     details: Mapping[str, Any]
 
     def shares(self, device: str) -> dict[str, float]:
@@ -44,7 +43,7 @@ def understood(lines: Sequence[str], provider: str) -> Proof:
     """The story of what was printed."""
     ort_profile = profile.understood(list(events(lines)))
     details = {**ort_profile.as_details(), **partitions(lines)}
-    return Proof(provider, ort_profile.time_share, ort_profile.computed_in, details)
+    return Proof(provider, ort_profile.time_share, details)
 
 
 def events(lines: Sequence[str]) -> list[dict[str, Any]]:

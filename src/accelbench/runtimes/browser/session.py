@@ -9,12 +9,12 @@ from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.protocols import Block, Evidence, Job
+from accelbench.core.protocols import Block, Evidence, Job, most_steps
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
-from accelbench.runtimes.shared.arrays import Arrays, ArtefactSession, hold_precision
+from accelbench.runtimes.shared.arrays import Arrays, ArtefactSession
 from accelbench.runtimes.shared.sketches import Glance, Sketch
 
 _RUNS = 2  # of the session that says what it does; the first warms up
@@ -174,6 +174,7 @@ class BrowserSession(ArtefactSession):
         if timing is Timing.WHOLE:
             return self.unbroken_blocks(inputs, n, 1)[0]
         self._feed(inputs)
+        n = most_steps(n)
         body, _ = self._page.ask("steps", n=n)
         return Block(n, timing, {"step": [round(ms * _NS) for ms in body["ms"]]})
 
@@ -249,7 +250,6 @@ class BrowserSession(ArtefactSession):
             details["device_type_asked"] = self._device_type
         shares: dict[str, float] = {}
         if self._proof is not None:
-            hold_precision(self._case.precision, self._proof.computed_in)
             details |= self._proof.details
             shares = self._proof.shares(device)
             if not (shares or self._strict):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError
-from accelbench.runtimes.pytorch.session import first_line
-from accelbench.runtimes.pytorch.session import memory_errors as torch_memory_errors
+from accelbench.runtimes.pytorch.engine_errors import first_line
+from accelbench.runtimes.pytorch.engine_errors import memory_errors as torch_memory_errors
 
 #: How XLA's allocators say it, whatever they add.
 _NO_MEMORY = "RESOURCE_EXHAUSTED"

@@ -7,7 +7,6 @@ record is read by JAX itself; TensorFlow is not needed.
 from __future__ import annotations
 
 import gzip
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.runtimes.shared.profiling import own, walls
+from accelbench.store.scratch import temporary_folder
 
 NAME = "XLA's profiler"
 _TRACE = "trace.json"
@@ -74,14 +74,14 @@ def recorded(
             f"jax {jax.__version__} cannot read what XLA's profiler writes",
             "Install a newer one: pip install -U jax",
         )
-    with tempfile.TemporaryDirectory(prefix="accelbench-profile-") as folder:
+    with temporary_folder() as folder:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # every Python call would be noted, at its cost
-        with jax.profiler.trace(folder, profiler_options=options):
+        with jax.profiler.trace(str(folder), profiler_options=options):
             times = walls(clock, steps, step)
-        [record] = Path(folder).rglob("*.xplane.pb")
+        [record] = folder.rglob("*.xplane.pb")
         events = list(events_of(jax.profiler.ProfileData.from_file(str(record))))
-        yield events, times, Path(folder)
+        yield events, times, folder
 
 
 def events_of(data: Any) -> Iterator[Event]:

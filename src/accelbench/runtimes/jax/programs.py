@@ -13,11 +13,10 @@ import jax
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.precision import long_name
+from accelbench.core.precision import COMPUTED_AS_ASKED, long_name
 from accelbench.runtimes.jax.collectives import collectives_of
 from accelbench.runtimes.jax.computed_in import multiplied_in
 from accelbench.runtimes.jax.lowering import Lowered
-from accelbench.runtimes.shared.arrays import COMPUTED_AS_ASKED
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ class JaxRuntime:
         ranks="devices",
         isolation="fork",
         consumes="torch",
+        generates=False,  # shapes are settled: each new token would be compiled anew
         # Imported, and nothing asked of them: `jax.devices` here would start XLA's threads.
         preload=(
             "torch",

@@ -16,8 +16,10 @@ import torch
 
 from accelbench.catalog.build import Built, built
 from accelbench.catalog.inputs import tensors
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.precision import weight_types
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
@@ -26,6 +28,7 @@ from accelbench.runtimes.jax.layout import Layout
 from accelbench.runtimes.jax.platforms import Platform, name_of
 from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling, make
 from accelbench.runtimes.jax.procedures.base import Example
+from accelbench.runtimes.jax.procedures.train import Train
 from accelbench.runtimes.jax.programs import Program, Programs
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
@@ -181,6 +184,18 @@ class JaxSession:
             sketches = sketch(self._procedure.named(self._last), most)
         return {name: Sketch(part.shape, _widened(part.values)) for name, part in sketches.items()}
 
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        return self._training.weight_values(most, draw)
+
+    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
+        with case_errors():
+            return self._training.preview_step(inputs, most, draw)
+
+    @property
+    def _training(self) -> Train:
+        assert isinstance(self._procedure, Train)
+        return self._procedure
+
     def inspect(self, inputs: Any) -> None:
         with case_errors():
             self._look(self._prepared.look(inputs))
@@ -239,7 +254,7 @@ class JaxSession:
             engine=f"jax {jax.__version__}",
             emulated=self._job.device.emulated,
             details={
-                "weight_dtypes": sorted({str(weight.dtype) for weight in weights}),
+                **weight_types((str(weight.dtype), weight.size) for weight in weights),
                 "jaxlib": version("jaxlib"),
                 "torch": torch.__version__,
                 **self._output_facts,

@@ -6,16 +6,19 @@ it, so that a second step would read what the first has left.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+from accelbench.catalog.file_models.tflite_layers import PRODUCTS
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.precision import weight_types
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.litert.kernels import KERNELS
 from accelbench.runtimes.shared.arrays import ArraySession
@@ -88,7 +91,8 @@ class LitertSession(ArraySession):
 
     def evidence(self) -> Evidence:
         device = str(self._job.device)
-        operators = Counter(entry["op_name"] for entry in self._interpreter._get_ops_details())
+        entries = self._interpreter._get_ops_details()
+        operators = Counter(entry["op_name"] for entry in entries)
         delegated = operators.pop(_DELEGATE, 0)
         left = ", ".join(f"{name} × {count}" for name, count in operators.most_common(_TOLD))
         return Evidence(
@@ -100,11 +104,26 @@ class LitertSession(ArraySession):
                 "xnnpack_parts": delegated,
                 # Those that XNNPACK took are listed beside the part that stands for them.
                 "operators": left,
+                **weight_types(self._weights(entries)),
                 "threads": self._job.settings.threads or 1,
                 "inputs": "written before each step",
                 **self.details(),
             },
         )
+
+    def _weights(self, operators: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+        """Yield type and size of what products read that is neither fed nor computed."""
+        made = {index for entry in operators for index in entry["outputs"]}
+        made |= set(self._inputs_at.values())
+        sizes = {
+            entry["index"]: math.prod(map(int, entry["shape"]))
+            for entry in self._interpreter.get_tensor_details()
+        }
+        for entry in operators:
+            if entry["op_name"] in PRODUCTS:
+                for index, dtype in zip(entry["inputs"], entry["operand_types"], strict=True):
+                    if index in sizes and index not in made:
+                        yield np.dtype(dtype).name, sizes[index]
 
     def close(self) -> None:
         self._interpreter = None

@@ -19,7 +19,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.ncnn.kernels import KERNELS
-from accelbench.runtimes.shared.arrays import ArraySession, hold_precision
+from accelbench.runtimes.shared.arrays import ArraySession
 
 _PLAIN = KERNELS[1]
 #: What a layer answers that was given no memory for its result.
@@ -110,8 +110,6 @@ class NcnnSession(ArraySession):
         device = str(self._job.device)
         if self._computed_in is None and self._looked_with is not None:
             self._computed_in = self._stored_in(self._looked_with[0])
-        if self._computed_in is not None:
-            hold_precision(self._case.precision, self._computed_in)
         options = self._net.opt
         return Evidence(
             devices=(device,),

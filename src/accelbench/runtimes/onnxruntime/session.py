@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,8 +28,9 @@ from accelbench.runtimes.onnxruntime.providers import (
     place_of,
     serving,
 )
-from accelbench.runtimes.shared.arrays import ArraySession, hold_precision
+from accelbench.runtimes.shared.arrays import ArraySession
 from accelbench.runtimes.shared.profiling import walls
+from accelbench.store.scratch import temporary_folder
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3
@@ -177,7 +177,6 @@ class OnnxruntimeSession(ArraySession):
         shares: dict[str, float] = {}
         devices: tuple[str, ...] = (device,)  # before anything was looked at
         if self._profile is not None:
-            hold_precision(self._case.precision, self._profile.computed_in)
             details |= self._profile.as_details()
             for engine, share in self._profile.time_share.items():
                 place = place_of(engine, device)
@@ -210,10 +209,10 @@ class OnnxruntimeSession(ArraySession):
     @contextmanager
     def _recording(self) -> Iterator[Callable[[], Path]]:
         """A second session in the place of the first one, and what ends its profile file."""
-        with tempfile.TemporaryDirectory(prefix="accelbench-profile-") as folder:
+        with temporary_folder() as folder:
             options = self._options()
             options.enable_profiling = True
-            options.profile_file_prefix = str(Path(folder) / "profile")
+            options.profile_file_prefix = str(folder / "profile")
             measured, self._session = self._session, self._new(options)
             try:
                 yield lambda: Path(self._session.end_profiling())

@@ -27,10 +27,6 @@ _NO_WORK = frozenset({"Input", "Output", "Const", "Constant", "Parameter", "Resu
 _WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "u8": "int8"}
 _KERNELS = 6
 
-#: A product that ran in another type than asked for is a few at the edges, such as the first
-#: convolution of a quantised network; more than this of their time is another precision.
-MOST_CHANGED = 0.5
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -54,15 +50,6 @@ class Profile:
             "time_by_type": {k: round(v, 4) for k, v in self.by_type.items()},
             "kernels": list(self.kernels),
         }
-
-    def changed(self, precision: str) -> str | None:
-        """In what most of the products ran, where that is not what was asked for."""
-        other = {name: share for name, share in self.computed_in.items() if name != precision}
-        if sum(other.values()) <= MOST_CHANGED:
-            return None
-        return ", ".join(
-            f"{name} ({share:.0%})" for name, share in sorted(other.items(), key=lambda x: -x[1])
-        )
 
 
 def understood(nodes: Iterable[Mapping[str, str]]) -> Profile:

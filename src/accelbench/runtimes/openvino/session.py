@@ -262,20 +262,6 @@ class OpenvinoSession(ArraySession):
 
     # -- evidence
 
-    def _prove(self) -> None:
-        """See, once, that products ran in the type asked for; raises CaseError if they did not."""
-        if self._looked_with is None or self._compiled is None:
-            return
-        if self._profile is None:
-            self._profile = self._profiled(self._looked_with)
-        other = self._profile.changed(self._case.precision)
-        if other is not None:
-            raise CaseError(
-                "precision_changed",
-                f"asked for {self._case.precision}, but OpenVINO computed the products in {other}",
-                "No figure is given for a precision that was not computed in.",
-            )
-
     def _profiled(self, bound: BoundInputs) -> Profile:
         """What a second model, compiled to count, says of a few runs."""
         unit = self._unit_within()
@@ -338,7 +324,9 @@ class OpenvinoSession(ArraySession):
         return next((dict(settings).get(name) for settings in dict(within).values()), None)
 
     def evidence(self) -> Evidence:
-        self._prove()
+        looked_with = self._looked_with
+        if self._profile is None and looked_with is not None and self._compiled is not None:
+            self._profile = self._profiled(looked_with)
         devices = self._said("EXECUTION_DEVICES") or []
         hint = self._said("INFERENCE_PRECISION_HINT")
         device = self._job.device

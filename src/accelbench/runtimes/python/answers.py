@@ -22,13 +22,13 @@ from accelbench.runtimes.python.parts import CompareInstead, parts_of
 #: Deeper than this nothing is looked into.
 DEEPEST = 8
 #: Of a list or a dict so many parts are asked whether they are finished.
-_MOST_PARTS = 10_000
+MOST_PARTS = 10_000
 #: Types that are named of what is not compared.
 _MOST_TYPES = 3
 #: What stands for work that goes on elsewhere, by its module; asked only where that is imported.
 _ELSEWHERE = (
     ("concurrent.futures", "Future", "a future"),
-    ("torch.futures", "Future", "a future"),
+    ("torch._C", "Future", "a future"),
     ("multiprocessing.pool", "ApplyResult", "a result to come"),
     ("threading", "Thread", "a thread"),
     ("multiprocessing.process", "BaseProcess", "a process"),
@@ -65,11 +65,11 @@ def _unfinished(answer: Any, depth: int) -> str:
         parts = answer
     elif (inside := _inside(answer)) is not None:
         parts = inside
-    elif _shows_values(answer):
+    elif shows_attributes(answer):
         parts = vars(answer).values()
     else:
         return ""
-    several = (_unfinished(part, depth + 1) for part in islice(parts, _MOST_PARTS))
+    several = (_unfinished(part, depth + 1) for part in islice(parts, MOST_PARTS))
     return next(filter(None, several), "")
 
 
@@ -116,7 +116,7 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
     if isinstance(parts, CompareInstead):
         _gather(parts.value, name, found, depth + 1)
         return
-    array = _array(value) if parts is None else None
+    array = numpy_array(value) if parts is None else None
     if array is not None:
         found[_free(name or "output", found)] = array
     elif isinstance(value, Set):
@@ -138,8 +138,8 @@ def _free(name: str, found: Mapping[str, Any]) -> str:
     return name if name not in found else _free(f"{name}'", found)
 
 
-def _shows_values(value: Any) -> bool:
-    """Whether an object's attributes are a part of what was returned, as a dataclass's are."""
+def shows_attributes(value: Any) -> bool:
+    """Whether the attributes of an object are a part of the answer, as a dataclass's are."""
     return (
         hasattr(value, "__dict__")
         and not isinstance(value, (type, ModuleType))
@@ -178,10 +178,10 @@ def _leave_out(value: Any, found: dict[str, None], depth: int) -> None:
     elif (parts := parts_of(value)) is not None:
         inside = parts.value if isinstance(parts, CompareInstead) else parts
         _leave_out(inside, found, depth + 1)
-    elif _array(value) is not None:
+    elif numpy_array(value) is not None:
         return
     elif isinstance(value, (list, tuple, Set)):
-        for inner in islice(value, _MOST_PARTS):
+        for inner in islice(value, MOST_PARTS):
             _leave_out(inner, found, depth + 1)
     elif getattr(value, "__dict__", None):
         _leave_out(vars(value), found, depth + 1)
@@ -189,8 +189,8 @@ def _leave_out(value: Any, found: dict[str, None], depth: int) -> None:
         found[type(value).__name__] = None
 
 
-def _array(value: Any) -> Any:
-    """A tensor, an array, a number or an even list of numbers as an array; None of others."""
+def numpy_array(value: Any) -> Any:
+    """Return a tensor, an array, a number or an even list of numbers as an array, else None."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         try:

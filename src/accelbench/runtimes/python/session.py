@@ -33,8 +33,12 @@ from accelbench.runtimes.python.answers import (
     refuse_unfinished,
     uncompared,
 )
+from accelbench.runtimes.python.cached_results import Calls, OwnedState, find_handout, owned_state
+from accelbench.runtimes.python.computed_attributes import slow_attributes, without_values
+from accelbench.runtimes.python.evaluation import evaluated, late_parts
 from accelbench.runtimes.python.left_running import left_running
 from accelbench.runtimes.python.places import devices, waiting
+from accelbench.runtimes.python.similar_inputs import make_similar
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
@@ -45,6 +49,13 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _ENGINES = ("torch", "jax", "numpy")
 #: What timed steps left once something else is asked: a callable may well return None.
 _GIVEN_UP = object()
+#: The first call with inputs is made with others than those that are timed.
+_FIRST_SEED = 0x5E771E
+#: Longer steps are not repeated with inputs like the example, nor is a call that takes a second:
+#: one that a cache answers otherwise may take many times as long as a step.
+_LONGEST_STEP_NS, _LONGEST_CALL_NS = 50e6, 1e9
+#: A cache saves at least this: calls take so many times less than the first one.
+_TIMES_QUICKER, _SAVED_NS = 4.0, 0.1e6
 
 
 class LapSampler(LocalSampler):
@@ -74,6 +85,7 @@ class PythonSession:
 
     phases: tuple[str, ...] = ("step",)
     device_timed = False
+    evaluates_outputs = True
 
     def __init__(self, job: Job, clock: Clock) -> None:
         code = job.case.model.code
@@ -95,7 +107,13 @@ class PythonSession:
             self._timed("load", self._loaded.setup)
         self.weights_digest = code.digest[:16]
         self._call: Callable[..., Any] = self._loaded.subject
+        self._settled: Case | None = None
         self._wait: Callable[[Any], Any] | None = None
+        self._late: list[str] = []
+        self._before: OwnedState | None = None
+        self._first_ns = self._step_ns = 0.0
+        self._takes_similar: bool | None = None  # None: it was not tried
+        self._ignores_similar = False
         self._sampler = LapSampler(clock=clock, step=self._step)
         self._sampler.left = _GIVEN_UP
 
@@ -114,40 +132,83 @@ class PythonSession:
     def prepare(self, case: Case, seed: int | None = None) -> Arguments:
         """The arguments anew: what a call changes in its own is not there for the next."""
         self._given = None, ""
+        if case != self._settled:
+            self._settle(case)
         prepared = self._arguments(case, seed)
         self._given = prepared, digest_of_values(arrays(prepared))
-        answer = self._answer(prepared)
-        self._going_on = left_running()  # at once: a little of it is soon over
-        self._settle(answer)
         return prepared
 
     def _arguments(self, case: Case, seed: int | None) -> Arguments:
         if case.model.inputs:
             return (), dict(self._inputs.arrays(case, seed))
+        return self._example()
+
+    def _example(self) -> Arguments:
         if self._loaded.example is None:
             return (), {}
         return arguments(_copied(self._loaded.example))
 
-    def _settle(self, answer: Any) -> None:
-        """Find out by a first call what has to be waited for."""
+    def similar_inputs(self, seed: int) -> Arguments | None:
+        """Return inputs like the example that is called with; None if the code takes no others."""
+        args, keywords = given = self._example()
+        changed, named = make_similar((args, keywords), seed)
+        if changed is args and named is keywords:
+            return None
+        if self._takes_similar is None:
+            self._takes_similar = self._accepts((changed, named), given)
+        return (changed, named) if self._takes_similar else None
+
+    def _accepts(self, similar: Arguments, given: Arguments) -> bool:
+        if self._step_ns > _LONGEST_STEP_NS:
+            return False
+        start = self._clock.now_ns()
+        try:
+            answer = arrays(self._answer(similar))
+        except CaseError:
+            return False
+        if self._clock.now_ns() - start > _LONGEST_CALL_NS:
+            return False
+        has_floats = any(one.dtype.kind in "fc" and one.any() for one in answer.values())
+        self._ignores_similar = has_floats and digest_of_values(answer) == digest_of_values(
+            arrays(self._answer(given))
+        )
+        return True
+
+    def _settle(self, case: Case) -> None:
+        """Find out by a first call what has to be waited for and evaluated in each step.
+
+        It is called with other inputs than those that are timed: a cache must not know these.
+        """
+        self._wait, self._late = None, []
+        inputs = self._arguments(case, self._job.settings.seed ^ _FIRST_SEED)
+        if not case.model.inputs and self._before is None:
+            self._before = self._owned_state().forget_objects()
+        start = self._clock.now_ns()
+        answer = self._called(inputs)
+        self._first_ns = float(self._clock.now_ns() - start)
+        self._going_on = left_running()  # at once: a little of it is soon over
         refuse_unfinished(answer)
         self._wait = waiting(answer)
-        self._sampler.step = self._step if self._wait is None else self._waited
+        self._late = late_parts(answer)
+        self._settled = case
+        self._sampler.step = self._finished if self._wait or self._late else self._step
+
+    def _owned_state(self) -> OwnedState:
+        return owned_state(self._call, self._code.sources)
 
     def _step(self, inputs: Arguments) -> Any:
         return self._call(*inputs[0], **inputs[1])
 
-    def _waited(self, inputs: Arguments) -> Any:
+    def _finished(self, inputs: Arguments) -> Any:
+        """One call, and whatever of its answer is not there when it returns."""
         answer = self._call(*inputs[0], **inputs[1])
-        assert self._wait is not None
-        self._wait(answer)
-        return answer
+        if self._wait is not None:
+            self._wait(answer)
+        return evaluated(answer) if self._late else answer
 
-    def _answer(self, inputs: Arguments) -> Any:
+    def _called(self, inputs: Arguments) -> Any:
         try:
-            answer = self._step(inputs)
-            if self._wait is not None:
-                self._wait(answer)
+            return self._finished(inputs)
         except CaseError:
             raise
         except Exception as error:
@@ -156,6 +217,18 @@ class PythonSession:
                 f"{self._job.case.model.id} fails: {failure(error, self._code.sources)}",
                 "Run it in Python alone, and mend it.",
             ) from error
+
+    def _answer(self, inputs: Arguments) -> Any:
+        """Call once, and refuse an answer that is less finished than the first one."""
+        answer = self._called(inputs)
+        refuse_unfinished(answer)
+        if late := late_parts(answer):
+            raise CaseError(
+                "unfinished",
+                f"it returns values that are computed only when they are asked for ({late[0]}), and"
+                " its first answer had none: its work is not done when it returns",
+                "Let each call return the same kind of values.",
+            )
         return answer
 
     def compile(self, inputs: Any) -> int | None:
@@ -163,7 +236,9 @@ class PythonSession:
         return None
 
     def sample(self, inputs: Arguments, n: int, timing: Timing) -> Block:
-        return self._sampler.sample(inputs, n, timing)
+        block = self._sampler.sample(inputs, n, timing)
+        self._step_ns = sum(map(sum, block.phase_ns.values())) / block.steps
+        return block
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         left = self._sampler.left
@@ -171,7 +246,9 @@ class PythonSession:
 
     def inspect(self, inputs: Arguments) -> None:
         self._sampler.left = _GIVEN_UP
-        self._look(self._answer(inputs))
+        answer = self._answer(inputs)
+        self._look(answer)
+        self._facts |= self._look_for_missing_work(inputs, answer)
 
     def outputs(self, inputs: Arguments) -> Mapping[str, Any]:
         self._sampler.left = _GIVEN_UP
@@ -199,6 +276,39 @@ class PythonSession:
             "output_dtypes": sorted({str(value.dtype) for value in values.values()}),
             "outputs_finite": all(bool(np.isfinite(value).all()) for value in floats),
             "not_compared": uncompared(answer),
+        }
+
+    def _look_for_missing_work(self, inputs: Arguments, answer: Any) -> dict[str, Any]:
+        """Refuse answers that the timed calls have not computed; return what may not have been."""
+        facts: dict[str, Any] = {
+            "computed_when_read": slow_attributes(
+                answer, inputs, self._step_ns, self._clock.now_ns
+            ),
+            "holds_only_inputs": without_values(answer, inputs),
+            "evaluated": self._late,
+        }
+        case = self._settled
+        if self._before is None or case is None:
+            return facts
+        is_quicker = self._first_ns >= max(
+            self._step_ns * _TIMES_QUICKER, self._step_ns + _SAVED_NS
+        )
+        calls = Calls(self._answer, lambda: self._arguments(case, None), self._owned_state)
+        found = find_handout(calls, inputs, answer, self._before, is_quicker)
+        if found.kept_by:
+            raise CaseError(
+                "cached",
+                f"each call returns what the first one made, and a {found.kept_by} in its code has"
+                " kept: outputs are remembered, not computed",
+                "Measure the function without its cache, such as its __wrapped__.",
+            )
+        found_in = list(found.caches) if is_quicker else []
+        self.similar_inputs(self._job.settings.seed ^ _FIRST_SEED)
+        return {
+            **facts,
+            "same_answer": found.same,
+            "found_in_caches": found_in,
+            "same_for_similar_inputs": self._ignores_similar,
         }
 
     def profile(self, inputs: Arguments, steps: int, traces: Path | None) -> Profile:

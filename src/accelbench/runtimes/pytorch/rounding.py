@@ -1,7 +1,7 @@
 """What a precision costs a model: the same fp32 pass with numbers rounded as it would round them.
 
-In bf16 and fp16 every result is rounded; in int8 what enters a product is, to 255 steps
-between its least and its largest value, weights and what they are multiplied with alike. How
+In bf16 and fp16 every result is rounded; in int8 and tf32 what enters a product is, in int8 to 255
+steps between its least and its largest value, weights and what they are multiplied with alike. How
 far that moves the outputs is the model's own sensitivity: BERT's tiny size 0.008 in bf16 and
 0.01 in int8, X-CLIP's 0.12 and 0.3, in units of what other inputs move.
 
@@ -38,6 +38,10 @@ _PRODUCTS = frozenset(
         _aten.conv_transpose2d.input,
         _aten.scaled_dot_product_attention.default,
         _aten.embedding.default,
+        # What training adds: attention that keeps what its backward pass needs, and such passes.
+        _aten.convolution_backward.default,
+        _aten._scaled_dot_product_flash_attention_for_cpu.default,
+        _aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
     )
 )
 
@@ -53,7 +57,7 @@ class Rounded(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def __init__(self, precision: str) -> None:
         super().__init__()
         self._round = _ROUNDERS[precision]
-        self._results = precision != "int8"
+        self._results = precision not in ("int8", "tf32")
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -75,6 +79,12 @@ def _narrow(dtype: torch.dtype) -> Rounder:
     return lambda value: value.to(dtype).to(torch.float32)
 
 
+def _ten_bits(value: torch.Tensor) -> torch.Tensor:
+    """Return the numbers rounded to ten bits after the first, as TF32 does; fp16 has as many."""
+    bits = value.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
 def _stepped(value: torch.Tensor) -> torch.Tensor:
     """To 255 steps between the least and the largest, zero being one of them."""
     low, high = (float(bound) for bound in value.clamp(_MASK, -_MASK).aminmax())
@@ -88,4 +98,5 @@ _ROUNDERS: dict[str, Rounder] = {
     "bf16": _narrow(torch.bfloat16),
     "fp16": _narrow(torch.float16),
     "int8": _stepped,
+    "tf32": _ten_bits,
 }

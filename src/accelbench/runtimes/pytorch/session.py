@@ -14,21 +14,24 @@ import torch
 from accelbench.catalog.build import Built, built
 from accelbench.catalog.inputs import tensors
 from accelbench.catalog.narrow import in_precision
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import OutOfMemoryError
 from accelbench.core.model import ModelSpec
+from accelbench.core.precision import weight_types
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.compiling import allow_many_graphs, compile_totals
 from accelbench.runtimes.pytorch.doubling import doubled
+from accelbench.runtimes.pytorch.engine_errors import memory_errors
 from accelbench.runtimes.pytorch.module_state import ModuleState
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
+from accelbench.runtimes.pytorch.procedures.train import Train
 from accelbench.runtimes.pytorch.rounding import Rounded
 from accelbench.runtimes.shared.inputs import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
@@ -43,15 +46,6 @@ _DTYPES = {
     "int8": torch.float32,  # what is not quantised stays whole
 }
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
-
-
-#: How torch's allocators and its arithmetic on sizes say it, on Linux, Windows and macOS.
-_NO_MEMORY = (
-    "can't allocate memory",
-    "not enough memory",
-    "out of memory",
-    "storage size calculation overflowed",
-)
 
 
 def _trains(case: Case) -> bool:
@@ -70,31 +64,6 @@ def _autocast_dtype(case: Case) -> torch.dtype | None:
         dtype = _DTYPES[case.precision.removeprefix("amp-")]
         return None if dtype is torch.float32 else dtype
     return _AUTOCAST.get(case.precision)
-
-
-@contextmanager
-def memory_errors() -> Iterator[None]:
-    """Turn every way in which PyTorch says 'no memory' into OutOfMemoryError.
-
-    The CPU allocator raises a plain RuntimeError whose text is all there is.
-    """
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise OutOfMemoryError(first_line(error)) from error
-    except MemoryError as error:
-        raise OutOfMemoryError("the host has no memory left") from error
-    except RuntimeError as error:
-        text = str(error)
-        if any(words in text.lower() for words in _NO_MEMORY):
-            raise OutOfMemoryError(first_line(error)) from error
-        raise
-
-
-def first_line(error: BaseException) -> str:
-    """What an engine's error says, without its stack."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
 
 
 class PytorchSession:
@@ -266,6 +235,18 @@ class PytorchSession:
                 sketches[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
         return sketches
 
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        return self._training.weight_values(most, draw)
+
+    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
+        with self._around():
+            return self._training.preview_step(inputs, most, draw)
+
+    @property
+    def _training(self) -> Train:
+        assert isinstance(self._procedure, Train)
+        return self._procedure
+
     def inspect(self, inputs: Any) -> None:
         self._sampler.left = None
         self._looked_with = inputs
@@ -284,6 +265,8 @@ class PytorchSession:
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
+        if self._quantised:
+            self._looked_with = inputs
         if self._replays:
             seed_all(self._job.settings.seed)
         with self._around():
@@ -306,6 +289,15 @@ class PytorchSession:
         with self._around(), Rounded(precision):
             outputs = self._procedure.outputs(inputs)
         return {name: t.cpu().numpy() for name, t in outputs.items()}
+
+    def narrow_products(self) -> AbstractContextManager[Any]:
+        return Rounded("tf32")
+
+    def nudge(self, by: float) -> None:
+        with torch.no_grad():
+            for weight in self._doubling():
+                flat = torch.arange(weight.numel(), device=weight.device).reshape(weight.shape)
+                weight.mul_(1 + by * (1 - 2 * (flat % 2)))
 
     def other_weights(self) -> AbstractContextManager[None]:
         return doubled(self._doubling())
@@ -342,7 +334,6 @@ class PytorchSession:
     def evidence(self) -> Evidence:
         """Read back from the tensors themselves after they were computed."""
         weights = {str(p.device) for p in self._module.parameters()}
-        dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in self._module.parameters()})
         seen = weights.union(self._output_facts.get("output_devices", ()))
         hardware = self._job.device.hardware
         return Evidence(
@@ -351,8 +342,8 @@ class PytorchSession:
             engine=f"torch {torch.__version__}",
             emulated=self._job.device.emulated,
             details={
-                "weight_dtypes": dtypes,
-                "autocast": None if self._narrow is None else str(self._narrow)[6:],
+                **weight_types((int8.stored_type(p), p.numel()) for p in self._module.parameters()),
+                "autocast": self._cast_to(),
                 **self._output_facts,
                 **({} if self._state is None else self._changes(self._state)),
                 **self._int8_facts(),
@@ -361,6 +352,13 @@ class PytorchSession:
                 **self._place.facts(),
             },
         )
+
+    def _cast_to(self) -> str | None:
+        """Return the type that torch casts products to within a step; None if it casts nothing."""
+        kind = self._place.device.type
+        with self._autocast():
+            is_on = torch.is_autocast_enabled(kind)
+            return str(torch.get_autocast_dtype(kind))[6:] if is_on else None
 
     def _changes(self, state: ModuleState) -> dict[str, list[str]]:
         with torch.inference_mode():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,9 @@ from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.onnxruntime.session import understood
 from accelbench.runtimes.qnn import backend, profile
 from accelbench.runtimes.qnn.composed import Composed, read
-from accelbench.runtimes.shared.arrays import ArraySession, hold_precision
+from accelbench.runtimes.shared.arrays import ArraySession
 from accelbench.runtimes.shared.profiling import walls
+from accelbench.store.scratch import temporary_folder
 
 _QUIET = 3  # errors alone
 _TRACE = "trace.csv"
@@ -118,10 +118,10 @@ class QnnSession(ArraySession):
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         """From a second session of the same file that has QNN write down what its nodes take."""
-        with tempfile.TemporaryDirectory(prefix="accelbench-qnn-") as folder:
-            graphs = Path(folder) / "graphs"
+        with temporary_folder() as folder:
+            graphs = folder / "graphs"
             graphs.mkdir()
-            path = (traces or Path(folder)) / _TRACE
+            path = (traces or folder) / _TRACE
             measured = self._session
             try:
                 options = self._options(dump=graphs, more=profile.options(path))
@@ -157,10 +157,7 @@ class QnnSession(ArraySession):
             details["npu_operators"] = dict(self._composed.operators)
             details["against_cpu"] = self._against_cpu
             if not computed_in:
-                raise CaseError(
-                    "precision_unknown", "QNN did not say what its products are computed in"
-                )
-            hold_precision(self._case.precision, computed_in)
+                details["computed_in_unknown"] = "QNN's graphs hold no product"
             self._hold_to_cpu()
         took = {device if name == backend.NAME else _CPU for name in self._nodes}
         return Evidence(
@@ -186,12 +183,12 @@ class QnnSession(ArraySession):
 
     def _composed_graphs(self) -> Composed:
         """What QNN is handed, from a second session of the same file and options."""
-        with tempfile.TemporaryDirectory(prefix="accelbench-qnn-") as folder:
+        with temporary_folder() as folder:
             try:
-                onnxruntime.InferenceSession(str(self.model_path), self._options(dump=Path(folder)))
+                onnxruntime.InferenceSession(str(self.model_path), self._options(dump=folder))
             except Exception as error:
                 raise understood(error, "session_failed") from error
-            return read(Path(folder))
+            return read(folder)
 
     def _distance(self, fed: Any) -> dict[str, float]:
         """How far each output is from the CPU provider's of the same file, in its own spread."""

@@ -28,18 +28,6 @@ from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 Arrays = Mapping[str, Any]
 
-#: Of the products, how much must have been computed in the precision that was asked for. Not
-#: all: attention's own products stay in float where weights are int8, as in torchao.
-COMPUTED_AS_ASKED = 0.5
-
-#: What a precision's products may be called by an engine.
-_TYPES = {
-    "fp32": ("float", "float32", "fp32"),
-    "fp16": ("float16", "fp16"),
-    "bf16": ("bfloat16", "bf16"),
-    "int8": ("int8",),
-}
-
 
 class ArtefactSession(ABC):
     """One artefact opened by an engine, wherever that engine runs."""
@@ -211,30 +199,6 @@ class ArraySession(ArtefactSession):
             return {"sample": self._denoised(inputs, SHORT_PASSES)}
         values = self._read(self._run(inputs))
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
-
-
-def hold_precision(precision: str, computed_in: Mapping[str, float]) -> None:
-    """Refuse a cell whose products were mostly computed in another precision than asked.
-
-    Args:
-        precision: the case's precision.
-        computed_in: what an engine says of its products, as shares by type; empty where it
-            says nothing, as one does that compiles a graph into one piece.
-
-    Raises:
-        CaseError: precision_changed.
-    """
-    wanted = _TYPES[precision]
-    share = sum(part for name, part in computed_in.items() if name in wanted)
-    if not computed_in or share >= COMPUTED_AS_ASKED:
-        return
-    most = max(computed_in, key=lambda name: computed_in[name])
-    raise CaseError(
-        "precision_changed",
-        f"{share:.0%} of its products were computed in {precision}; most were in {most}"
-        f" ({computed_in[most]:.0%})",
-        f"It would be no {precision} result. Measure it as what it is, or use another runtime.",
-    )
 
 
 def _finite(value: Any) -> bool:

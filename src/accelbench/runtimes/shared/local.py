@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from accelbench.core.clock import Clock
-from accelbench.core.protocols import Block
+from accelbench.core.protocols import Block, most_steps
 from accelbench.core.vocabulary import Timing
 
 Mark = Callable[[str], None]
@@ -75,8 +75,9 @@ class LocalSampler:
     left: Any = None
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        """Measure n steps; see the module's diagram."""
+        """Measure n steps, or fewer within `stopping_after`; see the module's diagram."""
         self.left = None
+        n = most_steps(n)
         count, spent = self.compiled()
         take = {
             Timing.EACH: self._each,

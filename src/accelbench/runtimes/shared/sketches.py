@@ -66,6 +66,12 @@ def places(size: int, most: int) -> npt.NDArray[np.int64]:
     return each * size // most + each * _SCATTER % (size // most)
 
 
+def drawn_places(size: int, most: int, draw: int) -> npt.NDArray[np.int64]:
+    """Return which of `size` values are read for this draw; an engine cannot foresee them."""
+    shares = np.random.default_rng(draw).random(min(size, most))
+    return (shares * size).astype(np.int64)
+
+
 def sketch(outputs: Mapping[str, Any], most: int = MOST_VALUES) -> dict[str, Sketch]:
     """Of arrays, by name."""
     sketches = {}

@@ -173,6 +173,11 @@ def _first(chosen: Choice, what: str, sign: str) -> str:
     first = chosen.ranked[0]
     if chosen.unclear:
         others = " and ".join(chosen.unclear[1:])
+        if first.figure is None:
+            return (
+                f"No clear winner for {what}: the rules rate {first.name} and {others} equally."
+                f" {_figure_said(first, sign, chosen)}"
+            )
         return (
             f"No clear winner for {what}: {first.name} is ahead of {others} by less than is known."
             f" {_figure_said(first, sign, chosen)}"

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NotRequired, TypedDict
 
 from accelbench.core.figures import name_of
-from accelbench.core.rows import Json, text
+from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.batch_search import searches, to_search
 from accelbench.select.constraints.case_words import Installed, Words, case, installed
@@ -59,6 +59,12 @@ from accelbench.select.query.query import Query
 from accelbench.select.rank.choosing import Prices
 
 __all__ = ["Limits", "limits_named", "under"]
+
+
+#: What the best of what keeps the limits is best at.
+OBJECTIVE = (
+    "Objective: the most items a second that keeps the limits, which need not be the largest batch."
+)
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,7 @@ class LimitAnswer(TypedDict):
     does_not_fit: list[dict[str, object]]
     pareto: list[dict[str, object]]
     pareto_by: list[str]
+    objective: str  # the column that the best has the most of
     to_verify: list[Words]
     to_search: list[Words]
     unfillable: list[str]
@@ -185,6 +192,7 @@ def under(
         "does_not_fit": [entry_of(option) for option in search.misfits],
         "pareto": [entry_of(option) for option in search.front],
         "pareto_by": ["latency_ms", "throughput", *_by_memory(search)],
+        "objective": "throughput",
         "to_verify": to_verify,
         "to_search": (
             to_search(query, limits, search.options, candidates, named, here)
@@ -220,11 +228,15 @@ def _explained(
     yield from sentences(search.otherwise, FEW)
     yield from sentences_of(search.aside, FEW, search.limits.memory_mb)
     if not search.options:
-        yield f"{_none(search)}, so nothing is known to fit{what}."
-        yield from _too_large(search)
+        if _is_room(search):
+            yield "Their memory keeps the limit; without usable times none is known to be best."
+        else:
+            yield f"{_none(search)}, so nothing is known to fit{what}."
+            yield from _too_large(search)
     elif search.fits:
         yield _best(search, what)
         yield f"{len(search.fits)} of {len(search.options)} ways fit."
+        yield OBJECTIVE
     else:
         yield f"Nothing fits{what}: {_missed(search)}."
     if search.limits.min_throughput is not None:
@@ -240,6 +252,17 @@ def _explained(
     # What was measured and fits would only be confirmed.
     open_ones = to_verify[1:] if search.fits and search.fits[0].measured else to_verify
     yield from _unmeasurable([check for check in open_ones if check["command"] is None])
+
+
+def _is_room(search: LimitSearch) -> bool:
+    """Return whether memory is the only limit and results without usable times keep it."""
+    limit = search.limits.memory_mb
+    taken = [memory for case in search.aside if (memory := number(case, "memory_mb")) is not None]
+    return (
+        limit is not None
+        and len(search.limits.given) == 1
+        and min(taken, default=limit + 1) <= limit
+    )
 
 
 def _none(search: LimitSearch) -> str:

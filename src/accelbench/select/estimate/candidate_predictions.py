@@ -1,8 +1,8 @@
 """Predictions of candidates that were not measured, by the predictors of a database.
 
 What was measured of other models there, or of the model elsewhere, makes an estimate that a
-candidate may be ranked by (`ranks`). A prediction from other devices or from peaks alone says what
-to expect, and not who is first: it is off by a factor of three either way.
+candidate may be ranked by (`ranks`). A prediction from other devices or from peaks may be off by a
+factor of three. It ranks candidates only if all rivals have one and nothing better is known.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.precision import PRECISIONS, bytes_per_weight
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.predict.cases import shapes_from
 from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.select.estimate.engine_abilities import is_generation
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import FEWEST_FITTED
 from accelbench.select.evidence.select_context import own_shapes
+from accelbench.select.query.deployments import BROWSERS
 from accelbench.select.query.query import GENERATING, Query
 
 if TYPE_CHECKING:
@@ -43,12 +46,14 @@ class PredictedCandidates:
     Attributes:
         of: the predictions.
         ranking: those of them that a candidate may be ranked by.
+        comparable: those of a known device, which rank candidates if all rivals have one.
         too_large: why those of them do not fit that are predicted not to.
         traced: whether the model's operators are known.
     """
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
     ranking: frozenset[str] = frozenset()
+    comparable: frozenset[str] = frozenset()
     too_large: Mapping[str, str] = field(default_factory=dict)
     traced: bool = False
 
@@ -98,6 +103,8 @@ class CandidatePredictions:
         wanted = dict(sizes or own_shapes(query.spec))
         if query.mode == Mode.TRAINING:
             wanted = {name: size for name, size in wanted.items() if name not in GENERATING}
+        elif not is_generation(query, sizes):
+            wanted["new_tokens"] = 0  # every engine is asked for a forward pass
         question = PredictionQuestion(
             models=(query.spec,),
             batches=(query.batch,),
@@ -111,16 +118,33 @@ class CandidatePredictions:
         }
         # Without its operators a model would be predicted by others' terms than were learned from.
         if query.spec.id in traces.left_out:
-            return PredictedCandidates()
+            return PredictedCandidates(too_large=self._by_weights(query, several))
         of = {name: figures for name, figures in found.items() if figures is not None}
         ranking = {name for name, figures in of.items() if ranks(figures, known)}
         too_large = {
             name: words for name, figures in of.items()
             if (words := self._too_large(figures, certain=name not in ranking))
         }  # fmt: skip
+        unknown = [candidate for candidate in several if candidate.name not in of]
+        too_large |= self._by_weights(query, unknown)
+        comparable = frozenset(
+            candidate.name for candidate in several
+            if candidate.name in of and self._is_comparable(candidate, of[candidate.name])
+        )  # fmt: skip
         return PredictedCandidates(
-            of, frozenset(ranking - too_large.keys()), too_large, traced=True
+            of,
+            frozenset(ranking - too_large.keys()),
+            comparable - too_large.keys(),
+            too_large,
+            traced=True,
         )
+
+    def _is_comparable(self, candidate: Candidate, figures: PredictedFigures) -> bool:
+        """Return whether a prediction is of a device that is named or here, with known peaks."""
+        from accelbench.predict.answers import MIDDLE_PEAKS
+
+        is_known = bool(candidate.device) or self._device_here(candidate.platform) is not None
+        return is_known and figures["basis"] != MIDDLE_PEAKS
 
     def _too_large(self, figures: PredictedFigures, *, certain: bool = False) -> str:
         """Why a case does not fit its device, in words; "" where it may.
@@ -129,7 +153,7 @@ class CandidatePredictions:
             figures: the prediction.
             certain: only where the least that it may take is too much.
         """
-        room = self._memory(figures["hardware"], figures["device"])
+        room = self._room(figures["hardware"], figures["device"])
         needed = figures["memory_low_mb" if certain else "memory_mb"] * MIB
         if room is None or not is_too_large(needed, room):
             return ""
@@ -138,6 +162,36 @@ class CandidatePredictions:
             f"it does not fit {figures['device']} at batch {figures['batch_size']:,} in"
             f" {figures['precision']}: predicted {least}{memory_words(needed, room)}"
         )
+
+    def _by_weights(self, query: Query, candidates: Iterable[Candidate]) -> dict[str, str]:
+        """Return why the weights alone exceed devices, by the candidates' names."""
+        reasons = {
+            candidate.name: self._weights_too_large(query, candidate) for candidate in candidates
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _weights_too_large(self, query: Query, candidate: Candidate) -> str:
+        device = candidate.device.removeprefix("=") or self._device_here(candidate.platform)
+        precision, weights = query.precision or _EXACT, query.size.parameters
+        room = self._room(candidate.platform, device or "")
+        if weights is None or room is None or precision not in PRECISIONS:
+            return ""
+        needed = float(weights * bytes_per_weight(precision))
+        if not is_too_large(needed, room):
+            return ""
+        words = memory_words(needed, room)
+        return f"it does not fit {device} in {precision}: its weights alone take {words}"
+
+    def _room(self, platform: str, device: str) -> int | None:
+        """Return the memory of a device; of a browser here that of the machine.
+
+        A page holds its weights in the machine's memory before any device has them.
+        """
+        known = self._memory(platform, device)
+        here = self._device_here("cpu")
+        if known is None and platform in BROWSERS and device == self._device_here(platform):
+            return None if here is None else self._memory("cpu", here)
+        return known
 
     def _fastest(
         self,

@@ -94,5 +94,5 @@ def _documented(cell: EvidenceCell) -> float | None:
     """Operations a millisecond that its maker gives for the precision; None of most devices."""
     narrow = cell.precision.removeprefix("amp-")
     roofline = called(cell.hardware, cell.device)
-    known = None if roofline is None else roofline.operations_per_second(narrow)
+    known = None if roofline is None else roofline.highest_per_second(narrow)
     return None if known is None else known / 1e3

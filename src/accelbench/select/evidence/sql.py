@@ -32,7 +32,7 @@ from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs
-from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
+from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, REASON_COLUMNS, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, EvidenceRow, Tried
 from accelbench.select.evidence.device_rates import FEWEST_MODELS
@@ -45,7 +45,7 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
     "energy_per_item_joules",
-    *("convergence", "parameters", *OF_AN_INTERVAL),
+    *("convergence", "parameters", "cpu_wait_share", "unexplained_share", *OF_AN_INTERVAL),
 )
 _SAID = (
     *ASKED,
@@ -55,7 +55,7 @@ _SAID = (
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
     "reason", "started_at", "weights_digest", "launch", "result_id", "batch_size", "emulated",
-    *OF_WORTH, *OF_A_STEP,
+    *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
 )))  # fmt: skip
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (

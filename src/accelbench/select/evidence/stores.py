@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import AccelbenchError, StoreError
 from accelbench.select.query import validation
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
+from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,9 +113,9 @@ def _read_in(files: Iterable[Path]) -> Database | None:
     if not bodies:
         _log.warning("No result file there can be read: rules answer, and nothing measured.")
         return None
-    folder = tempfile.TemporaryDirectory(prefix="accelbench-choosing-")
-    atexit.register(folder.cleanup)
-    database = Database(Path(folder.name) / "results.duckdb")
+    scratch = temporary_folder()
+    atexit.register(scratch.close)
+    database = Database(scratch.folder / "results.duckdb")
     database.bring_in("result-files", [], bodies)
     return database
 

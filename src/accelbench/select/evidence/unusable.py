@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from accelbench.core.absent import batch_text
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
-from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.core.worth import reason_unusable
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.origins import is_imported
 from accelbench.select.evidence.units import rounded
-
-_WHY = f"its times are not usable, {WHY_UNUSABLE}"
 
 
 def set_aside(
@@ -62,7 +60,7 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "source": row.get("source"),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id"),
-        "reason": _WHY,
+        "reason": f"its times are not usable, {reason_unusable(row)}",
         "text": f"{name}{device} {way}, {batch_text(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",
     }

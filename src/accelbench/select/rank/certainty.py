@@ -24,7 +24,9 @@ from accelbench.select.rank.scoring import Encode, ScoredCandidate, scored
 def no_clear_winner_between(
     ranked: Sequence[ScoredCandidate], weights: dict[str, float], order: Encode, known: Histories
 ) -> list[str]:
-    """The names of those that may be first, the first among them; none where it is clear.
+    """Return the names of those that may be first, the first included; none if it is clear.
+
+    Without any figure, those that the rules rate as high as the first may be first too.
 
     Args:
         ranked: the candidates in order.
@@ -34,7 +36,8 @@ def no_clear_winner_between(
     """
     figured = [candidate for candidate in ranked if candidate.figure is not None]
     if not figured:
-        return []
+        tied = [entry.name for entry in ranked if entry.is_rated_as(ranked[0])]
+        return tied if len(tied) > 1 else []
     first, *rest = figured
     close = [
         rival.name

@@ -8,27 +8,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.rows import Json, Row
-from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.candidate_predictions import PredictedCandidates
-from accelbench.select.estimate.ceilings import bounded
+from accelbench.select.estimate.engine_abilities import is_generation, why_no_engine
 from accelbench.select.estimate.figures import (
     Figure,
     FigureQuestion,
-    figure,
-    from_others,
-    has_sizes,
 )
 from accelbench.select.estimate.platform_rules import RuleSubject, ruled
-from accelbench.select.estimate.predicted_figures import predicted_figure
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
-    FEWEST_FITTED,
     EvidenceCell,
-    EvidencePlace,
     ModelKnowledge,
     best,
 )
-from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.known_model import known_of
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
@@ -38,6 +30,11 @@ from accelbench.select.evidence.ways import told_apart_by
 from accelbench.select.query.config import Config, size_of
 from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
+from accelbench.select.rank.candidate_figures import (
+    PeerFigures,
+    figures_of,
+    figures_predicted,
+)
 from accelbench.select.rank.certainty import no_clear_winner_between
 from accelbench.select.rank.matrices import Matrices
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
@@ -45,15 +42,13 @@ from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scor
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
 
-#: So many figures of other models at the same batch and sizes, and no others are looked for.
-_ENOUGH_PEERS = 20
 #: Dollars per million items of a result, or None where no price is known.
 Prices = Callable[[Row], float | None]
 #: Of a question, candidates and sizes, what is predicted of each.
 Predict = Callable[[Query, Sequence[Candidate], Mapping[str, int]], PredictedCandidates]
 
 
-class ModelFigures(Protocol):
+class ModelFigures(PeerFigures, Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
     def cells(self, models: Sequence[str]) -> list[EvidenceCell]: ...
@@ -61,10 +56,6 @@ class ModelFigures(Protocol):
     def unusable(self, models: Sequence[str]) -> list[EvidenceCell]: ...
 
     def failures(self, models: Sequence[str]) -> list[Failure]: ...
-
-    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]: ...
-
-    def rates(self) -> Rates: ...
 
     def histories(self, cells: Sequence[EvidenceCell]) -> Histories: ...
 
@@ -156,15 +147,27 @@ def choose(
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
     )
-    able = [candidate for candidate in candidates if _is_predicted(query, candidate, own, ground)]
+    generates = is_generation(query, own.sizes)
+    unable = {
+        candidate.name: why_no_engine(candidate.platform, query, generates=generates)
+        for candidate in candidates
+    }
+    able = [
+        candidate
+        for candidate in candidates
+        if not unable[candidate.name] and _is_predicted(query, candidate, own, ground)
+    ]
     predicted = ground.predict(query, able, own.sizes)
-    figures = _figures(question, candidates, own, evidence, about, predicted)
+    figures = figures_of(question, candidates, own, evidence, about, predicted)
+    if not any(figures):
+        figures = figures_predicted(candidates, able, predicted, ground.present)
     contenders = [
         replace(
             _contender(query, candidate, prediction, own.of(candidate), ground),
             too_large=""
             if ran_at_all(own.otherwise(candidate))
             else predicted.too_large.get(candidate.name, ""),
+            unable=unable[candidate.name],
         )
         for candidate, prediction in zip(candidates, figures, strict=True)
     ]
@@ -277,87 +280,6 @@ def weights_of(query: Query, config: Config) -> dict[str, float]:
         (criterion := name.removesuffix("_weight")): weight * matters.get(criterion, 1.0)
         for name, weight in config["selection_criteria"][query.mode].items()
     }
-
-
-def _figures(
-    question: FigureQuestion,
-    candidates: Sequence[Candidate],
-    own: ModelEvidence,
-    evidence: ModelFigures,
-    known: ModelKnowledge,
-    predicted: PredictedCandidates,
-) -> list[Figure | None]:
-    """The figure of each candidate.
-
-    Estimates from other models are from the same ones wherever enough were measured on all that are
-    estimated: else it would be the models that are compared.
-    """
-    mine = [own.of(candidate) for candidate in candidates]
-    others = [
-        [] if subset.cells else _peers(question, candidate, own.cells, evidence, known)
-        for candidate, subset in zip(candidates, mine, strict=True)
-    ]
-    somewhere = [{cell.question for cell in peers} for peers in others if peers]
-    if len(somewhere) > 1:
-        shared = set.intersection(*somewhere)
-        if len(shared) >= FEWEST_FITTED:
-            others = [[cell for cell in peers if cell.question in shared] for peers in others]
-    # One way for all that can be chosen: two might put platforms in another order.
-    by_prediction = predicted.traced and not any(
-        from_others(question, peers, known)
-        for candidate, peers in zip(candidates, others, strict=True)
-        if peers
-        and candidate.name not in predicted.ranking
-        and candidate.name not in predicted.too_large
-    )
-    ranking = {
-        candidate.name
-        for candidate, subset in zip(candidates, mine, strict=True)
-        # From its own batches a model's prediction is no other's work.
-        if candidate.name in predicted.ranking and (by_prediction or subset.cells)
-    }
-    figures = [
-        figure(
-            question, subset.cells, [] if by_prediction else peers, known, subset.failures,
-            predicted_figure(predicted.of[candidate.name]) if candidate.name in ranking else None,
-        )
-        for candidate, subset, peers in zip(candidates, mine, others, strict=True)
-    ]  # fmt: skip
-    # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
-    if not known.flops or not any(prediction and prediction.measured for prediction in figures):
-        return figures
-    if all(prediction is None or prediction.measured for prediction in figures):
-        return figures
-    rates = evidence.rates()
-    return [
-        prediction and bounded(prediction, known.flops, own.cells, rates) for prediction in figures
-    ]
-
-
-def _peers(
-    question: FigureQuestion,
-    candidate: Candidate,
-    own: Sequence[EvidenceCell],
-    evidence: ModelFigures,
-    known: ModelKnowledge,
-) -> list[EvidenceCell]:
-    """What models like it came to on a candidate, asked the same way.
-
-    At about the batch and these sizes, where there is enough of it, else at any.
-    """
-    place = EvidencePlace(
-        question.family,
-        question.mode,
-        candidate.platform,
-        candidate.device,
-        question.precisions,
-        own[0].row.get("scenario") if own else None,
-    )
-    every = [c for c in evidence.peers(place, known) if c.model != question.model]
-    near = [cell for cell in every if is_near(cell.batch, question.batch)]
-    alike = [cell for cell in near if has_sizes(cell, question.shapes)]
-    groups = (group for group in (alike, near) if len(group) >= _ENOUGH_PEERS)
-    return next(groups, every)
 
 
 def _contender(

@@ -45,6 +45,7 @@ class ScoredCandidate:
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
     failed_since: str = ""  # why a newer run than its figure's came to nothing
     too_large: str = ""  # why it is predicted not to fit, where nothing was measured
+    unable: str = ""  # why no engine of the platform can run it
 
     @property
     def name(self) -> str:
@@ -56,13 +57,17 @@ class ScoredCandidate:
         if self.figure is not None and self.figure.measured:
             return True
         able = self.entry.compatible and self.ruled.compatible
-        return able and not self.failed and not self.too_large
+        return able and not (self.failed or self.too_large or self.unable)
 
     @property
     def standing(self) -> tuple[bool, bool, bool]:
         """What goes before its score: the order of what it stands on."""
         bare = self.figure is None
         return bare, bare and not self.runs, bare and self.present is False
+
+    def is_rated_as(self, other: ScoredCandidate) -> bool:
+        """Return whether both have the same score on the same ground."""
+        return (self.standing, _rounded(self.score)) == (other.standing, _rounded(other.score))
 
     @property
     def figure_is_predicted(self) -> bool:
@@ -78,6 +83,8 @@ class ScoredCandidate:
         """Why it cannot be chosen, in words."""
         if self.failed:
             return f"it failed in its newest run: {self.failed}"
+        if self.unable:
+            return self.unable
         if self.too_large and self.entry.compatible and self.ruled.compatible:
             return self.too_large
         if not self.entry.compatible:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,6 +41,7 @@ from accelbench.report.dashboard.questions.jobs import (
 )
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.store.scratch import temporary_folder
 
 #: How long a command may take, a page waits for it, and whoever wants the document alone.
 _LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
@@ -196,8 +195,8 @@ class QuestionPages:
         named = [command, f"--db={self.site.database.name}"]
         if self._prices and command == RECOMMEND.command:
             named.append(f"--prices={self._prices}")
-        with tempfile.TemporaryDirectory() as folder:
-            document = Path(folder) / "answer.json"
+        with temporary_folder() as folder:
+            document = folder / "answer.json"
             end = _ended([*named, f"--document={document}", *rest], hear)
             if not document.is_file():
                 raise UsageError("The command came to no answer.")

@@ -25,7 +25,8 @@ from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
+from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, REASON_COLUMNS, USABLE_SQL
+from accelbench.core.worth import reason_unusable_sql as _reason_sql
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.store.duck import quoted
 from accelbench.store.schema import columns_of
@@ -67,11 +68,13 @@ CASE WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
         >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
     ELSE coalesce(any_value(quality) FILTER ({ANSWERED_SQL} AND {USABLE_SQL}
         AND quality <> '{Quality.CONVERGED.value}'),
-        any_value(quality) FILTER ({USABLE_SQL})) END AS quality
+        any_value(quality) FILTER ({USABLE_SQL})) END AS quality,
+    string_agg(DISTINCT {_reason_sql(REASON_COLUMNS)}, ', or ')
+        FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
 """
 _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
-    *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", "quality"),
+    *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", *REASON_COLUMNS),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
     *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops"),
 )

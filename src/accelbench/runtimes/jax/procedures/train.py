@@ -19,8 +19,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from accelbench.catalog.losses import of_module
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.runtimes.jax.lowering import Lowered, Wrapped, lower
 from accelbench.runtimes.jax.optimizers import UPDATES, start
@@ -29,6 +31,10 @@ from accelbench.runtimes.jax.procedures.forward import Pass
 from accelbench.runtimes.jax.programs import Program
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
 from accelbench.runtimes.pytorch.procedures.train import CONTRASTIVE_RATES, LEARNING_RATES
+from accelbench.runtimes.shared.sketches import drawn_places
+
+#: Copying weights and moments takes 20 us each and a second a GiB; of more nothing is copied.
+_MOST_COPIED = 2**28
 
 
 class Train:
@@ -162,6 +168,27 @@ class Train:
     def named(self, left: Any) -> Mapping[str, jax.Array]:
         return {}  # a step leaves other weights; its loss is told apart
 
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        """Return some values of each trained weight."""
+        model = self._opened.model
+        trained = {n: w for n, w in model.weights.items() if n in model.names.trained}
+        return {name: _values(weight, most, draw) for name, weight in trained.items()}
+
+    def preview_step(self, inputs: Inputs, most: int, draw: int) -> StepPreview | None:
+        """Run the step's program on copies of what it writes over.
+
+        The copies are made on the host: of so many shapes, each would be a program to compile.
+        """
+        program, low = self._made()
+        weights, frozen = self._parted(low)
+        written = (weights, *self._begun(low))
+        if sum(leaf.nbytes for leaf in jax.tree.leaves(written)) > _MOST_COPIED:
+            return None
+        copies = jax.tree.map(_copied, written)
+        new, *_, loss = program.run(*copies, frozen, inputs, self._key)
+        values = {name: _values(weight, most, draw) for name, weight in new.items()}
+        return StepPreview(float(loss), values)
+
     def drain(self) -> Mapping[str, Any]:
         losses, self._losses = self._losses, []
         return {"losses": [float(loss) for loss in jax.device_get(losses)]}
@@ -180,6 +207,22 @@ class Train:
                 "trained_parameters": sum(trained),
             }
         }
+
+
+def _values(weight: jax.Array, most: int, draw: int) -> Any:
+    """Return some values of an array; on a CPU without copying it or keeping a view of it.
+
+    `np.asarray` keeps its view: the next step could not write over the array, and would copy it.
+    """
+    try:
+        whole = np.from_dlpack(weight)
+    except Exception:  # split over devices, on another device, or bf16
+        whole = np.asarray(weight)
+    return whole.reshape(-1)[drawn_places(whole.size, most, draw)].astype(np.float32)
+
+
+def _copied(value: jax.Array) -> jax.Array:
+    return jax.device_put(np.array(value), value.sharding)
 
 
 @contextmanager

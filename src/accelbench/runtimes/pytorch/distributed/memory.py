@@ -27,10 +27,10 @@ class RankMemory(HostMemory):
         return max(known, default=None)
 
     def current_bytes(self) -> int:
-        return self.meter()()
+        return self.reader()()
 
-    def meter(self) -> Callable[[], int]:
-        """Reads other processes, so that nobody is asked anything while steps are made."""
+    def reader(self) -> Callable[[], int]:
+        """Return a reader of other processes' memory that asks no rank while steps run."""
         import psutil
 
         seen = [

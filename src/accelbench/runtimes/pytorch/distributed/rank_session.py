@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from accelbench.catalog.inputs import make_inputs, repeating, tensors
+from accelbench.catalog.inputs import choosing, make_inputs, tensors
 from accelbench.catalog.losses import named
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
@@ -232,10 +232,10 @@ class RankWork:
         self._ranks.together()
 
     def _prepare(
-        self, case: Mapping[str, Any], seed: int | None, items: int | None
+        self, case: Mapping[str, Any], seed: int | None, items: Sequence[int] | None
     ) -> dict[str, Any]:
         self._inputs = None
-        with nullcontext() if items is None else repeating(items):
+        with nullcontext() if items is None else choosing(items):
             self._inputs = self._opened().prepare(case_from_json(case), seed)
         return dict(self._opened().loaded())
 
@@ -257,6 +257,12 @@ class RankWork:
 
     def _stepped(self, most: int) -> dict[str, Any]:
         return dict(self._opened().stepped(most))
+
+    def _weight_values(self, most: int, draw: int) -> dict[str, Any]:
+        return dict(self._opened().weight_values(most, draw))
+
+    def _preview_step(self, most: int, draw: int) -> Any:
+        return self._opened().preview_step(self._inputs, most, draw)
 
     def _inspect(self) -> None:
         self._opened().inspect(self._inputs)

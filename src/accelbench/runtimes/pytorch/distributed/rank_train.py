@@ -8,10 +8,10 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from accelbench.core.case import Case
-from accelbench.runtimes.pytorch.distributed.parallel import Parallel, restore, whole
+from accelbench.runtimes.pytorch.distributed.parallel import Parallel, here, restore, whole
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
-from accelbench.runtimes.pytorch.procedures.chance import seed_all
-from accelbench.runtimes.pytorch.procedures.train import Train
+from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
+from accelbench.runtimes.pytorch.procedures.train import Train, unmarked
 from accelbench.runtimes.shared.local import Mark
 
 
@@ -64,6 +64,19 @@ class RankTrain(Train):
         size = rows // self._micro_batches
         cut = slice(number * size, (number + 1) * size)
         return {n: t[cut] if t.dim() and len(t) == rows else t for n, t in inputs.items()}
+
+    def _own(self, weight: torch.Tensor) -> torch.Tensor:
+        return here(weight)
+
+    def _forward_loss(self, inputs: Inputs) -> float:
+        # Without gradients: ranks expect a backward pass to follow any other forward pass.
+        buffers = [(b, b.clone()) for b in self._module.buffers()]
+        count = self._micro_batches
+        with torch.no_grad(), chances_kept(self._opened.place.device):
+            parts = [self._loss_of(self._micro_batch(inputs, i), unmarked) for i in range(count)]
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        return sum(float(part) / count for part in parts)
 
     def gradients(self, inputs: Inputs) -> Iterator[tuple[str, torch.Tensor]]:
         """The whole gradient of each weight after one backward; nothing is stepped."""

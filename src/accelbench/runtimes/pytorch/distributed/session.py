@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.inputs import repeated_items
+from accelbench.catalog.inputs import chosen_items
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profile
-from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job, most_steps
 from accelbench.core.serial import case_to_json, job_to_json
 from accelbench.core.vocabulary import MIB, Timing
 from accelbench.hardware.machine import threads_of_each
@@ -61,9 +63,9 @@ class DistributedSession:
     def prepare(self, case: Case, seed: int | None = None) -> object:
         """The inputs lie with the ranks; what is handed back stands for them."""
         self._case = case
-        # Inputs are drawn by each rank: it has to be told that few items are to be repeated.
+        # Each rank draws the inputs by itself, so it needs to know which items are chosen.
         answers = self._group.ask(
-            "prepare", case=case_to_json(case), seed=seed, items=repeated_items()
+            "prepare", case=case_to_json(case), seed=seed, items=chosen_items()
         )
         self._columns = answers[0]
         self._step_ns = []
@@ -76,6 +78,7 @@ class DistributedSession:
         return None
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        n = most_steps(n)
         blocks: list[Block] = self._group.ask("sample", n=n, timing=timing.value)
         if timing is Timing.EACH:
             self._step_ns = [list(block.phase_ns["step"]) for block in blocks]
@@ -88,6 +91,17 @@ class DistributedSession:
         """Rank 0's: `outputs` sees that ranks decide alike."""
         left: Mapping[str, Any] = self._group.ask("stepped", most=most)[0]
         return left
+
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        """Rank 0's."""
+        values: Mapping[str, Any] = self._group.ask("weight_values", most=most, draw=draw)[0]
+        return values
+
+    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
+        """Rank 0's weights, and the mean of the ranks' losses."""
+        previews: list[StepPreview] = self._group.ask("preview_step", most=most, draw=draw)
+        loss = sum(preview.loss for preview in previews) / len(previews)
+        return replace(previews[0], loss=loss)
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         answers: list[dict[str, Any]] = self._group.ask("outputs")

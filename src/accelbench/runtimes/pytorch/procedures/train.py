@@ -16,15 +16,18 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakSet
 
+import numpy as np
 import torch
 
 from accelbench.catalog.losses import of_module
 from accelbench.catalog.outputs import named_tensors
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
 from accelbench.runtimes.shared.local import Mark
+from accelbench.runtimes.shared.sketches import drawn_places
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
 #: one batch. With these the loss of every small model of the catalogue falls in ten steps,
@@ -43,6 +46,9 @@ LARGEST_SCALE = 2.0**16
 
 #: Gradients grow in the first steps: the scale keeps this far below what just overflows.
 SCALE_MARGIN = 4.0
+
+#: Bytes of weights, moments and buffers up to which a step is undone: copying takes a second a GiB.
+_MOST_COPIED = 2**28
 
 #: Modules whose weights a training step has changed.
 _trained: WeakSet[torch.nn.Module] = WeakSet()
@@ -137,7 +143,7 @@ class Train:
         return nullcontext()
 
     def step(self, inputs: Inputs) -> Any:
-        return self.split(inputs, _unmarked)
+        return self.split(inputs, unmarked)
 
     def split(self, inputs: Inputs, mark: Mark) -> Any:
         self._gradients(inputs, mark)
@@ -181,6 +187,63 @@ class Train:
     def named(self, left: Any) -> Mapping[str, torch.Tensor]:
         return {}  # a step leaves other weights; its loss is told apart
 
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        """Return some values of each trained weight, copied to the host in one piece."""
+        weights = {n: self._own(p) for n, p in self._module.named_parameters() if p.requires_grad}
+        picks: dict[int, torch.Tensor] = {}  # by the size of a weight
+        parts = []
+        with torch.no_grad():
+            for weight in weights.values():
+                size = weight.numel()
+                if size not in picks:
+                    where = torch.from_numpy(drawn_places(size, most, draw))
+                    picks[size] = where.to(weight.device)
+                parts.append(weight.detach().reshape(-1)[picks[size]].float())
+            values = torch.cat(parts).cpu().numpy() if parts else np.zeros(0, np.float32)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        return dict(zip(weights, np.split(values, ends), strict=True)) if parts else {}
+
+    def _own(self, weight: torch.Tensor) -> torch.Tensor:
+        """Return what this process has of a weight."""
+        return weight
+
+    def preview_step(self, inputs: Inputs, most: int, draw: int) -> StepPreview:
+        """Take the next step, read what it leaves, and undo it; of large models its loss alone."""
+        state = self._written()
+        if sum(tensor.nbytes for tensor in state) > _MOST_COPIED:
+            return StepPreview(self._forward_loss(inputs))
+        with torch.no_grad():
+            kept = [tensor.clone() for tensor in state]
+        scale, moments = self._scaler.state_dict(), self._optimizer.state
+        known = {id(weight) for weight, own in moments.items() if _tensors(own)}
+        with chances_kept(self._opened.place.device):
+            self.split(inputs, unmarked)
+        loss, values = float(self._losses.pop()), self.weight_values(most, draw)
+        if scale:
+            self._scaler.load_state_dict(scale)
+        with torch.no_grad():
+            for tensor, before in zip(state, kept, strict=True):
+                tensor.copy_(before)
+        for weight in [weight for weight in moments if id(weight) not in known]:
+            del moments[weight]  # it had none before its first step
+        return StepPreview(loss, values)
+
+    def _written(self) -> list[torch.Tensor]:
+        """Return every tensor that a step writes to."""
+        moments = [tensor for own in self._optimizer.state.values() for tensor in _tensors(own)]
+        return [*(w.detach() for w in self._weights), *self._module.buffers(), *moments]
+
+    def _forward_loss(self, inputs: Inputs) -> float:
+        """Return the loss of the next step by its forward pass, and undo what that changes."""
+        buffers = [(b, b.clone()) for b in self._module.buffers()]
+        # With gradients on: without them a compiled module would be compiled once more.
+        with chances_kept(self._opened.place.device):
+            loss = float(self._loss_of(inputs, unmarked).detach())
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        return loss
+
     def drain(self) -> Mapping[str, Any]:
         losses, self._losses = self._losses, []
         return {"losses": torch.stack(losses).float().tolist() if losses else ()}
@@ -207,7 +270,11 @@ class Train:
         return round(math.log2(self._settled / self._scaler.get_scale()))
 
 
-def _unmarked(_phase: str) -> None:
+def _tensors(state: Mapping[str, Any]) -> list[torch.Tensor]:
+    return [value for value in state.values() if isinstance(value, torch.Tensor)]
+
+
+def unmarked(_phase: str) -> None:
     """Nobody asks when the phases of this step end."""
 
 

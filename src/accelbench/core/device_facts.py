@@ -1,11 +1,15 @@
 """Vendor peaks and memory bandwidths of devices, by which times are scaled between them.
 
-Peaks are dense. `half` is fp16 or bf16 with sums in fp32, as PyTorch multiplies under autocast:
-GeForce cards do that at half their fp16 rate, so the figure is below the one on their box. A
-CPU's fp32 peak is cores × clock × operations a clock; `half` repeats it where the CPU has no
-16-bit matrix unit. Efficient cores of hybrid CPUs multiply in half the width, and the base clock
-of those CPUs is that of a power limit which they are rarely held to: four fifths of the turbo
-clocks are taken.
+This is the only table of NVIDIA cards and of CPUs. `hardware/rooflines.py` adds the memory and
+the int8 rate of those that can be simulated. Peaks are dense. Products of 16 bits have two rates:
+`half` with sums in fp32, and `half_fp16_sums` with sums in fp16. GeForce cards double the second,
+which their box states. One rule: estimates, predictions and simulations take `half`, as PyTorch,
+ONNX Runtime and JAX keep sums in fp32. Whether a time is possible is judged by `highest`.
+
+A CPU's fp32 peak is cores × clock × operations a clock; `half` repeats it if the CPU has no 16-bit
+matrix unit. Efficient cores of hybrid CPUs multiply in half the width, and the base clock of those
+CPUs is that of a power limit which they are rarely held to: four fifths of the turbo clocks are
+taken.
 """
 
 from __future__ import annotations
@@ -21,10 +25,16 @@ class DeviceFacts:
 
     name: str
     kind: str
-    half: float  # 1e12 operations a second, a product and its sum being two
+    half: float  # sums in fp32; 1e12 operations a second, a product and its sum being two
     fp32: float
     bandwidth: float  # 1e9 bytes a second
     source: str
+    half_fp16_sums: float | None = None  # sums in fp16; None if no faster than `half`
+
+    @property
+    def highest(self) -> float:
+        """The rate that no product of 16 bits or more exceeds."""
+        return max(self.half, self.fp32, self.half_fp16_sums or 0.0)
 
     def peak(self, precision: str) -> float:
         """The peak that a precision's products meet, in 1e12 operations a second."""
@@ -53,6 +63,11 @@ def _bare(name: str) -> str:
 
 def _gpu(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
     return DeviceFacts(name, "cuda", half, fp32, bandwidth, source)
+
+
+def _geforce(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
+    """A card that multiplies twice as fast with sums in fp16."""
+    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, 2 * half)
 
 
 def _cpu(
@@ -88,12 +103,12 @@ _TABLE = (
     _gpu("V100-SXM2-32GB", 125, 15.7, 900, _SHEET),
     _gpu("T4", 65, 8.1, 320, _SHEET),
     _gpu("TITAN RTX", 130.5, 16.3, 672, _TURING),
-    _gpu("RTX 2060", 25.8, 6.5, 336, _TURING),
-    _gpu("RTX 2070", 29.9, 7.5, 448, _TURING),
-    _gpu("RTX 2080", 40.3, 10.1, 448, _TURING),
-    _gpu("RTX 2080 Ti", 53.8, 13.4, 616, _TURING),
-    _gpu("RTX 2070 SUPER", 36.3, 9.1, 448, _TURING),
-    _gpu("RTX 2080 SUPER", 44.6, 11.2, 496, _TURING),
+    _geforce("RTX 2060", 25.8, 6.5, 336, _TURING),
+    _geforce("RTX 2070", 29.9, 7.5, 448, _TURING),
+    _geforce("RTX 2080", 40.3, 10.1, 448, _TURING),
+    _geforce("RTX 2080 Ti", 53.8, 13.4, 616, _TURING),
+    _geforce("RTX 2070 SUPER", 36.3, 9.1, 448, _TURING),
+    _geforce("RTX 2080 SUPER", 44.6, 11.2, 496, _TURING),
     _gpu("A10", 125, 31.2, 600, _SHEET),
     _gpu("A10G", 70, 31.5, 600, "AWS and NVIDIA figures of A10G"),
     _gpu("A30", 165, 10.3, 933, _SHEET),
@@ -105,26 +120,26 @@ _TABLE = (
     _gpu("RTX A4000", 76.7, 19.2, 448, _SHEET),
     _gpu("RTX A5000", 111.1, 27.8, 768, _SHEET),
     _gpu("RTX A6000", 154.8, 38.7, 768, _SHEET),
-    _gpu("RTX 3060", 25.4, 12.7, 360, _AMPERE),
-    _gpu("RTX 3060 Ti", 32.4, 16.2, 448, _AMPERE),
-    _gpu("RTX 3070", 40.6, 20.3, 448, _AMPERE),
-    _gpu("RTX 3070 Ti", 43.5, 21.7, 608, _AMPERE),
-    _gpu("RTX 3080", 59.5, 29.8, 760, _AMPERE),
-    _gpu("RTX 3080 Ti", 68.2, 34.1, 912, _AMPERE),
-    _gpu("RTX 3090", 71, 35.6, 936, _AMPERE),
-    _gpu("RTX 3090 Ti", 80, 40, 1008, _AMPERE),
+    _geforce("RTX 3060", 25.4, 12.7, 360, _AMPERE),
+    _geforce("RTX 3060 Ti", 32.4, 16.2, 448, _AMPERE),
+    _geforce("RTX 3070", 40.6, 20.3, 448, _AMPERE),
+    _geforce("RTX 3070 Ti", 43.5, 21.7, 608, _AMPERE),
+    _geforce("RTX 3080", 59.5, 29.8, 760, _AMPERE),
+    _geforce("RTX 3080 Ti", 68.2, 34.1, 912, _AMPERE),
+    _geforce("RTX 3090", 71, 35.6, 936, _AMPERE),
+    _geforce("RTX 3090 Ti", 80, 40, 1008, _AMPERE),
     _gpu("L4", 121, 30.3, 300, _SHEET),
     _gpu("L40", 181, 90.5, 864, _SHEET),
     _gpu("L40S", 362, 91.6, 864, _SHEET),
-    _gpu("RTX 4060", 30.2, 15.1, 272, _ADA),
-    _gpu("RTX 4060 Ti", 44.1, 22.1, 288, _ADA),
-    _gpu("RTX 4070", 58.3, 29.1, 504, _ADA),
-    _gpu("RTX 4070 SUPER", 71, 35.5, 504, _ADA),
-    _gpu("RTX 4070 Ti", 80.2, 40.1, 504, _ADA),
-    _gpu("RTX 4070 Ti SUPER", 88.2, 44.1, 672, _ADA),
-    _gpu("RTX 4080", 97.5, 48.7, 717, _ADA),
-    _gpu("RTX 4080 SUPER", 104.4, 52.2, 736, _ADA),
-    _gpu("RTX 4090", 165.2, 82.6, 1008, _ADA),
+    _geforce("RTX 4060", 30.2, 15.1, 272, _ADA),
+    _geforce("RTX 4060 Ti", 44.1, 22.1, 288, _ADA),
+    _geforce("RTX 4070", 58.3, 29.1, 504, _ADA),
+    _geforce("RTX 4070 SUPER", 71, 35.5, 504, _ADA),
+    _geforce("RTX 4070 Ti", 80.2, 40.1, 504, _ADA),
+    _geforce("RTX 4070 Ti SUPER", 88.2, 44.1, 672, _ADA),
+    _geforce("RTX 4080", 97.5, 48.7, 717, _ADA),
+    _geforce("RTX 4080 SUPER", 104.4, 52.2, 736, _ADA),
+    _geforce("RTX 4090", 165.2, 82.6, 1008, _ADA),
     _gpu("RTX 4000 Ada Generation", 106.9, 26.7, 360, _SHEET),
     _gpu("RTX 5000 Ada Generation", 261.1, 65.3, 576, _SHEET),
     _gpu("RTX 6000 Ada Generation", 364.2, 91.1, 960, _SHEET),
@@ -136,11 +151,11 @@ _TABLE = (
     _gpu("H200", 989.5, 67, 4800, _SHEET),
     _gpu("GH200 480GB", 989.5, 67, 4000, _SHEET),
     _gpu("B200", 2250, 80, 8000, _SHEET),
-    _gpu("RTX 5060 Ti", 47.4, 23.7, 448, _BLACKWELL),
-    _gpu("RTX 5070", 61.7, 30.9, 672, _BLACKWELL),
-    _gpu("RTX 5070 Ti", 87.9, 43.9, 896, _BLACKWELL),
-    _gpu("RTX 5080", 112.6, 56.3, 960, _BLACKWELL),
-    _gpu("RTX 5090", 209.5, 104.8, 1792, _BLACKWELL),
+    _geforce("RTX 5060 Ti", 47.4, 23.7, 448, _BLACKWELL),
+    _geforce("RTX 5070", 61.7, 30.9, 672, _BLACKWELL),
+    _geforce("RTX 5070 Ti", 87.9, 43.9, 896, _BLACKWELL),
+    _geforce("RTX 5080", 112.6, 56.3, 960, _BLACKWELL),
+    _geforce("RTX 5090", 209.5, 104.8, 1792, _BLACKWELL),
     _gpu("RTX PRO 6000", 503.8, 126, 1792, _SHEET),
     _gpu("RTX PRO 6000 Blackwell", 503.8, 126, 1792, _SHEET),
     _gpu("RTX PRO 6000 Blackwell Workstation", 503.8, 126, 1792, _SHEET),

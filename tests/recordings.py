@@ -1,7 +1,7 @@
 """Recordings of behaviour that a change of structure must keep: compared, or written anew.
 
-`ACCELBENCH_RECORD=1 pytest tests/cli/recorded` writes them. A diff of a recording in a commit is a
-change of behaviour, and has to be meant.
+`ACCELBENCH_RECORD=1 pytest tests/cli/recorded tests/golden` writes them. A diff of a recording in a
+commit is a change of behaviour, and has to be meant.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "recordings"
+FOLDER = Path(__file__).parent / "cli/recorded/recordings"
 #: Read once: tests take our variables out of the environment.
 _RECORDED_ANEW = bool(os.environ.get("ACCELBENCH_RECORD"))
 
 
-def held(name: str, value: Any) -> None:
+def held(name: str, value: Any, folder: Path = FOLDER) -> None:
     """Assert that a value of JSON is as it was recorded."""
-    path = FOLDER / f"{name}.json"
+    path = folder / f"{name}.json"
     text = json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     if _RECORDED_ANEW:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,6 +44,14 @@ def _differences(path: str, before: Any, now: Any) -> Any:
         return  # the last digit is of the order in which sums were made
     elif before != now:
         yield f"{path}: {before!r} → {now!r}"
+
+
+def steady(document: Any) -> Any:
+    """Return a document without what differs from day to day."""
+    moment = ("size_bytes", "path", "made_at", "timestamp")
+    if isinstance(document, dict):
+        return {name: "…" if name in moment else steady(part) for name, part in document.items()}
+    return [steady(part) for part in document] if isinstance(document, list) else document
 
 
 def without_prose(value: Any) -> Any:

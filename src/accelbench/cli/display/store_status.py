@@ -1,0 +1,54 @@
+"""What a database holds, as `db status` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.cli.display.imports import named
+
+#: As many as a few lines hold: somebody else's tables have thousands of models.
+_MOST_NAMES = 24
+#: Results that were refused, of which each is a line.
+_MOST_REFUSED = 5
+
+
+def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of `db status`, each a name and a text."""
+    tables, journals = summary["tables"], summary["journals"]
+    lines = [
+        ("database", summary["database"]),
+        ("size", f"{summary['size_bytes'] / 2**20:.1f} MB, schema {summary['schema_version']}"),
+        *((name, str(count)) for name, count in tables.items()),
+        ("results by status", _counted(summary["results_by_status"])),
+        ("by provenance", _counted(summary["results_by_provenance"])),
+        ("runs by status", _counted(summary["runs_by_status"])),
+        ("models", _named(summary["models"])),
+        ("hardware", ", ".join(summary["hardware"]) or "none"),
+        ("machines", named(summary["machines"])),
+    ]
+    if summary["first_result_at"]:
+        lines.append(("measured", f"{summary['first_result_at']} to {summary['last_result_at']}"))
+    lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
+    if journals["orphans"]:
+        lines.append(("not filled in", ", ".join(journals["orphans"])))
+    refused = [
+        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in summary["refused"]
+    ]
+    more = len(refused[_MOST_REFUSED:])
+    messages = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
+    lines += [("not stored", message) for message in messages]
+    for name, numbers in journals["corrupt_lines"].items():
+        lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
+    return lines
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first of many names; all of them are in --json."""
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"

@@ -1,0 +1,135 @@
+"""Add the verdict on outputs and the proof of the precision to a case's outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
+from accelbench.core.outcome import Outcome
+from accelbench.core.protocols import Runtime
+from accelbench.core.vocabulary import Provenance, Status
+from accelbench.run.plan.request import Planned
+from accelbench.run.process.worker_client import WorkerTroubleError
+from accelbench.run.verify.precision_proof import OTHER_PRECISION, PrecisionProof, prove_precision
+from accelbench.run.verify.references import batchless
+from accelbench.run.verify.verdicts import COMPUTES_NOTHING, FAILED, NOT_DONE, Verdict
+
+
+class FloatComputations:
+    """Files stored in another precision that engines of a run compute in fp32.
+
+    A user who named no precision did not ask for the one that a file is stored in.
+    """
+
+    def __init__(self) -> None:
+        self._cells: set[str] = set()  # at whatever batch
+
+    def apply(self, planned: Planned) -> Planned:
+        """Return a case in fp32 if its engine is known to compute it so."""
+        if not planned.as_stored or _cell(planned) not in self._cells:
+            return planned
+        return replace(planned, case=replace(planned.case, precision="fp32"))
+
+    def learn(self, planned: Planned, outcome: Outcome) -> bool:
+        """Return whether an outcome shows that a case is to be measured again in fp32."""
+        if not planned.as_stored or outcome.reason != OTHER_PRECISION:
+            return False
+        if planned.case.precision == "fp32":
+            return False
+        self._cells.add(_cell(planned))
+        return True
+
+    def note(self, planned: Planned, outcome: Outcome) -> Outcome:
+        """Add a warning to an outcome if its precision is not the one of the file."""
+        if outcome.status is not Status.OK or _cell_of_file(planned) not in self._cells:
+            return outcome
+        file, runtime = planned.case.model.graph, planned.case.target.runtime
+        assert file is not None  # as it is in a cell
+        warning = (
+            f"The file is stored in {file.precision}, but {runtime} computed its products in"
+            " floats: the result is of fp32."
+        )
+        return replace(outcome, warnings=[*outcome.warnings, warning])
+
+
+def _cell(planned: Planned) -> str:
+    return f"{batchless(planned.case)} {planned.device}"
+
+
+def _cell_of_file(planned: Planned) -> str:
+    file = planned.case.model.graph
+    if file is None or not planned.as_stored:
+        return ""
+    return _cell(replace(planned, case=replace(planned.case, precision=file.precision)))
+
+
+def refused_by(verdict: Verdict, verify: str) -> Outcome | None:
+    """Return the failure that a verdict causes, or None if the case passes.
+
+    Args:
+        verdict: the verdict on the case's outputs.
+        verify: the run's setting for verification.
+    """
+    if verdict.word == FAILED:
+        return Outcome(
+            Status.FAILED,
+            "wrong_outputs",
+            f"its outputs differ from the reference's: {verdict.why}",
+            "The timed work is not this model's, so no time is kept. --benchmark-only measures"
+            " without verification.",
+            measurement={"metrics": verdict.columns},
+        )
+    if verdict.word == NOT_DONE and verify in ("require", "only"):
+        option = f"--verify{'-only' if verify == 'only' else ' require'}"
+        return Outcome(
+            Status.FAILED,
+            "not_verified",
+            f"{option} requires verification, which is not possible: {verdict.why}",
+            f"Leave out {option}, or choose a case that can be verified here.",
+        )
+    return None
+
+
+def with_proof(
+    case: Case,
+    outcome: Outcome,
+    verdict: Verdict,
+    runtime: Runtime | None,
+    columns: Mapping[str, Any],
+) -> Outcome:
+    """Return the outcome with its verdict and the proof of its precision, or a failure.
+
+    Args:
+        case: the measured case.
+        outcome: its outcome so far.
+        verdict: the verdict on its outputs, which does not refuse the case.
+        runtime: the engine that ran it.
+        columns: further columns.
+    """
+    try:
+        proof = _precision_proof(case, outcome, verdict, runtime)
+    except CaseError as error:
+        failed = WorkerTroubleError.of(error).outcome
+        measurement = {"metrics": verdict.columns}
+        return replace(failed, opened=outcome.opened, measurement=measurement)
+    metrics = {**outcome.measurement.get("metrics", {}), **columns}
+    return replace(
+        outcome,
+        measurement={
+            **outcome.measurement,
+            "metrics": {**metrics, **verdict.columns, **proof.columns},
+        },
+        warnings=[*outcome.warnings, *proof.warnings],
+        null_reasons={**outcome.null_reasons, **verdict.reasons, **proof.reasons},
+    )
+
+
+def _precision_proof(
+    case: Case, outcome: Outcome, verdict: Verdict, runtime: Runtime | None
+) -> PrecisionProof:
+    if runtime is not None and runtime.info.provenance is not Provenance.MEASURED:
+        return PrecisionProof(None, COMPUTES_NOTHING)
+    return prove_precision(case, outcome.measurement.get("evidence") or {}, verdict)

@@ -1,0 +1,279 @@
+"""Bounds for values other than the step's time: what lies beyond one cannot be. Pure.
+
+A session tells some values itself: how long it built, what its device's allocator holds, what its
+device's timers show. Others are read from the kernel, and are wrong if another process does the
+work. Each check compares such values with what a case must take at least. A value beyond its bound
+is removed, and the reason is kept.
+
+No check is close to what was measured: 21 tiny models on four engines had 1.3 to 125 times the
+bytes that a step reads, and first steps of 1.03 to 9.3 times the fastest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.catalog.cost import flops, parts, weight_bytes_read
+from accelbench.core.case import Case
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.precision import bytes_per_weight
+from accelbench.core.protocols import Device
+from accelbench.core.vocabulary import MIB, Mode
+from accelbench.hardware.rooflines import called
+from accelbench.run.verify.peak_rates import fastest, is_processor
+
+Columns = Mapping[str, Any]
+#: The columns that cannot be, each with its reason.
+Found = Iterator[tuple[str, str]]
+
+#: Bytes a second that nothing writes: 500 DDR5 channels together, or HBM of the next generation.
+#: Mapping a file is not writing, but it took more than 1 µs for each 10 MB.
+_MEMORY_RATE = 1e13
+#: Nothing that Python calls makes a model in less; two readings of a clock alone take 0.1 µs.
+_LEAST_OPENING_MS = 1e-3
+#: Two parts of opening that leave out more than this of it are not its parts. On a CPU alone: the
+#: first use of an accelerator takes seconds that belong to neither.
+_LEAST_SHARE, _SHORT_OPENING_MS = 0.05, 50.0
+#: The smaller part of the weights may be folded into constants, or lie in a narrower type.
+_WEIGHTS_SHARE = 0.5
+#: A file of a model's owner may hold weights of four bits, whatever type it computes in.
+_OWN_BYTES = 0.5
+#: A first step contains a step. The fastest of all steps can have met a faster moment.
+_STEP_SHARE = 0.5
+#: Starting a kernel takes the host up to 50 times as long as the shortest kernel runs.
+_DEVICE_SHARE = 0.01
+#: Twice the documented peak: weights with a pattern of zeros can be skipped.
+_PEAK_TIMES = 2.0
+#: Devices exceed their power limit for some milliseconds, never for seconds.
+_POWER_TIMES = 2.0
+
+
+@dataclass(frozen=True)
+class KnownFacts:
+    """What is known of a launch without asking its session."""
+
+    case: Case
+    device: Device
+    in_process: bool = True  # the worker's own process does the work
+    opening_ns: int | None = None  # from asking for a session to having it, by the worker's clock
+    compiling_ns: int | None = None  # the same for compiling ahead of the first step
+    fastest_ns: float | None = None  # the fastest step, warm-up included
+
+
+def remove_implausible(
+    columns: Columns, facts: KnownFacts
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Replace values that cannot be by None; return the columns and the reasons."""
+    present = {name: value for name, value in columns.items() if value is not None}
+    reasons = {name: why for check in CHECKS for name, why in check(present, facts)}
+    return {name: None if name in reasons else columns[name] for name in columns}, reasons
+
+
+def samples_left(samples: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
+    """Return the samples without those that removed values were computed from."""
+    gone = {f"phase:{name.removesuffix('_ms')}" for name in reasons}
+    gone |= {"device"} if "device_time_ms" in reasons else set()
+    gone |= {"tokens"} if "ttft_ms" in reasons or "tpot_ms" in reasons else set()
+    return {name: values for name, values in samples.items() if name not in gone}
+
+
+# -- memory
+
+
+def _host_memory(columns: Columns, facts: KnownFacts) -> Found:
+    least = _weights(facts, counted=True)
+    if not is_processor(facts.device) or least is None:
+        return
+    names = ["host_memory_peak_mb", "host_memory_avg_mb"]
+    if "device_memory_peak_mb" not in columns:
+        names += ["memory_peak_mb", "memory_avg_mb"]
+    yield from _too_small(columns, names, least)
+
+
+def _device_memory(columns: Columns, facts: KnownFacts) -> Found:
+    least = _weights(facts, counted=is_processor(facts.device)) or _weights(facts, counted=False)
+    if "device_memory_peak_mb" not in columns or least is None:
+        return
+    names = ["device_memory_peak_mb", "device_memory_avg_mb", "device_memory_reserved_mb"]
+    yield from _too_small(columns, [*names, "memory_peak_mb", "memory_avg_mb"], least)
+
+
+def _too_small(columns: Columns, names: list[str], least: float) -> Found:
+    for name in names:
+        if name in columns and columns[name] * MIB < least:
+            whole = least / _WEIGHTS_SHARE / MIB
+            yield name, f"{columns[name]:.3g} MB cannot hold weights of {whole:.3g} MB"
+
+
+def _weights(facts: KnownFacts, *, counted: bool) -> float | None:
+    """Return the bytes of weights that must lie in one process's memory, or None.
+
+    Args:
+        facts: of the launch.
+        counted: only those that a step reads: the others may stay in their file.
+    """
+    case = facts.case
+    each = _OWN_BYTES if case.model.is_own else bytes_per_weight(case.precision)
+    try:
+        whole = weight_bytes_read(case.model, each) if counted else case.model.parameters * each
+    except AccelbenchError:
+        return None
+    return None if not whole else _WEIGHTS_SHARE * whole / case.world_size
+
+
+# -- opening and compiling
+
+
+def _opening(columns: Columns, facts: KnownFacts) -> Found:
+    told = {name: columns[name] for name in ("build_ms", "load_ms") if name in columns}
+    if facts.opening_ns is None or not told:
+        return
+    took, total = facts.opening_ns / 1e6, sum(told.values())
+    if total > 1.01 * took:
+        why = f"build and load took {total:.3g} ms together, and opening the model {took:.3g} ms"
+        yield from ((name, why) for name in told)
+        return
+    covers = len(told) == 2 and facts.in_process and is_processor(facts.device)
+    if covers and took > _SHORT_OPENING_MS and total < _LEAST_SHARE * took:
+        why = f"build and load explain {total:.3g} ms of the {took:.3g} ms that opening took"
+        yield from ((name, why) for name in told)
+        return
+    name = next(iter(told))  # the first of the two makes or reads the weights
+    weights = _weights(facts, counted=False) or 0.0
+    least = max(_LEAST_OPENING_MS, weights / _MEMORY_RATE * 1e3)
+    if told[name] < least:
+        yield name, f"{told[name]:.3g} ms is too short to make or read the weights"
+
+
+def _compiling(columns: Columns, facts: KnownFacts) -> Found:
+    if facts.compiling_ns is None or "compile_ms" not in columns:
+        return
+    told, took = columns["compile_ms"], facts.compiling_ns / 1e6
+    if took > _SHORT_OPENING_MS and told < _LEAST_SHARE * took:
+        yield "compile_ms", f"{told:.3g} ms is far less than the {took:.3g} ms that compiling took"
+
+
+# -- steps and their parts
+
+
+def _first_steps(columns: Columns, facts: KnownFacts) -> Found:
+    least = _STEP_SHARE * (facts.fastest_ns or 0.0) / 1e6
+    for name in ("first_inference_ms", "first_visit_ms", "repeat_visit_ms"):
+        if name in columns and columns[name] < least:
+            why = f"{columns[name]:.3g} ms is less than half of the fastest step"
+            yield name, why
+
+
+def _device_time(columns: Columns, facts: KnownFacts) -> Found:
+    name = "device_time_ms"
+    if name not in columns:
+        return
+    if is_processor(facts.device):
+        yield name, "the host's processor has no event timers"
+    elif columns[name] < _DEVICE_SHARE * (facts.fastest_ns or 0.0) / 1e6:
+        yield name, f"{columns[name]:.3g} ms is less than 1 % of the fastest step"
+    elif (least := _at_the_peak(_operations(facts), facts)) and columns[name] < least:
+        yield name, _too_fast(columns[name], least)
+
+
+def _phases(columns: Columns, facts: KnownFacts) -> Found:
+    for name, operations in _part_operations(facts):
+        least = _at_the_peak(operations, facts)
+        if least and name in columns and columns[name] < least:
+            yield name, _too_fast(columns[name], least)
+
+
+def _tokens(columns: Columns, facts: KnownFacts) -> Found:
+    """Compare the times of tokens with the request's parts, timed in the same pass."""
+    if "ttft_ms" not in columns or "prefill_ms" not in columns:
+        return
+    more = max((facts.case.shapes.new_tokens or 1) - 1, 0)
+    span = columns["ttft_ms"] + more * columns.get("tpot_ms", 0.0)
+    whole = columns["prefill_ms"] + columns.get("decode_ms", 0.0)
+    if span < _STEP_SHARE * whole:
+        why = f"the last token came after {span:.3g} ms of a request of {whole:.3g} ms"
+        yield from ((name, why) for name in ("ttft_ms", "tpot_ms") if name in columns)
+    elif columns["ttft_ms"] < _STEP_SHARE * columns["prefill_ms"]:
+        yield "ttft_ms", "the first token came before half of the prompt was read"
+
+
+def _part_operations(facts: KnownFacts) -> Iterator[tuple[str, float | None]]:
+    """Give the columns of parts whose operations are counted, with their number."""
+    case = facts.case
+    if case.mode is Mode.TRAINING:
+        try:
+            forward = flops(case.model, case.shapes)
+        except AccelbenchError:
+            return
+        # The backward pass multiplies with the weights, and with the inputs, once each.
+        yield from (("forward_ms", forward), ("backward_ms", forward))
+        return
+    try:
+        works = parts(case.model, case.shapes, "fp32", case.mode) or {}
+    except AccelbenchError:
+        return
+    for part, work in works.items():
+        yield f"{part}_ms", work.flops
+        if part == "prefill":
+            yield "ttft_ms", work.flops
+        elif part == "decode" and (case.shapes.new_tokens or 0) > 1:
+            yield "tpot_ms", work.flops / ((case.shapes.new_tokens or 0) - 1)
+
+
+def _operations(facts: KnownFacts) -> float | None:
+    try:
+        return flops(facts.case.model, facts.case.shapes, facts.case.mode)
+    except AccelbenchError:
+        return None
+
+
+def _at_the_peak(operations: float | None, facts: KnownFacts) -> float | None:
+    """Return the milliseconds that operations take at a rate that no such device reaches."""
+    device, rate = facts.device, fastest(facts.device, facts.case.precision)
+    documented = called(device.hardware, device.name)
+    if documented is not None:
+        rate = min(rate, _PEAK_TIMES * max(documented.teraops.values()) * 1e12)
+    return None if operations is None else operations / rate / facts.case.world_size * 1e3
+
+
+def _too_fast(ms: float, least: float) -> str:
+    return f"{ms:.3g} ms is too short for its operations: the device's peak rate takes {least:.3g}"
+
+
+# -- several processes, and power
+
+
+def _communication(columns: Columns, _: KnownFacts) -> Found:
+    whole, exposed = columns.get("communication_ms"), columns.get("exposed_communication_ms")
+    if whole is not None and exposed is not None and exposed > 1.01 * whole:
+        yield (
+            "exposed_communication_ms",
+            f"{exposed:.3g} ms is more than all communication, {whole:.3g} ms",
+        )
+
+
+def _power(columns: Columns, facts: KnownFacts) -> Found:
+    limit = facts.device.power_limit_watts
+    watts = columns.get("power_watts")
+    if not limit or watts is None or watts <= _POWER_TIMES * limit * facts.case.world_size:
+        return
+    why = f"{watts:.3g} W is more than twice the device's power limit, {limit:.3g} W"
+    for name in columns:
+        if name == "power_watts" or name.endswith("_joules"):
+            yield name, why
+
+
+CHECKS: tuple[Callable[[Columns, KnownFacts], Found], ...] = (
+    _host_memory,
+    _device_memory,
+    _opening,
+    _compiling,
+    _first_steps,
+    _device_time,
+    _phases,
+    _tokens,
+    _communication,
+    _power,
+)

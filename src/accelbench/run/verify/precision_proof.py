@@ -1,0 +1,209 @@
+"""Judge by an engine's evidence whether a case was computed in the requested precision.
+
+The conductor judges it. An engine reports in the details of its evidence what it opened and ran:
+
+    computed_in          share of the products by type, as its own profile or program has them
+    computed_in_unknown  why it cannot report that
+    autocast             type that products are cast to; None if nothing is cast
+    weight_dtypes        types of the weights
+    weight_shares        share of the weights by type
+
+The first entry that shows anything decides. Types have NumPy's names or the usual short names. An
+engine that reports none of this is not refused: its precision is not proven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.case import Case
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.model import FileFormat
+from accelbench.core.precision import COMPUTED_AS_ASKED, is_type_of
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode, PrecisionWord
+from accelbench.run.verify.tolerances import TOLERANCES, is_unrounded
+from accelbench.run.verify.verdicts import OK, Verdict
+
+#: The reason code of a case that was computed in another precision.
+OTHER_PRECISION = "precision_changed"
+#: What engines write if they do not know a type.
+_NO_TYPE = frozenset({"", "unknown", "undefined"})
+_SILENT = "the engine does not report in which types it computes"
+_CALLABLE = "a callable computes in types of its own choice"
+
+
+@dataclass(frozen=True)
+class PrecisionProof:
+    """Whether a case was computed in the requested precision.
+
+    Attributes:
+        word: the column precision_proof; None if no precision was asked of the case.
+        why: why it is not proven, or why there is no word.
+        warnings: the same as a warning of the result.
+    """
+
+    word: PrecisionWord | None
+    why: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a result."""
+        return {} if self.word is None else {"precision_proof": self.word.value}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The reason for which the column is empty, if it is."""
+        return {"precision_proof": self.why} if self.word is None else {}
+
+
+def prove_precision(case: Case, report: Mapping[str, Any], verdict: Verdict) -> PrecisionProof:
+    """Return whether evidence and outputs prove the precision of a case.
+
+    Evidence decides. Without evidence, outputs that are as exact as only fp32 can be prove fp32. A
+    narrow case with outputs as exact as that is never proven.
+
+    Args:
+        case: the measured case.
+        report: its evidence, as the worker sent it.
+        verdict: the result of comparing its outputs.
+
+    Raises:
+        CaseError: precision_changed, if evidence shows another precision, or if outputs do and no
+            evidence shows the requested one; bad_evidence, if evidence contradicts itself.
+    """
+    if case.model.format is FileFormat.CALLABLE:
+        return PrecisionProof(None, _CALLABLE)
+    if not report:
+        return PrecisionProof(None, "nothing was measured")
+    details = _details(report)
+    is_shown = _is_shown(case, details)
+    if _is_unrounded(case, verdict):
+        if not is_shown:
+            raise _other(f"no evidence names the type, and {_too_exact(case, verdict)}", case)
+        why = _looks_like_fp32(case, verdict)
+        return PrecisionProof(PrecisionWord.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
+    if is_shown or (case.precision == "fp32" and _agrees_as_fp32(verdict)):
+        return PrecisionProof(PrecisionWord.PROVEN)
+    why = str(details.get("computed_in_unknown") or _SILENT)
+    return PrecisionProof(PrecisionWord.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
+
+
+def refuse_other_precision(case: Case, report: Mapping[str, Any]) -> None:
+    """Raise CaseError, as prove_precision does, if evidence shows another precision."""
+    _is_shown(case, _details(report))
+
+
+def _details(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    details = report.get("details")
+    return details if isinstance(details, Mapping) else {}
+
+
+def _is_shown(case: Case, details: Mapping[str, Any]) -> bool:
+    return (
+        _is_shown_by_products(case, details.get("computed_in"))
+        or _is_shown_by_autocast(case, details.get("autocast"))
+        or _is_shown_by_weights(case, details)
+    )
+
+
+def _is_shown_by_products(case: Case, computed_in: Any) -> bool:
+    shares = _shares(computed_in)
+    share = _share_of(case, shares)
+    if share >= COMPUTED_AS_ASKED:
+        return True
+    if sum(shares.values()) - share < COMPUTED_AS_ASKED:
+        return False
+    most = max(shares, key=lambda name: shares[name])
+    raise _other(
+        f"{share:.0%} of its products were computed in {case.precision}; most were in {most}"
+        f" ({shares[most]:.0%})",
+        case,
+    )
+
+
+def _is_shown_by_autocast(case: Case, dtype: Any) -> bool:
+    if not isinstance(dtype, str) or dtype.lower() in _NO_TYPE:
+        return False
+    if is_type_of(case.precision, dtype):
+        return True
+    raise _other(f"its products were cast to {dtype}", case)
+
+
+def _is_shown_by_weights(case: Case, details: Mapping[str, Any]) -> bool:
+    shares = _shares(details.get("weight_shares") or details.get("weight_dtypes"))
+    share = _share_of(case, shares)
+    # Norms may stay in fp32, and beside int8 the embeddings, which can be most of all weights.
+    of_some = case.precision == "int8" or not details.get("weight_shares")
+    if share > 0 if of_some else share >= COMPUTED_AS_ASKED:
+        return True
+    if not shares or (_keeps_whole_weights(case) and "autocast" not in details):
+        return False
+    raise _other(f"its weights are {' and '.join(shares)}", case)
+
+
+def _keeps_whole_weights(case: Case) -> bool:
+    """Return whether weights stay in fp32 and only calculations are narrow."""
+    is_mixed = case.mode is Mode.TRAINING and not case.options.get("pure")
+    return is_mixed or case.precision.startswith("amp-")
+
+
+def _share_of(case: Case, shares: Mapping[str, float]) -> float:
+    return math.fsum(part for name, part in shares.items() if is_type_of(case.precision, name))
+
+
+def _shares(value: Any) -> dict[str, float]:
+    """Return shares by type, without unknown types; names without shares count equally."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, Sequence):
+        value = {str(name): 1 / len(value) for name in value}
+    if not isinstance(value, Mapping):
+        return {}
+    for name, share in value.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1.01:
+            raise CaseError(
+                "bad_evidence",
+                f"the evidence of the precision gives {name} a share of {in_quotes(share)}",
+                RUNTIMES_FAULT,
+            )
+    return {str(name): float(part) for name, part in value.items() if name.lower() not in _NO_TYPE}
+
+
+def _is_unrounded(case: Case, verdict: Verdict) -> bool:
+    error, rounded = verdict.error, verdict.rounded
+    if verdict.word != OK or error is None or rounded is None:
+        return False
+    return is_unrounded(case.precision, error, rounded)
+
+
+def _agrees_as_fp32(verdict: Verdict) -> bool:
+    error = verdict.error
+    return verdict.word == OK and error is not None and error <= TOLERANCES["fp32"].most
+
+
+def _too_exact(case: Case, verdict: Verdict) -> str:
+    return (
+        f"its outputs differ from the reference by {verdict.error:.2g}, but rounding to"
+        f" {case.precision} alone causes {verdict.rounded:.2g}"
+    )
+
+
+def _looks_like_fp32(case: Case, verdict: Verdict) -> str:
+    return (
+        f"it looks like fp32, because {_too_exact(case, verdict)}; the engine reports"
+        f" {case.precision}"
+    )
+
+
+def _other(why: str, case: Case) -> CaseError:
+    return CaseError(
+        OTHER_PRECISION,
+        f"{case.precision} was requested, but the engine computed in another precision: {why}",
+        f"This is not a result in {case.precision}. Request the precision that it computes in, or"
+        " use another engine.",
+    )

@@ -1,0 +1,159 @@
+"""The worker's threads while steps are measured: did they get a CPU, and are they as many as told.
+
+waiting   if other processes had the CPUs for longer than the threads ran, the times are mostly
+          those of other work: the quality is unusable
+threads   if more threads ran than the result names, its number of threads is absent
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from accelbench.core.abilities import OutOfProcess, RankExchange
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.protocols import Job, Session
+from accelbench.core.vocabulary import Quality
+from accelbench.core.worth import MOST_WAITING
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.thread_times import (
+    ThreadTimes,
+    ThreadUse,
+    compare,
+    descendants,
+    read_thread_times,
+)
+from accelbench.measure.loop import Measurement
+from accelbench.run.verify.peak_rates import is_processor
+from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
+
+ReadTimes = Callable[[Iterable[int]], ThreadTimes | NotAvailable]
+
+#: Threads that wait for a device have little to do. What they wait for a CPU then does not matter,
+#: if it is less of the measured time than an interval of ±25 % is of a value.
+_LEAST_OF_WALL = 0.25
+#: Engines that were asked for one thread kept at most 1.1 busy (JAX, whose main thread hands over).
+_MOST_TIMES, _MOST_MORE = 1.3, 0.2
+#: A shorter steady state can be the moment in which a helper thread works.
+_LEAST_NS = 100_000_000
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What the threads' times say about a measurement."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of columns that are absent
+    warnings: tuple[str, ...] = ()
+    unusable: bool = False
+
+    def applied_to(self, measurement: Measurement) -> Measurement:
+        """Return the measurement with its columns, its warnings and its quality."""
+        return replace(
+            measurement,
+            metrics={**measurement.metrics, **self.columns},
+            warnings=[*measurement.warnings, *self.warnings],
+            quality=Quality.UNUSABLE if self.unusable else measurement.quality,
+        )
+
+
+class SideChecks:
+    """Checks one opened model's values other than the time of its steps."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        wall: Clock | None,
+        read_times: ReadTimes = read_thread_times,
+    ) -> None:
+        """Check nothing yet.
+
+        Args:
+            session: the open model.
+            job: what it was opened for.
+            wall: a clock that the session does not own; None if the time is a script's.
+            read_times: reads the times of the worker's threads.
+        """
+        self._session, self._job, self._wall = session, job, wall
+        self._in_process = not isinstance(session, OutOfProcess)
+        self._is_alone = self._in_process and not isinstance(session, RankExchange)
+        self._read_times = read_times
+        self._before: ThreadTimes | NotAvailable = NotAvailable("nothing was measured")
+        self._after: ThreadTimes | NotAvailable = self._before
+
+    def judge_opening(self, opening_ns: int) -> dict[str, str]:
+        """Return the reasons for which build or load cannot have taken what the session tells.
+
+        Args:
+            opening_ns: what opening took by the worker's clock.
+        """
+        told = {f"{what}_ms": ns / 1e6 for what, ns in self._session.timings.items()}
+        return self._kept(told, self._known(self._job.case, opening_ns=opening_ns))[1]
+
+    def begin_steady_state(self) -> None:
+        """Read the threads' times before the first step."""
+        self._before = self.read_threads()
+
+    def end_steady_state(self) -> None:
+        """Read them after the last step."""
+        self._after = self.read_threads()
+
+    def judge_load(self, case: Case, measured: Measurement) -> LoadReport:
+        """Judge how the threads were used in the steady state."""
+        for reading in (self._before, self._after):
+            if isinstance(reading, NotAvailable):
+                return LoadReport(reasons={"cpu_wait_share": reading.reason})
+        assert isinstance(self._before, ThreadTimes)
+        assert isinstance(self._after, ThreadTimes)
+        told = measured.evidence.details.get("threads", self._job.settings.threads)
+        computes = self._is_alone and is_processor(self._job.device) and case.world_size == 1
+        threads = told if computes and isinstance(told, int) else None
+        return judge(compare(self._before, self._after), threads)
+
+    def keep_plausible(
+        self, case: Case, measured: Measurement, columns: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Replace values that cannot be by None; return the columns and the reasons."""
+        known = self._known(
+            case, compiling_ns=measured.compiling_ns, fastest_ns=measured.fastest_ns
+        )
+        return self._kept(columns, known)
+
+    def _kept(
+        self, columns: Mapping[str, Any], facts: KnownFacts
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        if self._wall is None:
+            return dict(columns), {}
+        return remove_implausible(columns, facts)
+
+    def _known(self, case: Case, **times: Any) -> KnownFacts:
+        return KnownFacts(case, self._job.device, self._in_process, **times)
+
+    def read_threads(self) -> ThreadTimes | NotAvailable:
+        """Read how long the threads that work for the model ran and waited until now."""
+        if self._wall is None:
+            return NotAvailable("the time is a script's")
+        return self._read_times(() if self._is_alone else descendants(os.getpid()))
+
+
+def judge(use: ThreadUse, threads: int | None) -> LoadReport:
+    """Judge what the threads did in the steady state.
+
+    The conductor warns of the waiting, because it knows what else ran on the machine.
+    """
+    warnings, reasons = [], {}
+    share: float | None = use.wait_share
+    unusable = use.wait_share > MOST_WAITING
+    if unusable and use.waited_ns <= _LEAST_OF_WALL * use.wall_ns:
+        share, unusable = None, False
+        reasons["cpu_wait_share"] = "its threads had too little work for a share to mean anything"
+    limit = None if threads is None else _MOST_TIMES * threads + _MOST_MORE
+    if limit is not None and use.wall_ns >= _LEAST_NS and use.busy_threads > limit:
+        why = f"{use.busy_threads:.1f} threads were busy at once, where the engine names {threads}"
+        reasons["threads"] = why
+        warnings.append(f"{why[0].upper()}{why[1:]}: the number of threads is not known.")
+    return LoadReport({"cpu_wait_share": share}, reasons, tuple(warnings), unusable)

@@ -1,0 +1,66 @@
+"""Whether any engine of a platform can run what is asked, by the engines' cards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from accelbench.core.cards import cards, title_of
+from accelbench.core.nouns import listed
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.protocols import RuntimeInfo
+from accelbench.core.vocabulary import Mode, Provenance
+from accelbench.select.query.query import GENERATING, Query
+
+#: A size that only a forward pass has.
+_FORWARD = "sequence_length"
+
+
+def is_generation(query: Query, sizes: Mapping[str, int]) -> bool:
+    """Return whether whole requests are asked for, token by token.
+
+    Args:
+        query: the question.
+        sizes: of the model's results, by the store's columns.
+    """
+    if query.spec is None or query.spec.generation is None or query.mode != Mode.INFERENCE:
+        return False
+    known = {name for name, value in {**sizes, **query.shapes}.items() if value is not None}
+    return _FORWARD not in known or bool(known & set(GENERATING))
+
+
+def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
+    """Return why no engine of a platform can run a question; "" if one can or none is known.
+
+    Args:
+        platform: the hardware; one that no engine serves has results from elsewhere.
+        query: the question.
+        generates: whole requests are asked for.
+    """
+    engines = [
+        card
+        for card in cards().values()
+        if platform in card.hardware and card.provenance == Provenance.MEASURED
+    ]
+    if not engines:
+        return ""
+    reasons = [_why_not(card, query, generates=generates) for card in engines]
+    if not all(reasons):
+        return ""
+    by_reason: dict[str, list[str]] = {}
+    for card, reason in zip(engines, reasons, strict=True):
+        by_reason.setdefault(reason, []).append(title_of(card.name))
+    return "; ".join(
+        f"{listed(names)} {'does' if len(names) == 1 else 'do'} not {reason}"
+        for reason, names in by_reason.items()
+    )
+
+
+def _why_not(card: RuntimeInfo, query: Query, *, generates: bool) -> str:
+    if query.mode == Mode.TRAINING and card.consumes != "torch":
+        return "train"
+    if generates and not card.generates:
+        return "generate token by token"
+    precision = query.precision
+    if precision in PRECISIONS and precision not in card.precisions:
+        return f"compute {precision}"
+    return ""

@@ -1,0 +1,320 @@
+"""Rules for values that follow from other values of a result: identities, rates, qualities.
+
+Each rule is a condition in SQL, for files, tables and rows in memory. Results of this program have
+a protocol version, and their values follow exactly. Other programs round theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from accelbench.core.axes import AXES
+from accelbench.core.case import QUESTION
+from accelbench.core.device_facts import facts_of
+from accelbench.core.identity import IDENTITY_VERSION
+from accelbench.core.ranges import ACCELERATOR_OPERATIONS, BYTES_READ
+from accelbench.core.vocabulary import Family, Quality, Status
+from accelbench.core.worth import (
+    FEWEST_JUDGED,
+    MOST_WAITING,
+    REASON_COLUMNS,
+    UNUSABLE_WIDTH,
+    wide_sql,
+)
+from accelbench.store.duck import quoted
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+There = Callable[[str], bool]
+#: Device name → operations a second and bytes a second that it cannot exceed.
+Limits = Mapping[str, tuple[float, float]]
+
+
+class Rule(NamedTuple):
+    """A condition that must hold of every row; it is never NULL."""
+
+    column: str
+    condition: str
+    why: str  # why a row that does not meet it is wrong, for `describe_misfit`
+    other: str = ""  # SQL of the value that the column contradicts; empty if there is none
+
+
+#: Condition of a result of this program.
+OWN = "protocol_version IS NOT NULL"
+#: A file may hold a value in single precision.
+EXACT = 1e-6
+#: Other programs round their summaries.
+ROUNDED = 1e-3
+
+#: A documented peak is for one kind of dense product. Fp16 sums and sparsity each double it, TF32
+#: is up to 8 times fp32, and boost clocks exceed the documented ones. Ten times is beyond all of
+#: these together.
+_BEYOND_PEAK = 10.0
+#: Types of 8 bits run at twice the rate of 16 bits, types of 4 bits at four times that rate.
+_NARROW = 8.0
+_WIDE = ("fp64", "fp32", "fp16", "bf16", "amp-fp16", "amp-bf16", "float32", "float16", "bfloat16")
+
+
+def row_rules(has: There, limits: Limits) -> Iterator[Rule]:
+    """Yield the rules of single rows that apply to a table with these columns."""
+    if has("protocol_version"):
+        yield from _identities(has)
+        yield from _outcomes(has)
+        yield from _qualities(has)
+        yield from _reasons_of_empty(has)
+        yield from _losses(has)
+        yield from _own_rates(has)
+    yield from _physical(has, limits)
+
+
+def limits_of(con: DuckDBPyConnection, source: str) -> Limits:
+    """Return the limits of each documented device in a table."""
+    rows = con.execute(f"SELECT DISTINCT device_name FROM {source}").fetchall()  # noqa: S608
+    return {name: known for (name,) in rows if name and (known := _limit(name))}
+
+
+def _limit(name: str) -> tuple[float, float] | None:
+    count, times, single = name.partition("x ")
+    several = bool(times) and count.isdecimal()
+    facts = facts_of(single if several else name)
+    if facts is None:
+        return None
+    units = int(count) if several else 1
+    peak = facts.highest * 1e12
+    return peak * _BEYOND_PEAK * units, facts.bandwidth * 1e9 * _BEYOND_PEAK * units
+
+
+def _identities(has: There) -> Iterator[Rule]:
+    """Yield the rules that recompute the hashes of `core/case.py` from the columns."""
+    version = str(IDENTITY_VERSION)
+    device = (
+        "CASE WHEN contains(device, ':') THEN device"
+        " ELSE hardware || coalesce(':' || device, '') END"
+    )
+    if all(map(has, ("result_id", "run_id", "case_id", "device", "hardware", "launch", "arm"))):
+        parts = {
+            "arm": _text("coalesce(arm, '')"),
+            "case": _text("case_id"),
+            "device": _text(device),
+            "launch": "launch::VARCHAR",
+            "run": _text("run_id"),
+            "v": quoted(version),
+        }
+        why = "it is not the hash of this run, case, device, launch and arm"
+        yield Rule("result_id", _hashes("result_id", parts, 24), why)
+    if all(map(has, ("series_key", "case_id", "device_fingerprint", "threads"))):
+        parts = {
+            "case": _text("case_id"),
+            "device": _text("coalesce(device_fingerprint, '')"),
+            "protocol": "protocol_version::VARCHAR",
+            "threads": "coalesce(threads::VARCHAR, 'null')",
+            "v": quoted(version),
+        }
+        why = "it is not the hash of this case, device_fingerprint, threads and protocol_version"
+        yield Rule("series_key", _hashes("series_key", parts, 16), why)
+    asked = ("model", "runtime", "hardware", "precision", "mode", "scenario", "world_size")
+    if all(map(has, ("case_id", "conditions", "options", "batch_size", *asked))):
+        yield Rule(
+            "case_id",
+            f"({_question('config')} IS NULL OR {_hashes('case_id', _case(has), 16)})",
+            "it is not the hash of this model, engine, hardware, precision, sizes and options",
+        )
+
+
+def _case(has: There) -> dict[str, str | None]:
+    """Return the parts of `Case.case_id` in SQL; NULL leaves a part out."""
+    sizes = {"batch": "batch_size::VARCHAR"} | {
+        axis.field: _text(axis.column) if axis.text else f"{axis.column}::VARCHAR"
+        for axis in AXES
+        if has(axis.column)
+    }
+    return {
+        "config": _text(_question("config")),
+        "generation": _question("generation"),
+        "hardware": _text("hardware"),
+        "mode": _text("mode"),
+        "model": _text("model"),
+        "options": "coalesce(options::VARCHAR, '{}')",
+        "precision": _text("precision"),
+        "procedure": _text(_question("procedure")),
+        "runtime": _text("runtime"),
+        "sampling_rate": _question("sampling_rate"),
+        "scenario": _text("scenario"),
+        "shapes": _object(sizes),
+        "training": _question("training"),
+        "unit": f"coalesce({_text(_question('unit'))}, 'null')",
+        "v": quoted(str(IDENTITY_VERSION)),
+        "world": "world_size::VARCHAR",
+    }
+
+
+def _question(name: str) -> str:
+    """Return SQL for a part of the case that has no column; NULL if there is none."""
+    path = quoted(f"$.{QUESTION}.{name}")
+    return f"(CASE WHEN json_valid(conditions) THEN conditions->>{path} END)"
+
+
+def _text(sql: str) -> str:
+    return f"to_json({sql})::VARCHAR"
+
+
+def _object(parts: Mapping[str, str | None]) -> str:
+    """Return SQL for canonical JSON of an object, without parts that are NULL."""
+    each = (f"{quoted(json_key(name))} || {parts[name]}" for name in sorted(parts))
+    return f"'{{' || concat_ws(',', {', '.join(each)}) || '}}'"
+
+
+def json_key(name: str) -> str:
+    """Return a key with its colon in canonical JSON."""
+    return f'"{name}":'
+
+
+def _hashes(column: str, parts: Mapping[str, str | None], length: int) -> str:
+    """Return SQL for whether a column is the hash of these parts; true if that is not known.
+
+    Python escapes characters other than printable ASCII, so texts with them are not compared.
+    """
+    text = _object(parts)
+    plain = f"regexp_full_match({text}, '[ -~]*')"
+    same = f"{column} = substr(sha256({text}), 1, {length})"
+    return f"coalesce(NOT ({OWN}) OR NOT {plain} OR {same}, true)"
+
+
+def _outcomes(has: There) -> Iterator[Rule]:
+    if has("status") and has("reason"):
+        ok = f"status = {quoted(Status.OK.value)}"
+        holds = f"coalesce(NOT ({OWN}) OR ({ok}) = (reason IS NULL), true)"
+        yield Rule("reason", holds, "an ok result has no reason, and any other result has one")
+
+
+#: Columns that every measured result of this program has, or has a reason for in `nulls`.
+ALWAYS_GIVEN = (
+    *("quality", "latency_mean_ms", "throughput", "sample_count", "first_inference_ms"),
+    *("warmup_steps", "sampling_ms", "memory_peak_mb", "memory_avg_mb", "cpu_wait_share"),
+    *("unexplained_share", "steps_verified", "precision_proof"),
+)
+#: The newest of them. Results of older versions, which followed other rules, do not mention it.
+_NEWEST = "cpu_wait_share"
+
+
+def _is_current(has: There) -> str:
+    """Return SQL for whether a row is a result that these rules were in force for."""
+    known = f"{_NEWEST} IS NOT NULL"
+    reason = _reason_given(_NEWEST) if has("nulls") else "false"
+    return (
+        f"coalesce(({OWN}) AND status = {quoted(Status.OK.value)} AND ({known} OR {reason}), false)"
+    )
+
+
+def _reason_given(column: str) -> str:
+    return f"(CASE WHEN json_valid(nulls) THEN json_exists(nulls, '$.{column}') ELSE false END)"
+
+
+def _qualities(has: There) -> Iterator[Rule]:
+    """Yield the rules by which a launch has to be unusable."""
+    if not all(map(has, ("quality", "status", _NEWEST))):
+        return
+    unusable = f"coalesce(quality = {quoted(Quality.UNUSABLE.value)}, false)"
+    allowed = f"NOT {_is_current(has)} OR {unusable}"
+    waited = f"coalesce({_NEWEST} > {MOST_WAITING}, false)"
+    why = f"a launch with a {_NEWEST} above {MOST_WAITING:g} is unusable"
+    yield Rule("quality", f"({allowed} OR NOT {waited})", why)
+    if all(map(has, ("sample_count", "conditions", *REASON_COLUMNS))):
+        asked = "json_type(conditions, '$.rules.iterations')"
+        asked = f"coalesce((CASE WHEN json_valid(conditions) THEN {asked} END) <> 'NULL', true)"
+        few = f"(coalesce(sample_count, 0) < {FEWEST_JUDGED} AND {asked})"
+        why = f"a launch with an interval wider than ±{UNUSABLE_WIDTH * 100:.0f} % is unusable"
+        yield Rule("quality", f"({allowed} OR {few} OR NOT {wide_sql(REASON_COLUMNS, EXACT)})", why)
+
+
+def _reasons_of_empty(has: There) -> Iterator[Rule]:
+    """Yield that a column without a value has a reason in `nulls`."""
+    if not all(map(has, ("nulls", "status", _NEWEST))):
+        return
+    for name in filter(has, ALWAYS_GIVEN):
+        given = f"{name} IS NOT NULL OR nulls IS NULL OR {_reason_given(name)}"
+        yield Rule(name, f"({given} OR NOT {_is_current(has)})", "it is empty without a reason")
+
+
+def _losses(has: There) -> Iterator[Rule]:
+    if not has("loss_per_step"):
+        return
+    for name, place in (("loss_first", 1), ("loss_last", -1)):
+        if has(name):
+            value = f"loss_per_step[{place}]"
+            holds = f"abs({name} - {value}) <= {EXACT} * abs({value})"
+            why = f"it is not the {'first' if place == 1 else 'last'} loss in loss_per_step"
+            yield Rule(name, f"coalesce(NOT ({OWN}) OR {holds}, true)", why)
+
+
+def _own_rates(has: There) -> Iterator[Rule]:
+    """Yield the rules of rates, which are computed from the stored mean."""
+    from accelbench.core.possible import ITEMS
+
+    needed = ("latency_mean_ms", "throughput_unit", "world_size", "batch_size", "new_tokens")
+    if not all(map(has, (*needed, "audio_seconds"))):
+        return
+    for rate, counts in ITEMS.items():
+        if not has(rate):
+            continue
+        items = " ".join(
+            f"WHEN {quoted(unit)} THEN {' * '.join(factors) or '1'}"
+            for unit, factors in counts.items()
+            if unit
+        )
+        other = " * ".join(counts[""])
+        items = f"CASE throughput_unit {items} ELSE {other} END" if items else other
+        ratio = f"({rate} * latency_mean_ms / 1e3 / nullif({items}, 0))"
+        holds = f"world_size > 1 OR {ratio} BETWEEN {1 - ROUNDED} AND {1 + ROUNDED}"
+        why = "it is not the number of items of a step divided by latency_mean_ms"
+        yield Rule(rate, f"coalesce(NOT ({OWN}) OR {holds}, true)", why)
+
+
+def _physical(has: There, limits: Limits) -> Iterator[Rule]:
+    """Yield the rules of operations, and of bytes of inputs, that no device reaches."""
+    if not has("batch_size"):
+        return
+
+    def get(name: str, otherwise: str = "NULL") -> str:
+        return name if has(name) else otherwise
+
+    times = ("latency_p50_ms", "latency_mean_ms", "latency_min_ms")
+    known = [name for name in times if has(name)]
+    unit = get("throughput_unit", "''")
+    rate = f"CASE WHEN coalesce({unit}, '') NOT IN ('tokens/s', 'audio s/s', 'calls/s')"
+    rate = f"{rate} THEN 1e3 * batch_size / {get('throughput')} END"
+    seconds = f"(coalesce({', '.join([*known, rate])}) / 1e3)"
+    column = f"{known[1] if len(known) > 1 else known[0]}" if known else "throughput"
+    operations = [f"{get('flops')}"]
+    if has("extra"):
+        operations.append("2e9 * batch_size * extra['gmacs']")
+    if has("parameters") and has("family"):
+        # Vision models apply each weight to each image, at one place of it or at many.
+        vision = f"family = {quoted(Family.VISION.value)}"
+        operations.append(f"CASE WHEN {vision} THEN 2.0 * batch_size * parameters END")
+    world = f"greatest(coalesce({get('world_size')}, 1), 1)"
+    narrow = (
+        f"CASE WHEN precision IN {_WIDE} THEN 1 ELSE {_NARROW} END" if has("precision") else "8"
+    )
+    most, most_bytes = (_by_device(limits, n, has("device_name")) for n in (0, 1))
+    reached = f"greatest({', '.join(operations)})" if len(operations) > 1 else operations[0]
+    holds = f"{reached} <= {seconds} * {world} * {most} * {narrow}"
+    why = "its operations in that time exceed 10 times the peak of the device"
+    yield Rule(column, f"coalesce({holds}, true)", why)
+    inputs = (
+        f"batch_size * (3.0 * coalesce({get('image_size')}, 0) * coalesce({get('image_size')}, 0)"
+    )
+    inputs = f"{inputs} + coalesce({get('sequence_length')}, 0))"
+    why = "no device reads the bytes of its inputs in that time"
+    yield Rule(column, f"coalesce({inputs} <= {seconds} * {world} * {most_bytes}, true)", why)
+
+
+def _by_device(limits: Limits, which: int, has_name: bool) -> str:
+    """Return SQL for a limit of the row's device; that of any accelerator if it has none."""
+    otherwise = (ACCELERATOR_OPERATIONS, BYTES_READ)[which]
+    if not limits or not has_name:
+        return f"{otherwise:g}"
+    cases = " ".join(f"WHEN {quoted(name)} THEN {both[which]:g}" for name, both in limits.items())
+    return f"(CASE device_name {cases} ELSE {otherwise:g} END)"

@@ -1,0 +1,100 @@
+"""Each command names the reason for which launches are unusable."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.cli.commands import compare, matrix
+from accelbench.core.worth import (
+    REASON_COLUMNS,
+    UnusableReason,
+    reason_unusable,
+    reason_unusable_sql,
+    reasons_unusable,
+)
+from accelbench.query import baselines
+
+DB = "accelbench.duckdb"
+CAUSES = [
+    ({}, UnusableReason.NOISY),
+    ({"cpu_wait_share": 0.7}, UnusableReason.WAITED),
+    ({"unexplained_share": 0.7}, UnusableReason.UNACCOUNTED),
+]
+each_cause = pytest.mark.parametrize(("cause", "reason"), CAUSES)
+
+
+@each_cause
+def test_check_names_the_reason(
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+) -> None:
+    before = [{"launch": n, "series_key": "s"} for n in range(3)]
+    store(tmp_path / DB, *before, run="r1", about={"label": "main"})
+    store(tmp_path / DB, *({**row, "quality": "unusable", **cause} for row in before), run="r2")
+    code, out, _ = command("check")("--baseline", "main", "--json")
+    assert code == 4
+    assert json.loads(out)["questions"][0]["why"].endswith(reason)
+
+
+@each_cause
+def test_compare_names_the_reason(
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+) -> None:
+    gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
+    store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
+    found = command("compare").json()
+    assert [line["refused"] for line in found["comparisons"] if line["refused"]] == [
+        f"unusable: {reason}"
+    ]
+
+
+@each_cause
+def test_launches_that_are_left_out_have_their_reason(
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+) -> None:
+    gpus = [{"hardware": "cuda", "device_name": "A GPU", "launch": n} for n in range(3)]
+    gpus[0] |= {"quality": "unusable", **cause}
+    store(tmp_path / DB, {}, *gpus)
+    _, out, _ = command("compare")()
+    assert reason in " ".join(out.split())
+
+
+@pytest.mark.parametrize("columns", [compare._COLUMNS, matrix._COLUMNS, baselines.COLUMNS])
+def test_every_reader_reads_what_names_the_reason_and_nothing_twice(
+    columns: tuple[str, ...],
+) -> None:
+    assert set(REASON_COLUMNS) <= set(columns)
+    assert len(set(columns)) == len(columns)
+
+
+def test_several_launches_have_each_reason_once() -> None:
+    rows = [{"quality": "unusable", **cause} for cause, _ in (*CAUSES, *CAUSES)]
+    assert reasons_unusable(rows).split(", or ") == [reason for _, reason in CAUSES]
+    assert reasons_unusable([{"quality": "fixed", "cpu_wait_share": 0.7}]) == ""
+
+
+def test_python_and_sql_find_the_same_reason() -> None:
+    by = random.Random(0)
+    shares = (None, 0.2, 0.7)
+    with duckdb.connect() as con:
+        for _ in range(60):
+            row = {
+                "quality": "unusable",
+                "cpu_wait_share": by.choice(shares),
+                "unexplained_share": by.choice(shares),
+                "latency_ci_low_ms": by.choice((None, 1.0, 1.9)),
+                "latency_ci_high_ms": by.choice((None, 2.1, 4.0)),
+                "latency_p50_ms": by.choice((None, 2.0)),
+                "latency_mean_ms": by.choice((None, 2.0)),
+            }
+            values = ", ".join(f"${name}::DOUBLE AS {name}" for name in row if name != "quality")
+            numbers = {name: value for name, value in row.items() if name != "quality"}
+            query = f"SELECT {reason_unusable_sql(REASON_COLUMNS)} FROM (SELECT {values})"
+            assert con.execute(query, numbers).fetchone() == (str(reason_unusable(row)),), row

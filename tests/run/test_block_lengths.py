@@ -1,0 +1,177 @@
+"""Steps of blocks compared with single steps, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from fixed_machine import CPU, models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, most_steps, stopping_after
+from accelbench.core.vocabulary import Timing
+from accelbench.measure.block_validation import last_is_longer
+from accelbench.measure.loop import Question
+from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.verify.block_lengths import (
+    TRIES,
+    SingleStep,
+    refuse_late_waits,
+    refuse_thinned,
+    single_steps,
+)
+from accelbench.runtimes.scripted import VirtualClock
+from accelbench.runtimes.shared.local import LocalSampler
+
+MS = 1_000_000
+CASE = Case(models("bert-tiny")[0], Target("scripted", "cpu"), "fp32", Shapes(2, 16))
+
+
+class Timed:
+    """A session whose steps take the times that a list gives, and keep their outputs."""
+
+    phases, device_timed = ("step",), False
+
+    def __init__(self, times: Sequence[int], late_ns: int = 0, fetch_ns: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.late_ns, self.fetch_ns = late_ns, fetch_ns
+        self.pending_ns = 0
+        self.blocks: list[int] = []
+        self._times, self._steps = times, 0
+        self._sampler = LocalSampler(self.clock, self._step)
+
+    def _step(self, inputs: Any) -> int:
+        self.clock.advance(self._times[min(self._steps, len(self._times) - 1)])
+        self.pending_ns = self.late_ns
+        self._steps += 1
+        return self._steps
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        self._steps = 0
+        self.blocks.append(n)
+        return self._sampler.sample(inputs, n, timing)
+
+    def stepped(self, most: int) -> Mapping[str, Any]:
+        self.clock.advance(self.pending_ns + self.fetch_ns)
+        self.pending_ns = 0
+        return {}
+
+    @property
+    def left(self) -> Any:
+        return self._sampler.left
+
+
+class Fixed:
+    """Draws the same number each time, as far as it may."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def randint(self, a: int, b: int) -> int:
+        return min(max(self.number, a), b)
+
+
+def checked(session: Timed) -> CheckedSession:
+    return CheckedSession(session, session.clock, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("times", "longer"),
+    [
+        ([10, 10, 10, 16], False),  # less than 20 µs more
+        ([MS, MS, MS, int(1.4 * MS)], False),
+        ([MS, MS, MS, int(1.6 * MS)], True),
+        ([MS, MS, 9 * MS], False),  # too few to compare
+        ([MS, 9 * MS, 9 * MS, 9 * MS], False),
+        ([9 * MS, MS, MS, 2 * MS], True),  # the median of the others counts
+    ],
+)
+def test_the_last_step_of_a_block_against_the_others(times: list[int], longer: bool) -> None:
+    assert last_is_longer(times) is longer
+
+
+def test_a_block_that_is_announced_as_longer_ends_early() -> None:
+    session = Timed([MS])
+    block = checked(session).sample_some(None, 2, 7)
+    assert session.blocks == [7]
+    assert (block.steps, block.phase_ns["step"], session.left) == (2, [MS, MS], 2)
+
+
+def test_a_session_that_runs_all_steps_is_believed_as_well() -> None:
+    class Whole(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            return Block(n, timing, {"step": [MS] * n})
+
+    assert checked(Whole([MS])).sample_some(None, 2, 7).steps == 7
+
+
+def test_blocks_end_early_only_within_the_context() -> None:
+    with stopping_after(3):
+        assert (most_steps(2), most_steps(9)) == (2, 3)
+        with stopping_after(1):
+            assert most_steps(9) == 1
+        assert most_steps(9) == 3
+    assert most_steps(9) == 9
+
+
+@pytest.mark.parametrize("number", [4, 9])
+def test_who_waits_only_at_the_end_of_blocks_is_refused(number: int) -> None:
+    class AtTheEnd(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            self._times = [MS // 3] * (n - 1) + [MS]
+            return super().sample(inputs, n, timing)
+
+    session = AtTheEnd([MS])
+    with pytest.raises(CaseError) as caught:
+        refuse_late_waits(checked(session), None, Fixed(number))
+    assert caught.value.reason == "unsynchronised"
+    assert session.blocks == [number] * TRIES
+
+
+def test_one_even_block_acquits() -> None:
+    class Struck(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            struck = len(self.blocks) < TRIES - 1
+            self._times = [MS] * (n - 1) + [9 * MS if struck else MS]
+            return super().sample(inputs, n, timing)
+
+    session = Struck([MS])
+    refuse_late_waits(checked(session), None, Fixed(5))
+    assert len(session.blocks) == TRIES
+
+
+def test_a_single_step_lasts_until_its_outputs_are_there() -> None:
+    session = Timed([MS], late_ns=3 * MS, fetch_ns=MS // 2)
+    single = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    assert single.step(None) == 4 * MS  # what fetching takes is no part of it
+
+
+@pytest.mark.parametrize(("said", "explained"), [(0.79, False), (0.81, True)])
+def test_a_step_of_a_block_may_leave_out_a_fifth(said: float, explained: bool) -> None:
+    single = SingleStep(checked(Timed([MS])).session, 0.0, [2.0 * MS, 1.0 * MS])
+    assert single.explains(said * MS) is explained
+
+
+def test_the_median_of_a_block_counts_and_not_only_its_mean() -> None:
+    """All steps but one return early; the mean of the block is right."""
+
+    class Bursts(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            self._times = [MS // 4] * (n - 1) + [MS + (n - 1) * 3 * MS // 4]
+            return super().sample(inputs, n, timing)
+
+    session = Bursts([MS])
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    with pytest.raises(CaseError) as caught:
+        refuse_thinned(one, None, Question(Timing.EACH, 30), MS / 4)
+    assert caught.value.reason == "work_skipped"
+
+
+def test_a_machine_that_became_slower_is_no_lie() -> None:
+    """Single steps take twice the reported time now, and so do blocks."""
+    session = Timed([2 * MS])
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    refuse_thinned(one, None, Question(Timing.EACH, 30), MS)
+    assert session.blocks.count(30) <= TRIES

@@ -1,0 +1,178 @@
+"""Two runs on one machine take turns; what does not wait is marked."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accelbench.run.process import machine_turns
+from accelbench.run.process.machine_turns import (
+    BESIDE,
+    TurnHolder,
+    condition_of,
+    machine_turn,
+    other_run_of,
+)
+from accelbench.store.files import try_lock
+
+PATIENCE = 20.0
+
+
+@pytest.fixture(autouse=True)
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "measuring.lock"
+    monkeypatch.setenv(machine_turns.LOCK_VARIABLE, str(path))
+    return path
+
+
+class Run(threading.Thread):
+    """A run that measures once, for as long as it is not let go."""
+
+    def __init__(self, name: str, *, shared: bool = False) -> None:
+        super().__init__(daemon=True)
+        self.run_id, self._shared = name, shared
+        self.waits_for: list[str] = []
+        self.holders: list[TurnHolder] = []
+        self.waited: list[tuple[str, float]] = []
+        self.waiting, self.measuring, self.over = (threading.Event() for _ in range(3))
+
+    def run(self) -> None:
+        with machine_turn(
+            self.run_id,
+            shared=self._shared,
+            on_wait=self._wait,
+            on_turn=lambda holder, seconds: self.waited.append((holder.run_id, seconds)),
+        ):
+            self.measuring.set()
+            self.over.wait(PATIENCE)
+
+    def _wait(self, holder: TurnHolder) -> None:
+        self.waits_for.append(holder.run_id)
+        self.holders.append(holder)
+        self.waiting.set()
+
+    def end(self) -> None:
+        self.over.set()
+        self.join(PATIENCE)
+
+
+@pytest.fixture
+def first() -> Iterator[Run]:
+    run = Run("first")
+    run.start()
+    assert run.measuring.wait(PATIENCE)
+    yield run
+    run.end()
+
+
+def unheard(holder: TurnHolder) -> None:
+    raise AssertionError(holder)
+
+
+def test_the_second_run_waits_for_the_first(first: Run) -> None:
+    second = Run("second")
+    second.start()
+    assert second.waiting.wait(PATIENCE)
+    assert second.waits_for == ["first"]
+    assert not second.measuring.is_set()
+    first.end()
+    assert second.measuring.wait(PATIENCE)
+    second.end()
+
+
+def test_a_run_that_had_its_turn_gets_in_line(first: Run) -> None:
+    second, again = Run("second"), Run("first")
+    second.start()
+    assert second.waiting.wait(PATIENCE)
+    first.end()
+    again.start()
+    assert second.measuring.wait(PATIENCE)
+    assert again.waiting.wait(PATIENCE)
+    assert not again.measuring.is_set()
+    second.end()
+    assert again.measuring.wait(PATIENCE)
+    again.end()
+
+
+def test_accelerators_share_a_turn_and_processors_do_not() -> None:
+    one, two, host = Run("one", shared=True), Run("two", shared=True), Run("host")
+    for run in (one, two):
+        run.start()
+        assert run.measuring.wait(PATIENCE)
+    host.start()
+    assert host.waiting.wait(PATIENCE)
+    one.end()
+    assert not host.measuring.is_set()
+    two.end()
+    assert host.measuring.wait(PATIENCE)
+    host.end()
+
+
+def test_a_run_that_does_not_wait_is_marked(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(machine_turns.WAIT_VARIABLE, "0")
+    with machine_turn("second", shared=False, on_wait=unheard) as beside:
+        assert beside is not None
+        assert (beside.run_id, beside.pid) == ("first", os.getpid())
+        condition = json.loads(json.dumps(condition_of(beside)))
+        assert condition[BESIDE]["run_id"] == "first"
+        assert other_run_of(condition).startswith("Run first (process ")
+    first.end()
+    with machine_turn("third", shared=False, on_wait=unheard) as beside:
+        assert beside is None
+    assert condition_of(None) == {}
+    assert other_run_of({}) == ""
+
+
+def test_a_holder_names_since_when_it_measures_and_a_run_how_long_it_waited(
+    first: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = ["2026-01-01T00:00:01Z"]
+    monkeypatch.setattr(machine_turns, "utc_now", lambda: now[0])
+    second, third = Run("second"), Run("third")
+    second.start()
+    assert second.waiting.wait(PATIENCE)
+    now[0] = "2026-01-01T00:00:02Z"
+    first.end()
+    assert second.measuring.wait(PATIENCE)
+    third.start()
+    assert third.waiting.wait(PATIENCE)
+    assert third.holders[0].since == "2026-01-01T00:00:02Z"
+    assert str(third.holders[0]).endswith("measuring since 2026-01-01 00:00:02 UTC)")
+    second.end()
+    assert third.measuring.wait(PATIENCE)
+    third.end()
+    ((waited_for, seconds),) = second.waited
+    assert waited_for == "first"
+    assert 0 < seconds < PATIENCE
+
+
+def test_a_turn_ends_with_an_error() -> None:
+    with pytest.raises(KeyError), machine_turn("one", shared=False, on_wait=unheard):
+        raise KeyError
+    with machine_turn("two", shared=False, on_wait=unheard) as beside:
+        assert beside is None
+
+
+def test_a_machine_without_a_place_for_the_file_has_no_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(machine_turns.LOCK_VARIABLE, str(tmp_path / "absent" / "lock"))
+    with machine_turn("one", shared=False, on_wait=unheard) as beside:
+        assert beside is None
+
+
+def test_a_file_without_words_names_nobody(lock: Path) -> None:
+    lock.write_text("{", encoding="utf-8")
+    run = Run("second")
+    with lock.open("r+b") as handle:
+        assert try_lock(handle.fileno())
+        run.start()
+        assert run.waiting.wait(PATIENCE)
+    assert run.waits_for == ["unknown"]
+    assert run.measuring.wait(PATIENCE)
+    run.end()

@@ -1,0 +1,517 @@
+"""The rules of verification at their limits: what is just allowed, and what just is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fixed_machine import CPU, models
+
+from accelbench.catalog.cost import flops
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
+from accelbench.core.model import InputSpec
+from accelbench.core.protocols import Device
+from accelbench.core.vocabulary import Mode
+from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.verify import reference
+from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.launch_repeats import Repeats
+from accelbench.run.verify.peak_rates import fastest, refuse_implausible
+from accelbench.run.verify.reference import NoReferenceError, is_own, otherwise, reference_of
+from accelbench.run.verify.reference_outputs import pick
+from accelbench.run.verify.references import OwnRounding
+from accelbench.run.verify.self_check import (
+    SelfCheck,
+    _has_telling_weights,
+    other_seed,
+    right_seed,
+    self_check,
+)
+from accelbench.run.verify.timed_steps import (
+    LONG_NS,
+    UnseenSteps,
+    refuse_other,
+    refuse_short,
+    tells,
+)
+from accelbench.run.verify.tolerances import TOLERANCES
+from accelbench.run.verify.undetermined import undetermined
+from accelbench.run.verify.verdicts import FAILED, NOT_FINITE, NOT_TELLING, OK, Verdict, judged
+from accelbench.run.verify.verification import Verifications
+from accelbench.runtimes.scripted import VirtualClock
+from accelbench.runtimes.shared.sketches import Glance, Sketch, sketch
+
+CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
+ANSWERED = Case(
+    find("gpt2-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, prompt_tokens=8, new_tokens=4)
+)
+NOISE = np.random.default_rng(1).standard_normal((4, 50)).astype(np.float32)
+OTHER = np.random.default_rng(2).standard_normal((4, 50)).astype(np.float32)
+ANSWER = {"error": 0.1, "tolerance": 0.5, "errors": {"y": 0.1}, "wrong": "", "telling": True}
+
+
+# -- timed steps
+
+
+class Here:
+    """A session that keeps what steps leave."""
+
+    phases = ("step",)
+
+    def stepped(self, most: int) -> Mapping[str, Any]:
+        return {}
+
+
+class Afar(Here):
+    """One whose work is done by other processes."""
+
+    host_memory = None
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+
+class Waiting(UnseenSteps):
+    """Steps of 10 ms, whose outputs are there after so many milliseconds, question by question."""
+
+    def __init__(
+        self, session: Here, waits: list[float], beside: list[float], again: float = 0.0
+    ) -> None:
+        super().__init__(session, VirtualClock(), None, 1e6, SimpleNamespace())  # type: ignore[arg-type]
+        self._left = list(zip(waits, beside, strict=True))
+        self._later = again
+        self.left(None)
+
+    def left(self, inputs: Any) -> Any:
+        wait, beside = self._left.pop(0)
+        self._waits.append(wait * 1e6)
+        self._again.append(self._later * 1e6)
+        self._beside.append(round(beside * 1e6))
+        self._steps.append(10_000_000)
+        return {}
+
+
+SMALL, LARGE = np.ones(4096, np.float32), np.ones(1_000_000, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("session", "waits", "again", "output", "refused"),
+    [
+        (Here(), [5.05] * 20, 0.0, SMALL, False),  # half a step, and a conversion
+        (Here(), [5.2] * 20, 0.0, SMALL, True),
+        (Here(), [13.0] * 20, 1.0, LARGE, False),  # four times what the second answer took
+        (Here(), [13.2] * 20, 1.0, LARGE, True),
+        (Here(), [25.0] * 20, 10.0, LARGE, False),  # but no more than 4 MB can take
+        (Here(), [25.2] * 20, 10.0, LARGE, True),
+        (Afar(), [10.9] * 20, 2.0, SMALL, False),
+        (Afar(), [11.1] * 20, 2.0, SMALL, True),
+        (Afar(), [17.0] * 20, 20.0, SMALL, False),
+        (Afar(), [17.2] * 20, 20.0, SMALL, True),
+        (Here(), [9.0] * 15 + [5.0] + [9.0] * 4, 0.0, SMALL, False),  # one good try acquits
+        (Here(), [9.0] * 16 + [5.0] * 4, 0.0, SMALL, True),
+    ],
+)
+def test_outputs_are_there_within_half_a_step_or_were_computed_when_asked_for(
+    session: Here, waits: list[float], again: float, output: Any, refused: bool
+) -> None:
+    unseen = Waiting(session, waits, [0.0] * 20, again)
+    right = {"y": Sketch(output.shape, output)}
+    if not refused:
+        unseen.refuse_recomputed(right)
+        return
+    with pytest.raises(CaseError) as caught:
+        unseen.refuse_recomputed(right)
+    assert caught.value.reason == "wrong_steps"
+
+
+def test_of_what_questions_take_beside_steps_the_least_counts() -> None:
+    with pytest.raises(CaseError):
+        Waiting(Here(), [12.0] + [9.0] * 19, [5.0] + [0.0] * 19).refuse_recomputed({})
+
+
+@pytest.mark.parametrize(("said_ns", "most"), [(LONG_NS, 5), (LONG_NS + 1, 1)])
+def test_of_short_steps_any_of_five_is_looked_at(said_ns: float, most: int) -> None:
+    session: Any = Here()
+    unseen = UnseenSteps(session, VirtualClock(), None, said_ns, SimpleNamespace())  # type: ignore[arg-type]
+    assert unseen._most == (1, most)
+
+
+def test_steps_that_left_nothing_are_wrong_even_if_there_are_no_outputs() -> None:
+    with pytest.raises(CaseError, match="left none"):
+        refuse_other(CASE, {}, {}, None)
+
+
+def test_the_same_values_in_another_shape_are_wrong() -> None:
+    right, turned = sketch({"y": NOISE}), sketch({"y": NOISE.reshape(50, 4)})
+    refuse_other(CASE, right, right, sketch({"y": OTHER}))
+    with pytest.raises(CaseError, match="shape"):
+        refuse_other(CASE, turned, right, sketch({"y": OTHER}))
+
+
+def test_steps_may_be_off_by_the_least_that_a_precision_costs() -> None:
+    """Both come from one engine, so that a model's own sensitivity excuses nothing."""
+    case, right, other = replace(CASE, precision="bf16"), sketch({"y": NOISE}), sketch({"y": OTHER})
+    refuse_other(case, sketch({"y": NOISE + 0.02 * OTHER}), right, other)
+    with pytest.raises(CaseError):
+        refuse_other(case, sketch({"y": NOISE + 0.1 * OTHER}), right, other)
+
+
+def test_one_output_with_numbers_tells_beside_others_without() -> None:
+    assert tells(sketch({"a": np.full(3, np.nan), "b": np.ones(3)}))
+
+
+def test_a_short_request_is_stepped_with_inputs_of_its_own_and_asked_for_once_more() -> None:
+    asked: list[Any] = []
+
+    def outputs(inputs: int) -> Mapping[str, Any]:
+        draw = np.random.default_rng(inputs)
+        return {"logits": draw.standard_normal((2, 64)).astype(np.float32)}
+
+    session: Any = SimpleNamespace(prepare=lambda case, seed: seed, outputs=outputs)
+    unseen: Any = SimpleNamespace(
+        left=lambda inputs: asked.append(inputs) or sketch(outputs(inputs)),
+        refuse_recomputed=lambda right: asked.append("recomputed"),
+    )
+    refuse_short(session, ANSWERED, 7, unseen)
+    assert asked == [8, "recomputed"]
+    unseen.left = lambda _: sketch({"logits": (1 + 1e-5) * outputs(8)["logits"]})
+    refuse_short(session, ANSWERED, 7, unseen)
+    unseen.left = lambda _: sketch({"logits": 1.1 * outputs(8)["logits"]})
+    with pytest.raises(CaseError):  # measured by what another draw changes
+        refuse_short(session, ANSWERED, 7, unseen)
+
+
+# -- the self-check
+
+
+class Answers:
+    """A session that gives what is written down, question by question."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self._outputs = list(outputs)
+
+    def prepare(self, case: Case, seed: int | None = None) -> None:
+        return None
+
+    def outputs(self, inputs: None) -> Mapping[str, Any]:
+        return {"y": np.asarray(self._outputs.pop(0))}
+
+
+def checked(*outputs: Any, left: Any = None) -> SelfCheck:
+    session: Any = Answers(*outputs)
+    return self_check(session, CASE, left=left)
+
+
+@pytest.mark.parametrize(("change", "matters"), [(0.5, None), (1.5, True)])
+def test_inputs_change_more_than_ten_times_what_chance_does(
+    change: float, matters: bool | None
+) -> None:
+    assert checked([1.0], [1.1], [1.0 + change]).inputs_matter is matters
+
+
+def test_an_output_whose_shape_changes_is_moved_though_it_is_never_the_same_twice() -> None:
+    assert checked([1.0], [1.1], [1.0, 1.0]).inputs_matter is True
+
+
+def test_one_number_beside_nan_is_enough_to_see_that_inputs_are_ignored() -> None:
+    assert checked(*[[np.nan, 1.0]] * 3).inputs_matter is False
+    assert checked(*[[np.nan, np.nan]] * 3).inputs_matter is None
+
+
+def test_either_of_inputs_and_weights_is_enough_for_a_verdict() -> None:
+    assert checked([1.0], [1.0], [2.0]).verdict == "ok"
+
+
+def test_bits_in_another_shape_are_no_second_run() -> None:
+    left = sketch({"y": np.array([[1.0, 2.0]])})
+    session: Any = Answers([1.0, 2.0], [1.0, 2.0], [3.0, 4.0])
+    self_check(session, CASE, left=left)
+    assert not session._outputs  # asked three times
+    with pytest.raises(IndexError):
+        checked([1.0, 2.0], [3.0, 4.0], left=left)
+
+
+def test_the_digest_of_outputs_that_lie_far_away_is_theirs() -> None:
+    glance = Glance("far", sketch({"y": np.ones(3)}))
+    session: Any = SimpleNamespace(prepare=lambda case, seed=0: seed, glance=lambda *_: glance)
+    assert self_check(session, CASE).outputs_digest == "far"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 0x5EED, 0x217])
+def test_seeds_differ_from_the_jobs_and_from_each_other(seed: int) -> None:
+    assert len({seed, right_seed(seed), other_seed(seed)}) == 3
+
+
+def test_an_input_that_is_the_same_row_for_every_item_cannot_vary() -> None:
+    row = InputSpec("x", ("batch", 2), row=(1.0, 2.0))
+    session: Any = Answers([1.0], [1.0])
+    found = self_check(session, replace(CASE, model=replace(CASE.model, inputs=(row,))))
+    assert found.inputs_matter is None
+
+
+class Unrepeatable(Answers):
+    """One that promises the same draws, and draws others."""
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        yield
+
+
+def test_draws_that_cannot_be_repeated_convict_no_model() -> None:
+    session: Any = Unrepeatable([1.0], [2.0], [1.5], [1.0], [2.0], [1.5])
+    assert self_check(session, CASE).inputs_matter is None
+
+
+@pytest.mark.parametrize(
+    ("is_own", "parameters", "output", "telling"),
+    [
+        (False, 0, np.ones(2, int), True),
+        (True, 5, np.ones(2), True),
+        (True, 0, np.ones(2), False),
+        (True, 5, np.ones(2, int), False),
+    ],
+)
+def test_weights_of_an_owners_module_must_matter_only_to_numbers(
+    is_own: bool, parameters: int, output: Any, telling: bool
+) -> None:
+    case: Any = SimpleNamespace(model=SimpleNamespace(is_own=is_own, parameters=parameters))
+    first: Any = SimpleNamespace(outputs={"y": output})
+    assert _has_telling_weights(case, first) is telling
+
+
+# -- tolerances
+
+
+@pytest.mark.parametrize(
+    ("precision", "most", "least"),
+    [("fp32", 2e-4, 2e-4), ("fp16", 0.1, 0.02), ("bf16", 0.5, 0.03), ("int8", 0.5, 0.15)],
+)
+def test_what_a_precision_may_cost(precision: str, most: float, least: float) -> None:
+    assert (TOLERANCES[precision].most, TOLERANCES[precision].least) == (most, least)
+    right, other = pick({"y": NOISE}, 0), pick({"y": OTHER}, 0)
+    apart = agree({"y": NOISE + OTHER - NOISE}, right, other, precision).error
+    for share, ok in ((0.98, True), (1.05, False)):
+        moved = NOISE + share * most / apart * (OTHER - NOISE)
+        assert agree({"y": moved}, right, other, precision).ok is ok
+
+
+def test_pairs_are_joined_only_if_the_reference_has_an_axis_less() -> None:
+    right = (NOISE + 1j * OTHER)[:, :2]
+    flat = np.ones((4, 2), np.float32)
+    found = agree({"y": flat}, pick({"y": right}, 0), pick({"y": 2 * right}, 0), "fp32")
+    assert not found.wrong  # two numbers of their own, and no pair
+    assert not found.ok
+
+
+def test_an_output_whose_shape_depends_on_the_inputs_is_moved_as_a_whole() -> None:
+    right, other = pick({"y": NOISE}, 0), pick({"y": OTHER[:2]}, 0)
+    assert agree({"y": NOISE * (1 + 1e-4)}, right, other, "fp32").ok
+
+
+# -- where the work ran
+
+
+def test_shares_may_miss_a_hundredth_and_names_are_no_blanks() -> None:
+    for share, reason in ((0.991, ""), (0.98, "bad_evidence")):
+        evidence = {"devices": ["cuda:0"], "shares": {"cuda:0": share}}
+        if not reason:
+            proved(evidence, "cuda:0")
+            continue
+        with pytest.raises(CaseError) as caught:
+            proved(evidence, "cuda:0")
+        assert caught.value.reason == reason
+    with pytest.raises(CaseError) as caught:
+        proved({"devices": [" "]}, "cuda:0")
+    assert caught.value.reason == "no_proof"
+
+
+def test_a_fallback_names_what_the_cpu_was_left() -> None:
+    evidence = {"devices": ["cpu:0"], "details": {"left_to_the_cpu": "3 of 5 nodes"}}
+    with pytest.raises(CaseError, match="3 of 5 nodes"):
+        proved(evidence, "cuda:0")
+
+
+# -- peak rates
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "most"),
+    [
+        (Device("cpu", "c", count=8), "fp32", 4e12),
+        (Device("cpu", "c", count=8), "bf16", 4e14),
+        (Device("cpu", "c", count=0), "fp32", 0.5e12),
+        (Device("wasm", "w", count=2), "fp32", 1e12),
+        (Device("openvino", "o", count=2, unit="cpu"), "fp32", 1e12),
+        (Device("openvino", "o", count=2, unit="gpu"), "fp32", 5e16),
+        (Device("cuda", "g", count=99), "fp32", 5e16),
+    ],
+)
+def test_what_no_such_device_reaches(device: Device, precision: str, most: float) -> None:
+    assert fastest(device, precision) == pytest.approx(most)
+    case = replace(CASE, precision=precision)
+    least_ns = (flops(case.model, case.shapes, case.mode) or 0) / most * 1e9
+    refuse_implausible(case, device, 1.01 * least_ns)
+    refuse_implausible(case, device, 0.0)  # no time: others refuse that
+    with pytest.raises(CaseError):
+        refuse_implausible(case, device, 0.99 * least_ns)
+
+
+# -- launches
+
+
+def test_launches_are_compared_by_case_and_device_and_keep_their_warnings() -> None:
+    repeats = Repeats()
+    rows: list[dict[str, Any]] = [
+        {"case_id": case, "device_fingerprint": device, "launch": 0, "outputs_digest": digest}
+        for case, device, digest in [("a", "x", "1"), ("a", "y", "2"), ("b", "x", "3")]
+    ]
+    rows.append({**rows[0], "launch": 1, "outputs_digest": "4", "warnings": ["first"]})
+    for row in rows:
+        repeats.look(row)
+    assert [len(row.get("warnings", ())) for row in rows] == [0, 0, 0, 2]
+    assert rows[3]["warnings"][0] == "first"
+
+
+# -- verdicts
+
+
+def test_an_error_as_large_as_the_tolerance_is_allowed() -> None:
+    assert judged({**ANSWER, "error": 0.5, "errors": {"y": 0.5}}).word == OK
+    assert judged({**ANSWER, "error": 0.5001, "errors": {"y": 0.5001}}).word == FAILED
+
+
+def test_a_worker_that_does_not_report_finiteness_had_finite_values() -> None:
+    assert judged({**ANSWER, "telling": False}).why == NOT_TELLING
+    assert judged({**ANSWER, "telling": False, "finite": False}).why == NOT_FINITE
+
+
+def test_an_error_of_zero_is_a_result_and_a_missing_output_keeps_the_tolerance() -> None:
+    assert judged({**ANSWER, "error": 0.0, "errors": {"y": 0.0}}).reasons == {}
+    missing = judged({**ANSWER, "wrong": "y is missing", "error": None})
+    assert missing.columns == {"verification": FAILED, "verification_tolerance": 0.5}
+
+
+def test_rounding_within_the_tolerance_excuses_nothing() -> None:
+    verdict = Verdict(FAILED, "", 0.3, 0.2, {"y": 0.3})
+    assert undetermined(verdict, OwnRounding("rounding", {"y": 0.2})) is None
+    assert undetermined(verdict, OwnRounding("rounding", {"y": 0.21})) is not None
+
+
+def test_an_output_at_the_tolerance_is_not_missed_and_the_worst_is_named() -> None:
+    verdict = Verdict(FAILED, "", 0.4, 0.2, {"x": 0.2, "y": 0.3, "z": 0.4})
+    found = undetermined(verdict, OwnRounding("rounding", {"y": 0.25, "z": 0.35}))
+    assert found is not None
+    assert "output z by 0.35" in found.why
+
+
+# -- verification of a run
+
+
+def test_what_is_wrong_on_one_device_is_tried_on_another() -> None:
+    held, context = Verifications(), SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    case = replace(CASE, precision="bf16")
+    first, second = (Planned(case, Device("cuda", "g", ordinal)) for ordinal in range(2))
+    held.judge(first, {**ANSWER, "error": 0.9, "errors": {"y": 0.9}})
+    anything: Any = context
+    assert held.known(anything, first) is not None
+    assert held.known(anything, second) is None
+
+
+def test_training_is_verified_by_its_losses() -> None:
+    context: Any = SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    training = replace(CASE, precision="bf16", mode=Mode.TRAINING)
+    verdict = Verifications().known(context, Planned(training, CPU))
+    assert verdict is not None
+    assert "losses" in verdict.why
+
+
+# -- the reference
+
+
+def context_of(**changed: Any) -> Any:
+    runtime = SimpleNamespace(supports=lambda case, device: SimpleNamespace(ok=True))
+    settings = SimpleNamespace(
+        verify="auto", timeout=600.0, job=SimpleNamespace(threads=1, weights="random")
+    )
+    plain = {
+        "settings": settings,
+        "budget": SimpleNamespace(left=lambda: None),
+        "runtimes": {"pytorch": runtime},
+        "estimate": lambda case: None,
+        "free": lambda device: None,
+        "cost": lambda planned: None,
+    }
+    return SimpleNamespace(**{**plain, **changed})
+
+
+@pytest.mark.parametrize(
+    ("verify", "timeout", "most"),
+    [("auto", 600.0, 60.0), ("require", 600.0, 600.0), ("only", 600.0, 600.0), ("only", 9.0, 60.0)],
+)
+def test_what_a_reference_may_take(verify: str, timeout: float, most: float) -> None:
+    settings = SimpleNamespace(verify=verify, timeout=timeout)
+    assert reference.most_seconds(context_of(settings=settings)) == most
+
+
+@pytest.mark.parametrize(("mode", "each"), [(Mode.INFERENCE, 2.0), (Mode.TRAINING, 6.0)])
+def test_uncounted_operations_are_two_a_weight_and_token_and_six_in_training(
+    mode: Mode, each: float
+) -> None:
+    case = replace(CASE, mode=mode)
+    wanted = 3 * each * case.model.parameters * 2 * 16 / 2e10
+    assert reference.seconds(context_of(), case, 3) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wide", "bytes_each"),
+    [
+        (Mode.INFERENCE, False, 4),
+        (Mode.TRAINING, False, 16),
+        (Mode.INFERENCE, True, 8),
+        (Mode.TRAINING, True, 32),
+    ],
+)
+def test_the_least_memory_of_a_reference(
+    mode: Mode, wide: bool, bytes_each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "spill_to", lambda *_: None)
+    case = replace(CASE, mode=mode)
+    need = bytes_each * case.model.parameters
+    reference.prepare(context_of(free=lambda _: need), case, 1, wide)
+    with pytest.raises(NoReferenceError, match="is free"):
+        reference.prepare(context_of(free=lambda _: need - 1), case, 1, wide)
+
+
+def test_a_wide_reference_never_uses_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "spill_to", lambda *_: "disk")
+    context = context_of(free=lambda _: 1)
+    assert reference.prepare(context, CASE, 1) == "disk"
+    with pytest.raises(NoReferenceError):
+        reference.prepare(context, CASE, 1, wide=True)
+
+
+def test_threads_change_nothing_that_is_computed() -> None:
+    threaded = replace(CASE, options={"threads": 4})
+    assert is_own(threaded)
+    assert not is_own(replace(CASE, options={"compile": True}))
+    assert reference_of(threaded).options == {}
+    assert reference_of(replace(CASE, options={"optimizer": "sgd"})).options == {"optimizer": "sgd"}
+
+
+def test_only_an_unknown_operator_is_converted() -> None:
+    graph = SimpleNamespace(format=reference.FileFormat.ONNX)
+    case: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={"opset": "converted"})
+    assert otherwise(case, NoReferenceError("x", "operator")) is None  # it is converted already
+    assert otherwise(CASE, NoReferenceError("x", "operator")) is None
+    (spec,) = models("bert-tiny")
+    file: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={}, spec=spec)
+    assert otherwise(file, NoReferenceError("it would not fit", "memory")) is None
