@@ -9,6 +9,7 @@ import pytest
 from barriers import barriers, hosts
 from chrome import Chrome
 from dashboard_world import begin, result, served
+from playwright.sync_api import Route
 
 from accelbench.core.facts import RESULT, Fact
 from accelbench.store.database import Database
@@ -252,3 +253,20 @@ def test_dark_is_dark_and_light_is_light(tab: Chrome, address: str) -> None:
     tab.look("dark")
     assert tab.js(shade) < 40
     tab.look("light")
+
+
+def test_a_tick_before_the_script_has_come_is_kept(tab: Chrome, address: str) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    tab.page.route("**/app.js", hold)
+    try:
+        tab.page.goto(f"{address}/results", wait_until="commit")
+        tab.page.get_by_role("checkbox", name="Choose").first.check()
+        assert "cell=" not in tab.page.url
+        held[0].continue_()
+        tab.until(lambda: "cell=" in tab.page.url)
+    finally:
+        tab.page.unroute("**/app.js")

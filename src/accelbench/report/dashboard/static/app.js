@@ -122,5 +122,8 @@ function follow() {
   }, Number(live.dataset.live) * 1000);
 }
 
+// What was ticked before this script came is asked for now.
+const early = [...document.querySelectorAll("input[type=checkbox]")].find((box) => formOf(box) && box.checked !== box.defaultChecked);
+early?.dispatchEvent(new Event("change", { bubbles: true }));
 counted();
 follow();
