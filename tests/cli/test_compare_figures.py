@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from shells import Command
 from stored_rows import store
 
 from accelbench.cli.display.compare_notes import differences_in_short
-from accelbench.core.columns import BY_NAME, COLUMNS
-from accelbench.store.schema import make_views
 
 DB = "accelbench.duckdb"
 GPU = {"hardware": "cuda", "device_name": "A card"}
@@ -114,27 +110,3 @@ def test_differences_are_gathered_by_name() -> None:
     assert differences_in_short(f"name{n} a → b" for n in range(10)).endswith(
         "name7 a → b; and name8, name9, see --json"
     )
-
-
-def test_a_database_that_an_older_version_made_is_read_and_filled(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
-    """Without the columns of percentiles' intervals, and with the qualities that there were."""
-    old = {"quality": "noise_limited", "latency_p99_ms": 9.0}
-    store(tmp_path / DB, old, {**old, "hardware": "cuda", "device_name": "A card"})
-    assert command("compare")()[0] == 0  # fills it
-    new = [name for name in BY_NAME if re.fullmatch(r"latency_p\d\d_(low_ms|high_ms|rough)", name)]
-    assert len(new) == 9
-    con = duckdb.connect(str(tmp_path / DB))
-    for name in new:
-        con.execute(f"ALTER TABLE fact_result DROP COLUMN {name}")
-    for view in make_views([one for one in COLUMNS if one.name not in new]):
-        con.execute(view)
-    con.close()
-    for name in ("compare", "history", "matrix", "recommend"):
-        words = ("bert-tiny",) if name == "recommend" else ()
-        code, _, err = command(name)(*words)
-        assert (code, "Binder" in err) == (4 if name == "history" else 0, False), err
-    store(tmp_path / DB, {"latency_p99_ms": 9.0, "latency_p99_rough": True}, run="newer")
-    assert command("compare")()[0] == 0
-    assert command("db")("sql", "SELECT latency_p99_rough FROM benchmark_results", "--json")[0] == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import pytest
 from shells import Command
 from stored_rows import store
@@ -61,26 +60,3 @@ def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell: Command
         " `accelbench db sql 'DESCRIBE benchmark_results'` lists all.\n"
     )
     assert shell("sql", "DESCRIBE benchmark_results")[0] == 0
-
-
-def test_what_an_older_database_lacks_is_said_with_what_brings_it(
-    shell: Command, tmp_path: Path
-) -> None:
-    assert shell("sql", "FROM device_calibrations")[0] == 0  # and what waits in journals is in it
-    with duckdb.connect(str(tmp_path / "accelbench.duckdb")) as con:
-        con.execute("DROP VIEW device_calibrations")
-        con.execute("CREATE OR REPLACE VIEW hardware_info AS SELECT 'a' AS hardware")
-        con.execute("UPDATE store_meta SET schema_version = 1")
-    asked = {
-        "device_calibrations": "FROM device_calibrations",
-        "peaks_source": "SELECT peaks_source FROM hardware_info",
-    }
-    for absent, query in asked.items():
-        code, _, err = shell("sql", query)
-        assert code == 2
-        assert f"was written by an older accelbench, and has no {absent} yet." in err
-        assert "accelbench db init" in err
-    assert shell.json("sql", "SELECT count(*) AS n FROM benchmark_results")["rows"] == [{"n": 1}]
-    assert shell("init")[0] == 0
-    for query in asked.values():
-        assert shell("sql", query)[0] == 0

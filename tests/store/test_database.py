@@ -8,11 +8,11 @@ import pytest
 from bodies import finished, result, started
 
 from accelbench.core.columns import COLUMNS
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact
 from accelbench.store.database import Database, default_path
 from accelbench.store.journal import Journal, encode
-from accelbench.store.schema import VIEWS, latest_version
+from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 
 
 def filled(path: Path, run: str, *facts: Fact) -> Database:
@@ -67,7 +67,7 @@ def test_status_counts_what_is_there(tmp_path: Path) -> None:
     assert (found["models"], found["hardware"]) == (["bert-tiny", "vit"], ["cpu", "cuda"])
     assert found["first_result_at"] == "2026-01-02T03:04:00.000005Z"
     assert found["last_result_at"] == "2026-01-02T03:05:02.000005Z"
-    assert found["schema_version"] == latest_version()
+    assert found["schema_version"] == SCHEMA_VERSION
     assert found["size_bytes"] == database.path.stat().st_size
     assert found["journals"] == {
         "folder": str(database.journals),
@@ -119,14 +119,15 @@ def test_merging_keeps_the_result_that_is_here(tmp_path: Path) -> None:
     assert (row["message"], row["samples"]) == ("here", {})
 
 
-def test_merging_an_older_store_fills_what_it_has(tmp_path: Path) -> None:
+def test_merging_a_store_without_a_column_is_refused(tmp_path: Path) -> None:
     here = filled(tmp_path / "a.duckdb", "r", result(0))
     there = filled(tmp_path / "b.duckdb", "s", result(1, "s"))
     with duckdb.connect(str(there.path)) as con:
         con.execute("DROP VIEW benchmark_results")
         con.execute("ALTER TABLE fact_result DROP COLUMN cost_usd")
-    assert here.merge(there.path).results == 1
-    assert [row["cost_usd"] for row in here.results()] == [None, None]
+    with pytest.raises(StoreError, match="lacks the column cost_usd"):
+        here.merge(there.path)
+    assert len(here.results()) == 1
 
 
 def test_a_database_is_not_merged_into_itself(tmp_path: Path) -> None:

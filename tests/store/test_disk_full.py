@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from accelbench.store import duck
@@ -55,23 +54,6 @@ def test_a_database_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
     ]
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
     assert written((tmp_path / "a.duckdb", whole)) == ["made"]
-
-
-@linux
-def test_one_that_cannot_be_brought_up_to_date_stays_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "a.duckdb"
-    Database(path).ensure()
-    with duckdb.connect(str(path)) as con:
-        con.execute("DROP VIEW benchmark_results")
-        con.execute("ALTER TABLE fact_result DROP COLUMN cost_usd")
-    before, names = path.read_bytes(), sorted(tmp_path.iterdir())
-    rooms = (4096, 20_000, len(before) // 2)
-    for said in written(*((path, room) for room in rooms)):
-        assert "o room left" in said
-        assert str(path) in said
-    assert path.read_bytes() == before
-    assert sorted(tmp_path.iterdir()) == names
-    Database(path).ensure()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file keeps its name there")

@@ -266,7 +266,7 @@ def test_a_folder_with_other_things_is_no_lake(tmp_path: Path) -> None:
     ("said", "words"),
     [
         ({"application": "other"}, "another program's"),
-        ({"application": "accelbench", "schema_version": 99}, "newer accelbench"),
+        ({"application": "accelbench", "schema_version": 99}, "has schema version 99"),
     ],
 )
 def test_what_is_not_ours_is_left_alone(

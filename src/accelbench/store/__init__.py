@@ -1,1 +1,1 @@
-"""What remains: append-only facts, the journal, DuckDB tables and views, migrations."""
+"""Results of all runs: facts that are only added, the journal, DuckDB tables and views."""

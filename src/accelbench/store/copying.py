@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.columns import COLUMNS
 from accelbench.store.arrow import table_of
 from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
-from accelbench.store.schema import SQL_TYPES, columns_of
+from accelbench.store.schema import SQL_TYPES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -76,8 +76,7 @@ def results_query(
             is known of how they were taken.
         runs: a further column, and what stands in it by the ids of runs.
     """
-    columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
-    chosen = [_column(col.name, SQL_TYPES[col.kind], col.name in columns) for col in COLUMNS]
+    chosen = [_column(col.name, SQL_TYPES[col.kind]) for col in COLUMNS]
     joins = ""
     if samples:
         chosen += [f"coalesce(s.samples, {_NO_SAMPLES}) AS samples"]
@@ -93,9 +92,8 @@ def results_query(
     return f"SELECT {', '.join(chosen)} FROM benchmark_results r{joins}"  # noqa: S608 — our names
 
 
-def _column(name: str, kind: str, present: bool) -> str:
-    kind = kind.replace("JSON", "VARCHAR")
-    return f'{f"r.{name}" if present else "NULL"}::{kind} AS "{name}"'
+def _column(name: str, kind: str) -> str:
+    return f'r."{name}"::{kind.replace("JSON", "VARCHAR")} AS "{name}"'
 
 
 @contextmanager

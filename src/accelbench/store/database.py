@@ -20,11 +20,11 @@ from accelbench.core.facts import RESULT_REFUSED, Fact
 from accelbench.core.rows import Json
 from accelbench.store import ingest as filling
 from accelbench.store.copying import results_query
+from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.duck import (
     RETRY_SECONDS,
     connect,
     file_errors,
-    refuse_foreign,
     whole_guard,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
@@ -34,9 +34,8 @@ from accelbench.store.ingest import journal_dir_for
 from accelbench.store.insert import FilledRows
 from accelbench.store.journal import being_written
 from accelbench.store.merge import compared, merge
-from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.samples import SampledRow
-from accelbench.store.schema import VIEWS, columns_of
+from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -92,7 +91,7 @@ class Database:
         return journal_dir_for(self.path)
 
     def ensure(self) -> None:
-        """See that the database is there and up to date; refuses what is not ours."""
+        """Make the database if it is absent; refuse one that is not ours."""
         ensure(self.path, self.files)
 
     def init(self, *, overwrite: bool = False) -> Path | None:
@@ -189,7 +188,7 @@ class Database:
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
                 "database": str(self.path),
-                "schema_version": refuse_foreign(con, self.path),
+                "schema_version": SCHEMA_VERSION,
                 "size_bytes": self.path.stat().st_size,
                 **_counts(con),
             }
@@ -310,8 +309,7 @@ def _results(con: DuckDBPyConnection, where: str, params: Sequence[object]) -> I
 def _batches(
     con: DuckDBPyConnection, where: str = "", params: Sequence[object] = ()
 ) -> Iterator[list[SampledRow]]:
-    columns = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
-    names = [column.name for column in COLUMNS if column.name in columns]
+    names = [column.name for column in COLUMNS]
     chosen = ", ".join(f'"{name}"' for name in names)
     condition = f" WHERE {where}" if where else ""
     cursor = con.execute(
@@ -320,8 +318,10 @@ def _batches(
         list(params) or None,
     )
     while rows := cursor.fetchmany(_ROWS):
-        named = (dict(zip(names, values, strict=True)) for values in rows)
-        records = ({c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS} for row in named)
+        records = (
+            {name: _plain(name, value) for name, value in zip(names, values, strict=True)}
+            for values in rows
+        )
         yield [cast("SampledRow", row) for row in records]  # of each column what the registry says
 
 
@@ -356,7 +356,6 @@ def _counts(con: DuckDBPyConnection) -> dict[str, object]:
     def scalar(sql: str) -> object:
         return con.execute(sql).fetchall()[0][0]
 
-    views = [view for view in VIEWS if columns_of(con, view)]  # an older store lacks the newest
     by_status = con.execute(
         "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
     ).fetchall()
@@ -371,7 +370,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, object]:
     runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
     runs_by_status = dict(runs.fetchall())
     return {
-        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in views},  # noqa: S608
+        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
         "results_by_status": dict(by_status),
         "results_by_provenance": dict(by_provenance),
         "runs_by_status": runs_by_status,

@@ -3,7 +3,7 @@
 DuckDB lets one process write, or several read. Connections therefore last
 milliseconds, and whoever meets a held file tries again with jitter.
 
-Before a file's name may change its meaning (a migration, an overwrite), its
+Before a file's name may change its meaning (an overwrite), its
 guard `<database>.lock` is taken whole; every connection takes it shared while
 it opens. Without the guard, a writer that had opened the old file just before
 the rename would write into a file that no longer has a name.
@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from accelbench.core.errors import StoreError
+from accelbench.core.visible import in_quotes
 from accelbench.store.attaching import HeldError, open_file
 from accelbench.store.files import DB_OPTION, REAL_FILES, ReadOnlyPlaceError, explained, try_lock
-from accelbench.store.schema import APPLICATION, latest_version
+from accelbench.store.schema import APPLICATION, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -68,7 +69,7 @@ def connect(
         apart: In a DuckDB of its own: for settings, further databases and cursors.
 
     Raises:
-        StoreError: The file is absent, not ours, newer, damaged, or held too long.
+        StoreError: The file is absent, not ours, of another version, damaged, or held too long.
     """
     _refuse_impossible(path)
     if write:
@@ -175,7 +176,7 @@ def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
         return
     try:
         if not try_lock(fd, shared=True) or not _is_still(fd, path):
-            raise HeldError("it is being migrated or replaced")
+            raise HeldError("it is being replaced")
         yield
     finally:
         os.close(fd)
@@ -225,8 +226,8 @@ def _open_guard(path: Path, *, create: bool) -> int | None:
         return os.open(guard, os.O_RDWR)
 
 
-def refuse_foreign(con: DuckDBPyConnection, path: Path) -> int:
-    """The schema version of our store; StoreError where it is another program's, or newer."""
+def refuse_foreign(con: DuckDBPyConnection, path: Path) -> None:
+    """Raise StoreError for a database of another program or of another schema version."""
     import duckdb
 
     try:
@@ -240,15 +241,19 @@ def refuse_foreign(con: DuckDBPyConnection, path: Path) -> int:
             f"{path} is another program's DuckDB database; it was left as it is.",
             "Name another file with --db PATH.",
         )
-    version: int = meta[0][1]
-    known = latest_version()
-    if version > known:
+    refuse_version(path, meta[0][1])
+
+
+def refuse_version(name: Path | str, version: object) -> None:
+    """Raise StoreError unless a store has the schema version of this program."""
+    if version != SCHEMA_VERSION:
+        shown = version if isinstance(version, int) else in_quotes(str(version))
         raise StoreError(
-            f"{path} was written by a newer accelbench (schema {version}, known here: {known});"
+            f"{name} has schema version {shown}, and this accelbench reads {SCHEMA_VERSION};"
             " it was left as it is.",
-            "Upgrade accelbench, or name another file with --db PATH.",
+            "Move it away: a new database reads its runs again from the journals beside it."
+            " Export other results with the version that wrote it.",
         )
-    return version
 
 
 def _refuse_impossible(path: Path) -> None:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from accelbench.core.facts import RESULT, RESULT_REFUSED
 from accelbench.core.possible import wrong_with
 from accelbench.store.conflicts import refuse_known
+from accelbench.store.creating import ensure, exists
 from accelbench.store.duck import RETRY_SECONDS, connect
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
 from accelbench.store.insert import Batch, FilledRows, check_own, flush, refuse_contradictions
 from accelbench.store.journal import SUFFIX, Scan, scan
-from accelbench.store.migrate import ensure, exists, is_behind
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -78,16 +78,12 @@ def ingest(
     if exists(db_path):
         with connect(db_path, retry_seconds=retry_seconds) as con:
             states = read_states(con) if note else {}
-            behind = is_behind(con, db_path)
-    else:
-        behind = True
     with explained("Reading the journals", journal_dir, DB_OPTION):
         waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
         said_before = _corruption([p for p in journals if p not in waiting], states)
         if not waiting:
             return FilledRows(problems=said_before)
-        if behind:
-            ensure(db_path, files)
+        ensure(db_path, files)
         with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
             return _fill(con, waiting, note, files, held) + FilledRows(problems=said_before)
 

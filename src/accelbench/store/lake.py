@@ -27,16 +27,15 @@ from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
-from accelbench.core.visible import in_quotes
 from accelbench.store.copying import copy_parquet
+from accelbench.store.creating import exists
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database, default_path
-from accelbench.store.duck import connect, whole_guard
+from accelbench.store.duck import connect, refuse_version, whole_guard
 from accelbench.store.folders import default_folder
 from accelbench.store.insert import FilledRows
 from accelbench.store.lake_files import TABLES, bring_files
-from accelbench.store.migrate import exists
 from accelbench.store.places import FolderPlace, StorePlace, place_of
-from accelbench.store.schema import APPLICATION, latest_version
+from accelbench.store.schema import APPLICATION, SCHEMA_VERSION
 from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -178,13 +177,8 @@ class Lake(Database):
             marker = self._json(MARKER, scratch)
         if marker.get("application") != APPLICATION:
             raise StoreError(f"{self.name} is another program's; it was left as it is.")
-        version = marker.get("schema_version", 0)
-        if not isinstance(version, int):
-            raise self._unreadable(MARKER, f"schema_version is {in_quotes(version)}")
-        if version > latest_version():
-            raise StoreError(
-                f"{self.name} was begun by a newer accelbench.", "Upgrade accelbench to use it."
-            )
+        version = marker.get("schema_version")
+        refuse_version(self.name, version)
         return True
 
     def _begin(self) -> None:
@@ -198,7 +192,7 @@ class Lake(Database):
             )
         with temporary_folder() as scratch:
             marker = scratch / MARKER
-            about = {"schema_version": latest_version(), "created_at": utc_now()}
+            about = {"schema_version": SCHEMA_VERSION, "created_at": utc_now()}
             marker.write_text(json.dumps({"application": APPLICATION, **about}))
             self.place.put(marker, MARKER)
 
@@ -247,7 +241,7 @@ class Lake(Database):
         mirror = [self.path, self.path.with_name(f"{self.path.name}.wal")]
         stats = [path.stat() for path in mirror if path.exists()]
         return {
-            "version": latest_version(),
+            "version": SCHEMA_VERSION,
             "lake": [f"{f}/{n}" for f in (*TABLES, _MANIFESTS) for n in self.place.names(f)],
             "mirror": [[stat.st_size, stat.st_mtime_ns] for stat in stats],
         }

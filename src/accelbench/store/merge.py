@@ -31,7 +31,8 @@ def merge(path: Path, other: Path, retry_seconds: float) -> FilledRows:
         retrying(lambda: _attach(con, other), other, retry_seconds)
         con.execute("BEGIN")
         with compared(path, other):
-            columns_in(con, "other.fact", ("kind", "id", "run_id", "body"), str(other))
+            for table in ("fact", "fact_result", "fact_samples"):
+                columns_in(con, f"other.{table}", columns_of(con, table), str(other))
             held = hold(con, "other.fact_result", "other.fact_samples", str(other))
         copies = _count_copies(con, held.results) if held.results else 0
         # Samples first: their anti-join asks which results are there.
@@ -91,8 +92,6 @@ def _attach(con: DuckDBPyConnection, other: Path) -> None:
 def _bring(
     con: DuckDBPyConnection, table: str, source: str, keys: str, against: str | None = None
 ) -> int:
-    """By the columns both have: either may be the older one."""
-    columns = set(columns_of(con, table, "other"))
-    shared = ", ".join(f'i."{name}"' for name in columns_of(con, table) if name in columns)
+    columns = ", ".join(f'i."{name}"' for name in columns_of(con, table))
     apart = "result_id, phase" if table == "fact_samples" else keys
-    return insert_many(con, table, source, keys, against=against, columns=shared, apart=apart)
+    return insert_many(con, table, source, keys, against=against, columns=columns, apart=apart)

@@ -8,8 +8,7 @@ two thirds of an ingest, and the anti-join on ids keeps doubles out.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from accelbench import __version__
@@ -31,18 +30,9 @@ SQL_TYPES: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Migration:
-    """One additive step. A column new in the registry needs none: it is added by itself."""
-
-    why: str
-    statements: tuple[str, ...]
-
-
-#: Step i brings a store of version i + 1 to version i + 2. Never change one that was released.
-MIGRATIONS: tuple[Migration, ...] = (
-    Migration("hardware_info says where peaks are from; device_calibrations lists probes", ()),
-)
+#: The version of tables and views. A database of another version is refused: change this number
+#: with every change of the columns, the tables or the views.
+SCHEMA_VERSION = 3
 
 VIEWS = (
     *("benchmark_runs", "hardware_info", "benchmark_results", "raw_benchmark_data"),
@@ -66,7 +56,7 @@ CREATE TABLE journal_state (
 """
 
 _RUNS = """
-CREATE OR REPLACE VIEW benchmark_runs AS
+CREATE VIEW benchmark_runs AS
 WITH started AS (
     SELECT run_id, arg_min(body, line) AS body FROM fact WHERE kind = 'run_started' GROUP BY run_id
 ), resumed AS (
@@ -94,7 +84,7 @@ FROM started LEFT JOIN resumed USING (run_id) LEFT JOIN finished USING (run_id);
 """
 
 _HARDWARE = """
-CREATE OR REPLACE VIEW hardware_info AS
+CREATE VIEW hardware_info AS
 WITH seen AS (
     SELECT body->>'fingerprint' AS device_fingerprint, body,
         run_id || '/' || lpad(line::VARCHAR, 12, '0') AS moment
@@ -132,7 +122,7 @@ FROM latest;
 """
 
 _CALIBRATIONS = """
-CREATE OR REPLACE VIEW device_calibrations AS
+CREATE VIEW device_calibrations AS
 WITH calibrated AS (
     SELECT run_id, body, unnest(CAST(body->'figures' AS JSON[])) AS figure
     FROM fact WHERE kind = 'device_calibrated'
@@ -160,42 +150,34 @@ FROM calibrated;
 """
 
 _SAMPLES = """
-CREATE OR REPLACE VIEW raw_benchmark_data AS
+CREATE VIEW raw_benchmark_data AS
 SELECT result_id, run_id, phase, timing, len(samples) AS sample_count, steps, samples
 FROM fact_samples;
 """
 
 
-def latest_version() -> int:
-    """The schema version that this program writes."""
-    return 1 + len(MIGRATIONS)
-
-
-def add_columns(names: Container[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
-    """Statements that give fact_result the columns it does not have yet."""
+def statements(columns: Sequence[Column] = COLUMNS) -> list[str]:
+    """Return the statements that make the tables and the views in an empty database."""
+    typed = ", ".join(f'"{c.name}" {SQL_TYPES[c.kind]}' for c in columns)
+    names = ", ".join(f'"{c.name}"' for c in columns)
     return [
-        f'ALTER TABLE fact_result ADD COLUMN "{c.name}" {SQL_TYPES[c.kind]}'
-        for c in columns
-        if c.name not in names
+        *filter(str.strip, _TABLES.split(";")),
+        f"CREATE TABLE fact_result ({typed}, rest JSON, version INTEGER)",
+        _RUNS,
+        _HARDWARE,
+        f"CREATE VIEW benchmark_results AS SELECT {names} FROM fact_result",  # noqa: S608
+        _SAMPLES,
+        _CALIBRATIONS,
     ]
 
 
-def make_views(columns: Sequence[Column] = COLUMNS) -> list[str]:
-    """Statements that make the documents' views, or make them anew."""
-    names = ", ".join(f'"{c.name}"' for c in columns)
-    results = f"CREATE OR REPLACE VIEW benchmark_results AS SELECT {names} FROM fact_result"  # noqa: S608
-    return [_RUNS, _HARDWARE, results, _SAMPLES, _CALIBRATIONS]
-
-
 def build(con: Any, created_at: str) -> None:
-    """Make the tables in an empty database: version 1, which migrations bring up, views and all."""
-    columns = ", ".join(f'"{c.name}" {SQL_TYPES[c.kind]}' for c in COLUMNS)
-    results = f"CREATE TABLE fact_result ({columns}, rest JSON, version INTEGER)"
-    for statement in [*filter(str.strip, _TABLES.split(";")), results]:
+    """Make the tables and the views in an empty database."""
+    for statement in statements():
         con.execute(statement)
     con.execute(
-        "INSERT INTO store_meta VALUES (?, 1, try_cast(? AS TIMESTAMP), ?)",
-        [APPLICATION, created_at, __version__],
+        "INSERT INTO store_meta VALUES (?, ?, try_cast(? AS TIMESTAMP), ?)",
+        [APPLICATION, SCHEMA_VERSION, created_at, __version__],
     )
 
 

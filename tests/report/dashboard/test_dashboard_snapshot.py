@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import duckdb
 import pytest
 from dashboard_world import OTHER, result, store, visitor
 
-from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
 from accelbench.report.dashboard.asked import AS_THEY_LIE, PageQuery, asked
@@ -19,7 +16,6 @@ from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
-from accelbench.store.schema import make_views
 
 KNOWN = {"hardware": ["cpu", "cuda"], "machine": ["m1"]}
 
@@ -131,31 +127,6 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
     lake.ensure()
     store(lake, "a", result())
     assert "1 configuration" in visitor(lake).get("/results").text
-
-
-def test_a_store_of_an_older_version_is_shown_without_what_it_lacks(database: Database) -> None:
-    store(database, "r", result())
-    newest = ("denoising_steps", "optimizer", "self_check", "workarounds", "tokens_per_second")
-    with duckdb.connect(str(database.path)) as con:
-        for view in ("benchmark_results", "raw_benchmark_data"):
-            con.execute(f"DROP VIEW {view}")
-        for name in newest:
-            con.execute(f"ALTER TABLE fact_result DROP COLUMN {name}")
-        for statement in make_views([one for one in COLUMNS if one.name not in newest]):
-            con.execute(statement)
-    site = visitor(database)
-    (key,) = re.findall(r"/cell/([0-9a-f]{16})\"", site.get("/results").text)
-    for address in (
-        "/",
-        "/results",
-        f"/cell/{key}",
-        "/run/r",
-        "/charts",
-        "/chart/pareto",
-        "/matrix",
-        "/runs",
-    ):
-        assert site.get(address).status_code == 200, address
 
 
 # -- when the store changes

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.store.schema import VIEWS
@@ -20,9 +17,6 @@ if TYPE_CHECKING:
 _COLUMN = re.compile(r'(?:Referenced column|does not have a column named) "([^"]+)"')
 _CANDIDATES = re.compile(r"^Candidate bindings: (.+)$", re.MULTILINE)
 _MEANT = re.compile(r"^Did you mean .+\?$", re.MULTILINE)
-_TABLE = re.compile(r"Table with name (\w+) does not exist")
-#: Columns that views have got since the first schema.
-_ADDED = {"hardware_info": ("peaks_source", "peaks_measured_at")}
 _MOST = 6
 #: Below this, names are no more alike than any two words.
 _ALIKE = 0.6
@@ -49,8 +43,6 @@ def advised(error: UsageError, query: str, database: Database) -> UsageError:
     """The error with the names that may have been meant, of a column or of a table."""
     cause = str(error.__cause__ or "")
     wrong = _COLUMN.search(cause)
-    if (older := _of_older_schema(cause, wrong[1] if wrong else "", query, database)) is not None:
-        return older
     if wrong is None:
         meant = _MEANT.search(cause)
         message = error.message.replace("!.", ".")
@@ -63,32 +55,6 @@ def advised(error: UsageError, query: str, database: Database) -> UsageError:
     if listing:
         advice += f" {' and '.join(listing)} {'lists' if len(listing) == 1 else 'list'} all."
     return UsageError(f"There is no column {in_quotes(wrong[1])} in {where}.", advice.strip())
-
-
-def _of_older_schema(cause: str, column: str, query: str, database: Database) -> UsageError | None:
-    """What to do about a view or a column that this database will only have once it is migrated.
-
-    Whoever only reads leaves a database as it is; the next that writes brings it up to date.
-    """
-    table = _TABLE.search(cause)
-    absent = table[1] if table and table[1] in VIEWS else ""
-    views = [view for view in VIEWS if re.search(rf"\b{view}\b", query, re.IGNORECASE)]
-    if column and any(column in _columns_now(view) for view in views):
-        absent = column
-    if not absent:
-        return None
-    return UsageError(
-        f"{database.name} was written by an older accelbench, and has no {absent} yet.",
-        f"`accelbench db init --db {shlex.quote(database.name)}` brings it up to date, as the next"
-        " run into it does.",
-    )
-
-
-def _columns_now(view: str) -> Collection[str]:
-    """Columns of a view that databases of older versions may not have."""
-    if view == "benchmark_results":
-        return {column.name for column in COLUMNS}
-    return _ADDED.get(view, ())
 
 
 def _likely(wrong: str, columns: list[str], cause: str) -> list[str]:

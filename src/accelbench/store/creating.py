@@ -1,8 +1,4 @@
-"""Making a database and bringing an older one up to date, without a moment of danger.
-
-Both happen under another name beside the database, are synced, and take its
-name in one step. Until then the old file is untouched; after that it is whole.
-"""
+"""Making a database: under another name beside it, synced, then renamed in one step."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.store import schema
@@ -23,37 +18,27 @@ from accelbench.store.duck import (
     file_errors,
     guard_path,
     open_once,
-    refuse_foreign,
     retrying,
     whole_guard,
 )
-from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained, place
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, place
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
 def ensure(path: Path, files: Files = REAL_FILES) -> None:
-    """See that a database of ours is at `path` and up to date; only for those who will write."""
+    """Make the database if it is absent; refuse one that is not ours."""
     if not exists(path):
         create(path, files)
         return
-    with connect(path) as con:
-        behind = is_behind(con, path)
-    if behind:
-        migrate(path, files)
+    with connect(path):
+        pass
 
 
 def exists(path: Path) -> bool:
     """Whether anything is there; an empty file counts as nothing, so a made-up name can be used."""
     return path.is_dir() or (path.exists() and path.stat().st_size > 0)
-
-
-def is_behind(con: DuckDBPyConnection, path: Path) -> bool:
-    """Whether a writer has to migrate first."""
-    if refuse_foreign(con, path) < schema.latest_version():
-        return True
-    return not {c.name for c in COLUMNS} <= set(schema.columns_of(con, "fact_result"))
 
 
 def create(path: Path, files: Files = REAL_FILES) -> None:
@@ -94,26 +79,9 @@ def make_beside(path: Path, files: Files) -> Path:
         with _written(made, path) as con:
             con.execute("BEGIN")  # each statement by itself would be synced by itself
             schema.build(con, utc_now())
-            _apply(con)
             con.execute("COMMIT")
         _sync(made, files)
     return made
-
-
-def migrate(path: Path, files: Files = REAL_FILES) -> None:
-    """Bring an older database up to date on a copy, which then takes its name."""
-    with explained("Migrating the database", path, DB_OPTION), whole_guard(path):
-        settle(path)
-        with _under_another_name(path, files) as copy:
-            copy_whole(files, path, copy)
-            with _written(copy, path) as con:
-                if is_behind(con, path):
-                    con.execute("BEGIN")
-                    _apply(con)
-                    con.execute("COMMIT")
-            _sync(copy, files)
-            files.rename(copy, path)
-        files.sync_folder(path.parent)
 
 
 def settle(path: Path) -> None:
@@ -137,18 +105,6 @@ def settle(path: Path) -> None:
 def wal_path(path: Path) -> Path:
     """Where DuckDB keeps what it has not yet worked into the file."""
     return path.with_name(path.name + ".wal")
-
-
-def _apply(con: DuckDBPyConnection) -> None:
-    """Every step that is missing, the registry's new columns, and the views, in a transaction."""
-    row = con.execute("SELECT schema_version FROM store_meta").fetchall()[0]
-    for step in schema.MIGRATIONS[row[0] - 1 :]:
-        for statement in step.statements:
-            con.execute(statement)
-    columns = set(schema.columns_of(con, "fact_result"))
-    for statement in [*schema.add_columns(columns), *schema.make_views()]:
-        con.execute(statement)
-    con.execute("UPDATE store_meta SET schema_version = ?", [schema.latest_version()])
 
 
 def _open_alone(
