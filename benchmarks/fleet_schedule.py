@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import random
 import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.find import find
@@ -28,11 +30,13 @@ from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FleetRecord
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun
-from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
 from accelbench.run.fleet.work_units import WorkUnit, units_of
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
 from keeping import keep, verdict
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from virtual_cluster import NodeFault, VirtualCluster
 
 BOUND = 1.1
 GIB = 1.0

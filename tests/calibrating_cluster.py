@@ -11,8 +11,8 @@ from accelbench.core.protocols import Device
 from accelbench.run.fleet.cluster import ClusterEvent, UnitEnded, UnitFailed, UnitHeard
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.node_calibration import calibrate_here
-from accelbench.run.fleet.virtual_cluster import VirtualCluster
 from accelbench.store.journal import journal_path, scan
+from virtual_cluster import VirtualCluster
 
 CPU = {"cpu": [Device("cpu", "a cpu")]}
 

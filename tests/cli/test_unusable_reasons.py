@@ -15,9 +15,9 @@ from stored_rows import store
 from accelbench.cli.commands import compare, matrix
 from accelbench.core.worth import (
     REASON_COLUMNS,
+    REASON_UNUSABLE_SQL,
     UnusableReason,
     reason_unusable,
-    reason_unusable_sql,
     reasons_unusable,
 )
 from accelbench.query import baselines
@@ -96,5 +96,5 @@ def test_python_and_sql_find_the_same_reason() -> None:
             }
             values = ", ".join(f"${name}::DOUBLE AS {name}" for name in row if name != "quality")
             numbers = {name: value for name, value in row.items() if name != "quality"}
-            query = f"SELECT {reason_unusable_sql(REASON_COLUMNS)} FROM (SELECT {values})"
+            query = f"SELECT {REASON_UNUSABLE_SQL} FROM (SELECT {values})"
             assert con.execute(query, numbers).fetchone() == (str(reason_unusable(row)),), row

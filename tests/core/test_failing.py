@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from accelbench.core.columns import ASKED
 from accelbench.core.launch_failures import (
     FAILED,
     LAUNCHED,
@@ -107,18 +108,16 @@ def test_python_and_sql_see_the_same_of_random_runs() -> None:
     ]
     names = (*_COLUMNS, *_SAID)
     with duckdb.connect() as con:
-        columns = ", ".join(f"{name} VARCHAR" for name in names)
+        columns = ", ".join(f"{name} VARCHAR" for name in dict.fromkeys((*names, *ASKED)))
         con.execute(f"CREATE TABLE t (number INTEGER, {columns})")
         marks = ", ".join("?" for _ in range(len(names) + 1))
         con.executemany(
-            f"INSERT INTO t VALUES ({marks})",
+            f"INSERT INTO t (number, {', '.join(names)}) VALUES ({marks})",
             [[number, *(row[name] for name in names)] for number, row in enumerate(rows)],
         )
         told = ", ".join((*_SAID, FAILED, LAUNCHED))
-        found = con.execute(
-            f"SELECT {told} FROM {whole_runs_sql(names, 't')} ORDER BY number"
-        ).fetchall()
-        known = failing_in(con.execute(failing_sql(names, "t")).fetchall())
+        found = con.execute(f"SELECT {told} FROM {whole_runs_sql('t')} ORDER BY number").fetchall()
+        known = failing_in(con.execute(failing_sql("t")).fetchall())
     judged = of_whole_runs(rows)
     some = [
         (new["verification"], new["quality"], new.get(FAILED), new.get(LAUNCHED)) for new in judged

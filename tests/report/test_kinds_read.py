@@ -17,7 +17,7 @@ _COLUMNS = (
     "verification_error",
 )
 _METRIC = next(metric for metric in METRICS if not metric.rated)
-_READING = KindsRead(_METRIC, _COLUMNS)
+_READING = KindsRead(_METRIC)
 _ALIKE = "('file', 'a', []::VARCHAR[], 'measured', 'ok', 0.1)"
 
 

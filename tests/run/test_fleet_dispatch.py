@@ -21,11 +21,11 @@ from accelbench.run.fleet.dispatch import (
 )
 from accelbench.run.fleet.fleet_run import FleetJob
 from accelbench.run.fleet.part_in_steps import PART_IN_STEPS, meeting_at
-from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
 from accelbench.run.fleet.work_units import Need, WorkUnit, units_of
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.pytorch.distributed.taking_part import MachinePart
+from virtual_cluster import NodeFault, VirtualCluster
 
 CPU = NodeOffer("a", {"cpu": 1})
 

@@ -26,7 +26,6 @@ from accelbench.run.fleet.fleet_journal import last_unfinished, rows_of
 from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
 from accelbench.run.fleet.fleet_record import FleetRecord
 from accelbench.run.fleet.unit_runner import described
-from accelbench.run.fleet.virtual_cluster import NodeFault, VirtualCluster
 from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
@@ -36,6 +35,7 @@ from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 from here_cluster import here_cluster
+from virtual_cluster import NodeFault, VirtualCluster
 
 MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
 RUNTIMES: dict[str, Runtime] = {"scripted": ScriptedRuntime({})}

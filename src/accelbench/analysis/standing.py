@@ -8,7 +8,7 @@ is a file or code of an owner's that was changed since.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import PASSED_OVER, flat
@@ -17,10 +17,9 @@ from accelbench.core.launch_failures import whole_runs_sql
 from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Json, Row, record
 from accelbench.core.worth import (
-    OF_WORTH,
+    ANSWERED_SQL,
     SETTLED_SQL,
     USABLE_SQL,
-    answered_sql,
     counting_launches,
     settled,
     usable,
@@ -121,7 +120,7 @@ def worth_sql(answered: str) -> str:
     )
 
 
-def standing_sql(cell: Sequence[str], where: str, columns: Container[str]) -> str:
+def standing_sql(cell: Sequence[str], where: str) -> str:
     """That a row of benchmark_results is of the run that stands for its cell, in SQL.
 
     A run that came to nothing stands where it is the newest: that is to be seen, and beside it the
@@ -130,24 +129,22 @@ def standing_sql(cell: Sequence[str], where: str, columns: Container[str]) -> st
     Args:
         cell: the columns of a cell.
         where: the rows that count; its parameters are needed once more.
-        columns: columns that the store has: one that an older version made lacks the newest.
     """
     return f"""({_key(cell)}, {_RUN_SQL}) IN (
         SELECT cell, unnest([arg_max(run, rank), arg_max(run, rank) FILTER (answered > 0)])
-        FROM ({_ranked(cell, where, columns)}) GROUP BY cell)"""  # noqa: S608 — our words
+        FROM ({_ranked(cell, where)}) GROUP BY cell)"""  # noqa: S608 — our words
 
 
-def newer_sql(cell: Sequence[str], where: str, columns: Container[str]) -> str:
+def newer_sql(cell: Sequence[str], where: str) -> str:
     """A query for the launches that are newer than those that stand and say less, a row a cell.
 
     Args:
         cell: the columns of a cell; the query's first column holds them as `cell_of` does.
         where: the rows that count; its parameters are needed once.
-        columns: columns that the store has.
     """
     return f"""SELECT cell, sum(answered)::BIGINT FROM (
             SELECT *, arg_max(moment, rank) OVER (PARTITION BY cell) AS stands
-            FROM ({_ranked(cell, where, columns)}))
+            FROM ({_ranked(cell, where)}))
         WHERE moment > stands AND answered > 0 GROUP BY cell"""  # noqa: S608 — our words
 
 
@@ -160,21 +157,17 @@ def _key(cell: Sequence[str]) -> str:
     return f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
 
 
-def _ranked(cell: Sequence[str], where: str, columns: Container[str]) -> str:
+def _ranked(cell: Sequence[str], where: str) -> str:
     """The runs of each cell with how much each says, in SQL."""
-    known = all(name in columns for name in OF_WORTH)
-    answered = answered_sql(columns)
-    worth = worth_sql(answered) if known else "(true, 0, true)"
-    owned = f"max({OWNED_SQL})" if all(name in columns for name in OWNED) else "''"
     return f"""SELECT cell, run, moment, answered, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
             {same_software_sql("cell")}, worth, moment, run) AS rank
         FROM (
             SELECT {_key(cell)} AS cell, {_RUN_SQL} AS run,
-                any_value(conditions) AS conditions, {owned} AS owned,
+                any_value(conditions) AS conditions, max({OWNED_SQL}) AS owned,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-                count(*) FILTER ({answered}) AS answered, {worth} AS worth
-            FROM {whole_runs_sql(columns)} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
+                count(*) FILTER ({ANSWERED_SQL}) AS answered, {worth_sql(ANSWERED_SQL)} AS worth
+            FROM {whole_runs_sql()} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
 
 
 #: `by_run` in SQL: of what names no run, and of an import, a day is a run.

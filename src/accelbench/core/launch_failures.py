@@ -10,7 +10,7 @@ speaks for itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.columns import ASKED
@@ -19,9 +19,9 @@ from accelbench.core.provenance import OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import (
+    ANSWERED_SQL,
     UnusableReason,
     answered,
-    answered_sql,
     reasons_unusable,
 )
 
@@ -30,6 +30,8 @@ Key = tuple[object, ...]
 #: In a row that has figures: of how many launches, and how many of them failed.
 FAILED, LAUNCHED = "failed_launches", "launches_tried"
 _WRONG = "wrong_outputs"
+#: `is_wrong` in SQL.
+WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
 _CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
 _SEPARATOR = chr(31)
 #: What was asked, where a row does not name its case. Who failed does not know its threads.
@@ -152,37 +154,23 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else canonical(value)
 
 
-def failing_sql(columns: Container[str], table: str = "benchmark_results") -> str:
+def failing_sql(table: str = "benchmark_results") -> str:
     """`failing_of` all results: run, case, device and arm, launches, failed ones, and `is_wrong`.
 
     Args:
-        columns: the table's columns: an older version's store lacks the newest.
         table: of results.
     """
     failed = (
-        f"NOT {answered_sql(columns)} AND status <> '{Status.SKIPPED}'"
+        f"NOT {ANSWERED_SQL} AND status <> '{Status.SKIPPED}'"
         f" AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}"
     )
-    key = ", ".join(_part(name, columns) for name in _CONFIGURATION)
+    key = ", ".join(_part(name) for name in _CONFIGURATION)
     return f"""
         SELECT {key}, count(*) AS launched, count(*) FILTER ({failed}) AS failed,
-            coalesce(bool_or({wrong_sql(columns)}) FILTER ({failed}), false) AS wrong
+            coalesce(bool_or({WRONG_SQL}) FILTER ({failed}), false) AS wrong
         FROM {table} WHERE status <> '{Status.SKIPPED}' AND run_id IN (
             SELECT run_id FROM {table} WHERE {failed})
         GROUP BY ALL HAVING count(*) FILTER ({failed}) > 0"""  # noqa: S608 — our words
-
-
-_SAID_WRONG = (("verification", "failed"), ("reason", _WRONG))
-
-
-def wrong_sql(columns: Container[str]) -> str:
-    """`is_wrong` in SQL.
-
-    Args:
-        columns: the table's columns.
-    """
-    checks = [f"coalesce({name}, '') = '{word}'" for name, word in _SAID_WRONG if name in columns]
-    return f"({' OR '.join(checks) or 'false'})"
 
 
 def failing_in(rows: Iterable[Sequence[object]]) -> dict[Key, Failing]:
@@ -194,56 +182,47 @@ def failing_in(rows: Iterable[Sequence[object]]) -> dict[Key, Failing]:
     }
 
 
-def whole_runs_sql(columns: Container[str], table: str = "benchmark_results") -> str:
+def whole_runs_sql(table: str = "benchmark_results") -> str:
     """`of_whole_runs` in SQL: what may stand for the table of results in a query.
 
     Args:
-        columns: the table's columns.
         table: of results.
     """
-    instead = ", ".join(f"{sql} AS {name}" for name, sql in whole_runs_columns(columns).items())
-    replaced = f"* REPLACE ({instead})" if instead else "*"
-    joined = same_configuration_sql("failing", columns)
-    return f"""(SELECT result.{replaced}, failing.failed AS {FAILED},
+    replaced = ", ".join(f"{sql} AS {name}" for name, sql in WHOLE_RUNS_COLUMNS.items())
+    return f"""(SELECT result.* REPLACE ({replaced}), failing.failed AS {FAILED},
             failing.launched AS {LAUNCHED}
-        FROM {table} AS result LEFT JOIN ({failing_sql(columns, table)}) AS failing ON {joined})"""  # noqa: S608
+        FROM {table} AS result LEFT JOIN ({failing_sql(table)}) AS failing
+        ON {same_configuration_sql("failing")})"""  # noqa: S608
 
 
-def whole_runs_columns(table_columns: Container[str]) -> dict[str, str]:
-    """What a result has otherwise than it stands in the store, beside the configuration `failing`.
-
-    Args:
-        table_columns: the table's columns.
-    """
-    ran = answered_sql(table_columns)
-    columns = {
-        "verification": f"CASE WHEN failing.wrong AND {ran} THEN 'failed' ELSE verification END",
-        "quality": (
-            f"CASE WHEN 2 * failing.failed > failing.launched AND NOT failing.wrong AND {ran}"
-            f" THEN '{Quality.UNUSABLE}' ELSE quality END"
-        ),
-    }
-    return {name: sql for name, sql in columns.items() if name in table_columns}
+#: What a result has otherwise than it stands in the store, beside the configuration `failing`.
+WHOLE_RUNS_COLUMNS = {
+    "verification": (
+        f"CASE WHEN failing.wrong AND {ANSWERED_SQL} THEN 'failed' ELSE verification END"
+    ),
+    "quality": (
+        "CASE WHEN 2 * failing.failed > failing.launched AND NOT failing.wrong"
+        f" AND {ANSWERED_SQL} THEN '{Quality.UNUSABLE}' ELSE quality END"
+    ),
+}
 
 
-def same_configuration_sql(failing: str, columns: Container[str]) -> str:
+def same_configuration_sql(failing: str) -> str:
     """That a result is of a configuration that `failing_sql` found.
 
     Args:
         failing: the name of what it found.
-        columns: the table's columns.
     """
     return " AND ".join(
-        f"{_part(name, columns, named=False)} = {failing}.of_{name}" for name in _CONFIGURATION
+        f"{_part(name, named=False)} = {failing}.of_{name}" for name in _CONFIGURATION
     )
 
 
-def _part(name: str, columns: Container[str], *, named: bool = True) -> str:
-    value = f"coalesce({name}, '')" if name in columns else "''"
+def _part(name: str, *, named: bool = True) -> str:
+    value = f"coalesce({name}, '')"
     if name == "run_id":
         value = name
     elif name == "case_id":
-        texts = (f"coalesce({col}::VARCHAR, '')" if col in columns else "''" for col in _ASKED)
-        fallback = f"concat_ws(chr({ord(_SEPARATOR)}), {', '.join(texts)})"
-        value = f"coalesce({name}, {fallback})" if name in columns else fallback
+        texts = ", ".join(f"coalesce({column}::VARCHAR, '')" for column in _ASKED)
+        value = f"coalesce({name}, concat_ws(chr({ord(_SEPARATOR)}), {texts}))"
     return f"{value} AS of_{name}" if named else value

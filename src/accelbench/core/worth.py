@@ -6,7 +6,7 @@ where one figure is compared with another: not in a verdict, not as the best of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TypeVar
 
@@ -81,35 +81,24 @@ def _is_wide(row: Row) -> bool:
     return bool((high - low) / 2.0 > UNUSABLE_WIDTH * middle)
 
 
-def wide_sql(columns: Container[str], slack: float = 0.0) -> str:
+def wide_sql(slack: float = 0.0) -> str:
     """Return SQL for whether the interval of a row is too wide; never NULL.
 
     Args:
-        columns: the table's columns: an older version's store lacks the newest.
         slack: the share by which the limit may be exceeded: a file may be in single precision.
     """
-    low, high, *middles = (
-        name if name in columns else "NULL"
-        for name in ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
-    )
-    middle = f"coalesce({', '.join(middles)})"
     limit = UNUSABLE_WIDTH * (1.0 + slack)
-    return f"coalesce(({high} - {low}) / 2.0 > {limit} * {middle}, false)"
-
-
-def reason_unusable_sql(columns: Container[str]) -> str:
-    """Return `reason_unusable` of a row in SQL.
-
-    Args:
-        columns: the table's columns: an older version's store lacks the newest.
-    """
-    waited, hidden = (
-        f"coalesce({name if name in columns else 'NULL'}, 0)"
-        for name in ("cpu_wait_share", "unexplained_share")
+    return (
+        "coalesce((latency_ci_high_ms - latency_ci_low_ms) / 2.0"
+        f" > {limit} * coalesce(latency_p50_ms, latency_mean_ms), false)"
     )
-    return f"""CASE WHEN {waited} > {MOST_WAITING} THEN '{UnusableReason.WAITED}'
-        WHEN {hidden} > {MOST_UNACCOUNTED} AND NOT {wide_sql(columns)}
-        THEN '{UnusableReason.UNACCOUNTED}' ELSE '{UnusableReason.NOISY}' END"""
+
+
+#: `reason_unusable` of a row in SQL.
+REASON_UNUSABLE_SQL = f"""CASE
+    WHEN coalesce(cpu_wait_share, 0) > {MOST_WAITING} THEN '{UnusableReason.WAITED}'
+    WHEN coalesce(unexplained_share, 0) > {MOST_UNACCOUNTED} AND NOT {wide_sql()}
+    THEN '{UnusableReason.UNACCOUNTED}' ELSE '{UnusableReason.NOISY}' END"""
 
 
 def settled(row: Row) -> bool:
@@ -168,11 +157,6 @@ def answered(row: Row) -> bool:
 
 #: The same of a row of benchmark_results.
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
-
-
-def answered_sql(columns: Container[str]) -> str:
-    """The same in a store that an older version made, which may lack the newest columns."""
-    return ANSWERED_SQL if "verification" in columns else "(status = 'ok')"
 
 
 def usable_launches(rows: Iterable[Launch]) -> list[Launch]:

@@ -32,11 +32,7 @@ def accuracies_in(
         values: its parameters.
         machine: its name.
     """
-    _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = {str(name) for (name,) in described}
-    if not known.issuperset(OF_ACCURACY):
-        return {}  # an older version made it, which measured no accuracy
-    apart = ", ".join(f'"{name}"' for name in _APART if name in known)
+    apart = ", ".join(f'"{name}"' for name in _APART)
     newest = (
         f"result_id IN (SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608
         f" AND accuracy IS NOT NULL QUALIFY row_number() OVER (PARTITION BY {apart}"

@@ -138,14 +138,13 @@ def _fastest(database: Database) -> list[str]:
     models = [model for (model,) in database.query(_NEWEST)[1]]
     if not models:
         return []
-    columns, _ = database.query("SELECT * FROM benchmark_results LIMIT 0")
     of_them = f"model IN ({', '.join('?' * len(models))})"
     query = _FASTEST.format(
         step=_STEP,
         configuration=", ".join(_CONFIGURATION),
         usable=_USABLE,
         of_them=of_them,
-        stands=standing_sql(_CONFIGURATION, f"{_OURS} AND {of_them}", columns),
+        stands=standing_sql(_CONFIGURATION, f"{_OURS} AND {of_them}"),
     )
     # The rule of what stands asks for the models twice, as it says itself.
     return [str(name) for (name,) in database.query(query, [*models, *models])[1]]

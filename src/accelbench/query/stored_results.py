@@ -214,13 +214,9 @@ def rows_of(
     from accelbench.core.columns import BY_NAME
 
     most = _MOST if most is None else most
-    _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    schema = {str(name) for (name,) in described}
-    # A database that an older version made lacks the newest columns.
     shown = [
         f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
         for name in columns
-        if name in schema
     ]
     with database.asking():  # both are of one moment
         _, found = database.query(_PLACES.format(where=where, most=most + 1), values)

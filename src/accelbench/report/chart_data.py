@@ -72,12 +72,11 @@ def subject_in(
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
-        columns = _there(database)
-        stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
-        stored = rows_of(database, columns, stands, 2 * [*values, *ours])
-        failing = failing_in(database.query(failing_sql(columns))[1])
+        stands = f"{of_it} AND {standing_sql(_CELL, of_it)}"
+        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, 2 * [*values, *ours])
+        failing = failing_in(database.query(failing_sql())[1])
         priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
-        newer = newer_sql(_CELL, of_it, columns)
+        newer = newer_sql(_CELL, of_it)
         of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
         rows = _with_ranks(database, of_cells)
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
@@ -204,13 +203,6 @@ def _plain(value: object) -> object:
 def pictured_where(filters: Filters) -> tuple[str, list[object]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
     return where_of(filters, f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}")
-
-
-def _there(database: Database) -> list[str]:
-    """Columns that are there: a database that an older version made lacks the newest."""
-    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = {str(name) for (name,) in rows}
-    return [name for name in dict.fromkeys(_COLUMNS) if name in known]
 
 
 def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ is the same in all of them is read once for the series.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from accelbench.analysis.attempts import VERIFIED
 from accelbench.analysis.judging import UNIT_SQL, Metric
@@ -34,14 +34,9 @@ KindsAndOutputs = tuple[Kinds, Outputs]
 class KindsRead:
     """Columns to ask for of a run or a series, and objects of what they say."""
 
-    def __init__(self, metric: Metric, columns: Container[str]) -> None:
-        self._names = [
-            name for name in _KINDS if name in columns and (metric.rated or name not in _NEEDS)
-        ]
-        self._outputs = [
-            (sql, merge) if name in columns else ("NULL::DOUBLE", "max")
-            for name, (sql, merge) in _OUTPUTS.items()
-        ]
+    def __init__(self, metric: Metric) -> None:
+        self._names = [name for name in _KINDS if metric.rated or name not in _NEEDS]
+        self._outputs = [*_OUTPUTS.values()]
         self._kinds: dict[tuple[object, ...], Kinds] = {}
         self._known: dict[tuple[object, ...], Outputs] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
@@ -20,15 +20,17 @@ from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.launch_failures import whole_runs_sql, wrong_sql
+from accelbench.core.launch_failures import WRONG_SQL, whole_runs_sql
 from accelbench.core.rows import Row
-from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql, reason_unusable_sql
+from accelbench.core.worth import ANSWERED_SQL, REASON_UNUSABLE_SQL, SETTLED_SQL, USABLE_SQL
 from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
 from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
+#: That nothing stood in for the device, in SQL: such times are nobody's.
+_REAL = "(NOT coalesce(emulated, false))"
 #: What has no moment has no place among points that have.
 _COUNTS = (
     "{where} AND {usable} AND {answered} AND {real} AND series_key IS NOT NULL AND {value} > 0"
@@ -92,10 +94,9 @@ def points_in(
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
-    columns = _there(database)
-    reading = KindsRead(metric, columns)
-    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading, columns)
-    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", columns), values)
+    reading = KindsRead(metric)
+    cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading)
+    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})"), values)
     # Of its figures each is followed by how many launches it is of.
     for key, run, moment, *figures in cast("list[tuple[str, str, str, *tuple[Any, ...]]]", rows):
         known = kinds_of.get(key) or kinds_in.get((key, run))
@@ -111,7 +112,7 @@ def points_in(
                 by_series.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
-        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, columns), values)
+        _, rows = database.query(_sql(_IMPORTS, metric, where, listed), values)
         for by_series, several in zip(every, _each(rows, len(every)), strict=True):
             for point, key in _imported(several, reading):
                 by_series.setdefault(key, []).append(point)
@@ -124,10 +125,9 @@ def _kinds_of_runs(
     metric: Metric,
     where: tuple[str, Sequence[object]],
     reading: KindsRead,
-    columns: Container[str],
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     """The case of each series, what it is of where all its runs are alike, and else of each run."""
-    _, records = database.query(_sql(_SERIES, metric, where[0], "", columns), where[1])
+    _, records = database.query(_sql(_SERIES, metric, where[0], ""), where[1])
     rows = cast("list[tuple[str, str | None, str | None, int, *tuple[object, ...]]]", records)
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
     alike = {key: reading.of_all(count, more) for key, _, _, count, *more in rows}
@@ -135,7 +135,7 @@ def _kinds_of_runs(
     each: dict[tuple[str, str], KindsAndOutputs] = {}
     if differ:
         marks = ", ".join("?" * len(differ))
-        sql = _sql(_DIFFERENT, metric, where[0], "", columns, keys=marks)
+        sql = _sql(_DIFFERENT, metric, where[0], "", keys=marks)
         _, records = database.query(sql, [*where[1], *differ])
         each = {(str(key), str(run)): reading.of(more) for key, run, *more in records}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
@@ -163,9 +163,8 @@ def _each(rows: Sequence[Sequence[object]], many: int) -> Iterable[list[ValuedRo
 
 def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[object]) -> Nothing:
     """The runs of such results that came to no figure."""
-    columns = _there(database)
     usable = USABLE_SQL if metric.timed else "true"
-    fine = f"({usable} AND {answered_sql(columns)} AND {_real(columns)})"
+    fine = f"({usable} AND {ANSWERED_SQL} AND {_REAL})"
     others = "".join(
         f"bool_or(coalesce({fine} AND {other.sql} > 0, false)), "
         for other in METRICS
@@ -177,10 +176,9 @@ def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[
             metric,
             where,
             "{0}",
-            columns,
             others=others,
             fine=fine,
-            unusable=reason_unusable_sql(columns),
+            unusable=REASON_UNUSABLE_SQL,
         ),
         values,
     )
@@ -247,7 +245,7 @@ def _looked_at(
         return all_series
     marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
-    sql = _sql(_EACH, metric, where[0], listed, _there(database), keys=marks)
+    sql = _sql(_EACH, metric, where[0], listed, keys=marks)
     _, records = database.query(sql, [*where[1], *keys])
     rows = cast("list[tuple[str, str, bool, *tuple[Sequence[float], ...]]]", records)
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}
@@ -281,37 +279,25 @@ def _whole(
     return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
 
 
-def _there(database: Database) -> set[str]:
-    """Columns of the store: one that an older version made lacks the newest."""
-    return {str(name) for name, *_ in database.query("DESCRIBE benchmark_results")[1]}
-
-
-def _sql(
-    text: str, metric: Metric, where: str, figure: str, columns: Container[str], **more: str
-) -> str:
+def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str:
     """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
     figures = ", ".join(figure.format(alternative.sql) for alternative in metric.alternatives)
-    reading = KindsRead(metric, columns)
+    reading = KindsRead(metric)
     return text.format(
         value=metric.sql,
         figures=figures,
         where=where,
         usable=usable,
-        real=_real(columns),
-        emulated=f"NOT {_real(columns)}",
+        real=_REAL,
+        emulated=f"NOT {_REAL}",
         about=reading.sql,
         constant=reading.sql_of_all,
-        answered=answered_sql(columns),
-        wrong=wrong_sql(columns),
-        results=whole_runs_sql(columns),
+        answered=ANSWERED_SQL,
+        wrong=WRONG_SQL,
+        results=whole_runs_sql(),
         **more,
     )
-
-
-def _real(columns: Container[str]) -> str:
-    """That nothing stood in for the device, in SQL: such times are nobody's."""
-    return "(NOT coalesce(emulated, false))" if "emulated" in columns else "true"
 
 
 def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[HistoryPoint, str]]:

@@ -226,7 +226,7 @@ def _qualities(has: There) -> Iterator[Rule]:
         asked = f"coalesce((CASE WHEN json_valid(conditions) THEN {asked} END) <> 'NULL', true)"
         few = f"(coalesce(sample_count, 0) < {FEWEST_JUDGED} AND {asked})"
         why = f"a launch with an interval wider than ±{UNUSABLE_WIDTH * 100:.0f} % is unusable"
-        yield Rule("quality", f"({allowed} OR {few} OR NOT {wide_sql(REASON_COLUMNS, EXACT)})", why)
+        yield Rule("quality", f"({allowed} OR {few} OR NOT {wide_sql(EXACT)})", why)
 
 
 def _reasons_of_empty(has: There) -> Iterator[Rule]:

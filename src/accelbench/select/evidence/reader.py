@@ -127,7 +127,7 @@ class EvidenceStore:
         """What devices do in a millisecond at their best, where enough models show it."""
 
         def read() -> Rates:
-            rows = self._query(queries.rates_sql(self._there()))[1]
+            rows = self._query(queries.rates_sql())[1]
             return {
                 (str(hardware), str(device), str(precision), str(mode)): rate
                 for hardware, device, precision, mode, rate in rows
@@ -255,7 +255,7 @@ class EvidenceStore:
         passes over tuples of plain values, looked through a hundred thousand cells for a quarter
         of a second now and then.
         """
-        names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
+        names, rows = self._query(queries.cells_sql("model IS NOT NULL"))
         place = names.index("model")
         by_model: dict[str, list[tuple[int, tuple[object, ...]]]] = {}
         for order, row in enumerate(rows):
@@ -327,18 +327,11 @@ class EvidenceStore:
         stats = [file.stat() for file in files if file.exists()]
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
-    def _there(self) -> set[str]:
-        def read() -> set[str]:
-            _, rows = self._query("DESCRIBE benchmark_results")
-            return {str(row[0]) for row in rows}
-
-        return self._once("columns", read)
-
     def _read(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
         return self._once((where, *values), lambda: self._cells(where, values))
 
     def _cells(self, where: str, values: Sequence[str]) -> list[EvidenceCell]:
-        rows = self._rows(queries.cells_sql(self._there(), where), values)
+        rows = self._rows(queries.cells_sql(where), values)
         cells = [queries.cell(order, row) for order, row in enumerate(rows)]
         _log.debug("%d cells where %s: %s", len(cells), where, list(values))
         return cells
@@ -346,12 +339,12 @@ class EvidenceStore:
     def _every_failure(self) -> dict[str, list[Failure]]:
         """By model: there are few, and to look for those of one takes as long."""
         by_model: dict[str, list[Failure]] = {}
-        for row in self._rows(queries.failures_sql(self._there(), "model IS NOT NULL")):
+        for row in self._rows(queries.failures_sql("model IS NOT NULL")):
             by_model.setdefault(str(row["model"]), []).append(queries.failure(row))
         return by_model
 
     def _failed(self, models: Sequence[str]) -> list[Failure]:
-        sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
+        sql = queries.failures_sql(f"model IN ({_marks(models)})")
         return [queries.failure(row) for row in self._rows(sql, models)]
 
     def _rows(self, sql: str, values: Sequence[str] = ()) -> list[dict[str, object]]:
@@ -371,7 +364,7 @@ class EvidenceStore:
         return {str(device): str(unit) for device, unit in self._query(queries.UNITS)[1]}
 
     def _tried(self) -> list[Tried]:
-        return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]
+        return [queries.tried(row) for row in self._rows(queries.tried_sql())]
 
     def _models(self) -> dict[str, StoredModel]:
         _, rows = self._query(queries.FACTS)

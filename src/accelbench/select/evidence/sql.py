@@ -6,7 +6,7 @@ reaches Python is as small as what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypedDict, cast
 
@@ -57,6 +57,21 @@ _COLUMNS = tuple(dict.fromkeys((
     "reason", "started_at", "weights_digest", "launch", "result_id", "batch_size", "emulated",
     *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
 )))  # fmt: skip
+_QUOTED = ", ".join(f'"{name}"' for name in _COLUMNS)
+#: No platform is rated by a few samples, which say nothing of the next.
+_KNOWN_SQL = (
+    f"(sample_count IS NULL OR sample_count >= {FEWEST} OR effective_sample_count >= {KNOWN})"
+)
+#: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
+#: of a known batch. A rate of many requests at once does not state how long one takes, nor does a
+#: rate of tokens.
+_STEP = f"""coalesce({STEP_SQL}, CASE
+    WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
+        AND {kind_sql("throughput_unit")} = ''
+    THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
+#: Which figure of a row its latency is.
+_STATISTIC = f"""coalesce({STEP_OF_SQL}, CASE WHEN {_STEP} > 0
+    THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
     *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
@@ -201,16 +216,16 @@ GROUP BY model ORDER BY model
 """  # noqa: S608 — our words
 
 
-def cells_sql(columns: Container[str], where: str) -> str:
+def cells_sql(where: str) -> str:
     """The query for cells of what is in a table, the same order every time."""
     return _CELLS.format(
-        columns=_columns(columns),
-        latency=f"coalesce({_step_sql(columns)}, {TAIL_SQL})",
-        statistic=_statistic_sql(columns),
+        columns=_QUOTED,
+        latency=f"coalesce({_STEP}, {TAIL_SQL})",
+        statistic=_STATISTIC,
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         version=version_sql(),
         of_import=OF_IMPORT_SQL,
-        results=whole_runs_sql(columns),
+        results=whole_runs_sql(),
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
@@ -218,10 +233,10 @@ def cells_sql(columns: Container[str], where: str) -> str:
         same_software=same_software_sql("series, machine, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
-        asked=_text(ASKED, columns),
+        asked=_text(ASKED),
         real=_REAL,
         answered=ANSWERED_SQL,
-        usable=_usable_sql(columns),
+        usable=USABLE_SQL,
         where=where,
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
         middles=", ".join(f'{_middle(name)} AS "{name}"' for name in _MIDDLES),
@@ -230,10 +245,10 @@ def cells_sql(columns: Container[str], where: str) -> str:
     )
 
 
-def failures_sql(columns: Container[str], where: str) -> str:
+def failures_sql(where: str) -> str:
     """The query for what did not work when it was last tried."""
     return _FAILURES.format(
-        columns=_columns(columns),
+        columns=_QUOTED,
         attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
         real=_REAL,
         answered=ANSWERED_SQL,
@@ -241,27 +256,27 @@ def failures_sql(columns: Container[str], where: str) -> str:
     )
 
 
-def rates_sql(columns: Container[str]) -> str:
+def rates_sql() -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
-        latency=_step_sql(columns),
-        results=whole_runs_sql(columns),
+        latency=_STEP,
+        results=whole_runs_sql(),
         real=_REAL,
         answered=ANSWERED_SQL,
-        usable=_usable_sql(columns),
+        usable=USABLE_SQL,
         fewest=FEWEST_MODELS,
     )
 
 
-def tried_sql(columns: Container[str]) -> str:
+def tried_sql() -> str:
     """The query for what became of each family on each platform."""
     return _TRIED.format(
-        usable=_usable_sql(columns),
-        known=f"{_usable_sql(columns)} AND {_known_sql(columns)}",
+        usable=USABLE_SQL,
+        known=f"{USABLE_SQL} AND {_KNOWN_SQL}",
         rate=_FIGURES["throughput"],
-        question=_text(_QUESTION, columns),
-        counted=kind_sql("throughput_unit") if "throughput_unit" in columns else "''",
-        results=whole_runs_sql(columns),
+        question=_text(_QUESTION),
+        counted=kind_sql("throughput_unit"),
+        results=whole_runs_sql(),
         real=_REAL,
         answered=ANSWERED_SQL,
     )
@@ -340,40 +355,6 @@ def tried(values: Row) -> Tried:
     )
 
 
-def _usable_sql(columns: Container[str]) -> str:
-    """Nothing is chosen by a figure that is known too badly; an older table may say nothing."""
-    return USABLE_SQL if "quality" in columns else "true"
-
-
-def _known_sql(columns: Container[str]) -> str:
-    """No platform is rated by a few samples, which say nothing of the next."""
-    known = [
-        f"{name} >= {least}"
-        for name, least in (("sample_count", FEWEST), ("effective_sample_count", KNOWN))
-        if name in columns
-    ]
-    unsaid = ["sample_count IS NULL"] if "sample_count" in columns else ["true"]
-    return f"({' OR '.join([*unsaid, *known])})"
-
-
-def _step_sql(columns: Container[str]) -> str:
-    """Milliseconds of a step: the mean, of which ratios are, or the median, or by a rate.
-
-    That has to be of single items of a known batch: a rate of many requests at once says nothing of
-    how long one takes, nor does one of tokens.
-    """
-    counted = kind_sql("throughput_unit") if "throughput_unit" in columns else "''"
-    return f"""coalesce({STEP_SQL}, CASE
-        WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
-        THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
-
-
-def _statistic_sql(columns: Container[str]) -> str:
-    """Which figure of a row its latency is."""
-    return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(columns)} > 0
-        THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
-
-
 def _middle(name: str) -> str:
     """The middle of launches: of memory as every view has it, the geometric mean."""
     if name != "memory_peak_mb":
@@ -382,10 +363,5 @@ def _middle(name: str) -> str:
     return f'CASE WHEN {same} THEN median("{name}") ELSE exp(avg(ln("{name}"))) END'
 
 
-def _columns(columns: Container[str]) -> str:
-    """Those that choosing reads; an older table may lack some."""
-    return ", ".join(f'"{name}"' if name in columns else f'NULL AS "{name}"' for name in _COLUMNS)
-
-
-def _text(names: Iterable[str], columns: Container[str]) -> str:
-    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names if name in columns)
+def _text(names: Iterable[str]) -> str:
+    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names)

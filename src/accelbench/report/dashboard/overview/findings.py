@@ -96,10 +96,9 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     here = snapshot.machines[machine]
     ids = list(keys)
     with database.asking():
-        known = [str(name) for name, *_ in database.query("DESCRIBE benchmark_results")[1]]
         of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
-        stored = rows_of(database, [n for n in _COLUMNS if n in known], of_them, [ids])
-        failing = failing_in(database.query(failing_sql(known))[1])
+        stored = rows_of(database, [*_COLUMNS], of_them, [ids])
+        failing = failing_in(database.query(failing_sql())[1])
         priced = with_costs(
             marked(stored, failing),
             snapshot.prices,

@@ -71,18 +71,10 @@ def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
     if not results:
         return []
     with database.asking():
-        _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-        known = ", ".join(f'"{name}"' for (name,) in described)
+        known = ", ".join(f'"{name}"' for name in BY_NAME)
         names, rows = database.query(_OF_RESULTS.format(columns=known), [list(results)])
-    kinds = {name: BY_NAME[name].kind for name in names if name in BY_NAME}
-    # A store that an older version made lacks the newest columns.
-    unknown = dict.fromkeys(BY_NAME)
     return [
-        unknown
-        | {
-            name: _plain(value, kinds.get(name, "text"))
-            for name, value in zip(names, row, strict=True)
-        }
+        {name: _plain(value, BY_NAME[name].kind) for name, value in zip(names, row, strict=True)}
         for row in rows
     ]
 
@@ -121,16 +113,14 @@ def results_of(database: Database, run_id: str) -> list[Row]:
 
     Of a fleet's run it is what its nodes measured as well.
     """
-    _, column_rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = [name for (name,) in column_rows if name in _LISTED]
     names, rows = database.query(
-        f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        f"SELECT {', '.join(_LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
         " fleet WHERE fleet.kind = 'run_started' AND fleet.body->>'fleet' = ?)"
         " ORDER BY finished_at DESC, result_id",
         [run_id, run_id],
     )
-    return [dict.fromkeys(_LISTED) | dict(zip(names, row, strict=True)) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def history_of(

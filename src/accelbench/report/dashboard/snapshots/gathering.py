@@ -22,14 +22,18 @@ from accelbench.analysis.standing import (
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.identity import canonical
-from accelbench.core.launch_failures import failing_sql, same_configuration_sql, whole_runs_columns
+from accelbench.core.launch_failures import WHOLE_RUNS_COLUMNS, failing_sql, same_configuration_sql
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, REASON_COLUMNS, USABLE_SQL
-from accelbench.core.worth import reason_unusable_sql as _reason_sql
+from accelbench.core.worth import (
+    ANSWERED_SQL,
+    OF_WORTH,
+    REASON_COLUMNS,
+    REASON_UNUSABLE_SQL,
+    USABLE_SQL,
+)
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.store.duck import quoted
-from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -69,7 +73,7 @@ CASE WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
     ELSE coalesce(any_value(quality) FILTER ({ANSWERED_SQL} AND {USABLE_SQL}
         AND quality <> '{Quality.CONVERGED.value}'),
         any_value(quality) FILTER ({USABLE_SQL})) END AS quality,
-    string_agg(DISTINCT {_reason_sql(REASON_COLUMNS)}, ', or ')
+    string_agg(DISTINCT {REASON_UNUSABLE_SQL}, ', or ')
         FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
 """
 _NEEDED = (
@@ -225,16 +229,15 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     Args:
         con: of the store, with a table `ran` of each run's machine and software.
     """
-    columns = set(columns_of(con, "fact_result"))
-    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql(columns, 'fact_result')}")
-    _choose_runs(con, columns)
+    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql('fact_result')}")
+    _choose_runs(con)
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
-    spoilt = _spoilt(con, columns, runs)
-    return con.sql(_cells(columns, runs, spoilt, _latency(con, columns, runs)))
+    spoilt = _spoilt(con, runs)
+    return con.sql(_cells(runs, spoilt, _latency(con, runs)))
 
 
-def _choose_runs(con: DuckDBPyConnection, columns: set[str]) -> None:
+def _choose_runs(con: DuckDBPyConnection) -> None:
     """Which run of each cell stands for it: mostly the newest."""
     whole = (*_LIGHT, "status", "verification", *OF_WORTH)
     words = {
@@ -244,17 +247,17 @@ def _choose_runs(con: DuckDBPyConnection, columns: set[str]) -> None:
         **_IDENTITIES,
         "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
     }
-    con.execute(_NEWEST.format(rows=_rows(_LIGHT, columns), **words))
+    con.execute(_NEWEST.format(rows=_rows(_LIGHT), **words))
     runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     of_runs = _of_runs([run for (run,) in runs])
     same = _same((*_IDENTITY, "run_id", "brought"))
-    con.execute(_OPEN.format(rows=_rows(whole, columns, of_runs), same=same, **words))
+    con.execute(_OPEN.format(rows=_rows(whole, of_runs), same=same, **words))
     if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
         return
     words |= {"owned": OWNED_SQL, "same_owned": same_owned_sql(words["identity"], "run_id")}
     con.execute(
         _STANDING.format(
-            rows=_rows((*whole, *OWNED), columns), same=_same(_IDENTITY), unsaid=_UNSAID, **words
+            rows=_rows((*whole, *OWNED)), same=_same(_IDENTITY), unsaid=_UNSAID, **words
         )
     )
     alike = " AND ".join(
@@ -274,11 +277,9 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
 
 
-def _spoilt(con: DuckDBPyConnection, columns: set[str], runs: Sequence[str | None]) -> str:
+def _spoilt(con: DuckDBPyConnection, runs: Sequence[str | None]) -> str:
     """That a launch is left out of its cell's figures, in SQL: `counting_launches` of each cell."""
-    rows = _rows(
-        (*_LIGHT, "result_id", "status", "verification", "quality"), columns, _of_runs(runs)
-    )
+    rows = _rows((*_LIGHT, "result_id", "status", "verification", "quality"), _of_runs(runs))
     useless = f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND NOT {USABLE_SQL} LIMIT 1"  # noqa: S608
     if con.execute(useless).fetchone() is None:
         return "false"
@@ -287,15 +288,13 @@ def _spoilt(con: DuckDBPyConnection, columns: set[str], runs: Sequence[str | Non
     return "result_id IN (SELECT result_id FROM spoiled)"
 
 
-def _latency(
-    con: DuckDBPyConnection, columns: set[str], runs: Sequence[str | None]
-) -> dict[str, str]:
+def _latency(con: DuckDBPyConnection, runs: Sequence[str | None]) -> dict[str, str]:
     """The figure of a step that all launches of a cell have, in SQL: the mean, else the median.
 
     Most stores know a mean of all that answered, and need not look at medians as well.
     """
     needed = (*_LIGHT, "status", "verification", "latency_mean_ms")
-    rows = _rows(needed, columns, _of_runs(runs))
+    rows = _rows(needed, _of_runs(runs))
     no_mean = (
         f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND coalesce(latency_mean_ms, 0) <= 0 LIMIT 1"  # noqa: S608
     )
@@ -334,12 +333,10 @@ def _most(figure: str, where: str) -> str:
     return f"max({figure}) FILTER ({where})"
 
 
-def _cells(
-    columns: set[str], runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]
-) -> str:
+def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) -> str:
     """The cells, from the rows of those runs: of a long history a small part."""
     return _CELLS.format(
-        rows=_rows(_NEEDED, columns, _of_runs(runs)),
+        rows=_rows(_NEEDED, _of_runs(runs)),
         **latency,
         tails=", ".join(f"{sql} AS tail_{tail}" for tail, sql in TAILS_SQL.items()),
         typical_tail=_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED)),
@@ -364,9 +361,7 @@ def _cells(
         ),
         said=", ".join(f'"{name}"' for name in _SAID),
         of_an_interval=", ".join(OF_AN_INTERVAL),
-        there=", ".join(
-            _or_null(name, columns) for name in (*_SAID, *OF_AN_INTERVAL, "case_id", "options")
-        ),
+        there=", ".join(f'"{name}"' for name in (*_SAID, *OF_AN_INTERVAL, "case_id", "options")),
         same=_same((*_IDENTITY, "run_id", "brought")),
     )
 
@@ -378,21 +373,15 @@ def _of_tails(figure: Callable[[str], str]) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
-def _or_null(name: str, columns: set[str]) -> str:
-    """A column; an older version's store lacks the newest."""
-    return f'"{name}"' if name in columns else f'NULL AS "{name}"'
-
-
-def _rows(columns: Sequence[str], table_columns: set[str], of_runs: str = "") -> str:
+def _rows(columns: Sequence[str], of_runs: str = "") -> str:
     """Results with what tells cells apart, as all launches of their configurations have them."""
-    instead = whole_runs_columns(table_columns)
     return _ROWS.format(
         columns=", ".join(
-            f"{instead[name]} AS {name}" if name in instead else _or_null(name, table_columns)
+            f"{WHOLE_RUNS_COLUMNS[name]} AS {name}" if name in WHOLE_RUNS_COLUMNS else f'"{name}"'
             for name in dict.fromkeys(columns)
         ),
         version=version_sql(),
-        same_configuration=same_configuration_sql("failing", table_columns),
-        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in table_columns),
+        same_configuration=same_configuration_sql("failing"),
+        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED),
         of_runs=of_runs,
     )
