@@ -56,7 +56,8 @@ def check_what_came(command: str, tried: Tried, present: set[str]) -> None:
         ended = (*ended, EXIT_CANNOT_TELL)
     assert done.returncode in ended, f"{said}\n{done.stdout}\n{done.stderr}"
     if tried.words[0] == "check":
-        assert "latency, ms" in done.stdout, done.stdout
+        # Beside other processes a launch may wait longer than it runs: its times are unusable.
+        assert "latency, ms" in done.stdout or "unusable" in done.stdout, done.stdout
     if prints_results(command):
         named = places_in(shlex.join(["accelbench", *tried.words]))
         places = {place.partition(":")[0] for place in named} or {"cpu"}
