@@ -154,8 +154,16 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "quality",
         "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
-        "was asked for) or unusable (interval wider than ±25 %, or waiting for other processes)",
+        "was asked for) or unusable (wide interval, waiting for other processes, time in no step, "
+        "implausible rate)",
         Quality,
+    ),
+    Column(
+        "implausible_rate",
+        "map",
+        "outcome",
+        "set if an imported result exceeds three times the documented peak of its device: "
+        "operations, milliseconds, operations_per_second and documented_peak",
     ),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),

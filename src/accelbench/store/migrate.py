@@ -28,6 +28,7 @@ from accelbench.store.duck import (
     whole_guard,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained, place
+from accelbench.store.implausible import IMPLAUSIBLE, mark_implausible
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -148,6 +149,8 @@ def _apply(con: DuckDBPyConnection) -> None:
     columns = set(schema.columns_of(con, "fact_result"))
     for statement in [*schema.add_columns(columns), *schema.make_views()]:
         con.execute(statement)
+    if IMPLAUSIBLE not in columns:
+        mark_implausible(con)
     con.execute("UPDATE store_meta SET schema_version = ?", [schema.latest_version()])
 
 

@@ -17,8 +17,10 @@ from accelbench.core.absent import (
     UNKNOWN_MACHINE,
 )
 from accelbench.core.cards import cards
+from accelbench.core.documented_peaks import MOST_OF_PEAK
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
+from accelbench.core.worth import reason_unusable
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
@@ -107,6 +109,9 @@ class Site:
             orders=ORDERS,
             colour=colour_of,
             why_not=words.why_not,
+            explain_cell=words.explain_cell,
+            reason_unusable=reason_unusable,
+            most_of_peak=MOST_OF_PEAK,
             query=_query,
             address_of=address_of,
             exactly=exactly,
