@@ -158,13 +158,7 @@ COLUMNS: tuple[Column, ...] = (
         "implausible rate)",
         Quality,
     ),
-    Column(
-        "implausible_rate",
-        "map",
-        "outcome",
-        "set if an imported result exceeds three times the documented peak of its device: "
-        "operations, milliseconds, operations_per_second and documented_peak",
-    ),
+    Column("implausible_rate", "map", "outcome", "work ÷ time beyond 3 × the documented peak"),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),
