@@ -38,7 +38,7 @@ from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
-from accelbench.report.dashboard.snapshots.cells import choices
+from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, choices
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.pages.rendering import environment
@@ -173,6 +173,7 @@ class Site:
             None,
             snapshot=snapshot,
             choices=choices(snapshot, query),
+            most_choices=MOST_CHOICES,
             facets=FACETS,
             **context,
         )
