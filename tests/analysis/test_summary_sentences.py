@@ -33,6 +33,20 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     )
 
 
+def test_the_batch_that_most_devices_ran_is_ranked_not_the_smallest() -> None:
+    """A CPU at batch 1 was the fastest of a model that cards ran at batch 256."""
+    cards = {"hardware": "cuda", "batch_size": 256}
+    said = told(
+        cell(1, batch_size=1, latency_p50_ms=2.0, device_name="A CPU"),
+        cell(2, latency_p50_ms=30.0, device_name="RTX 4090", **cards),
+        cell(3, latency_p50_ms=60.0, device_name="RTX 3090", **cards),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert "batch 256" in line
+    assert "A CPU" not in line
+    assert line.index("RTX 4090") < line.index("RTX 3090")
+
+
 def test_what_is_slower_for_sure_is_said_to_be_however_wide_the_interval() -> None:
     """It read “whether pytorch is slower cannot be told (95 % interval 3.33 to 23.79)”."""
     quick = [cell(1, launch=n, latency_p50_ms=1.0 + 0.4 * n, runtime="jax") for n in range(3)]
@@ -207,7 +221,7 @@ def test_each_scenario_has_a_line_and_is_of_one_number_of_devices() -> None:
     ]
     (heading,) = [one for one in said if one.startswith("Fastest")]
     assert "of as many devices as most results there (others: in the tables)" in heading
-    assert "devices" not in " ".join(told(*submitted[:2])[1:2])
+    assert "of as many devices" not in " ".join(told(*submitted[:2])[1:2])
 
 
 def test_a_ratio_has_no_interval_because_of_the_side_that_is_a_single_figure() -> None:

@@ -8,7 +8,7 @@ would judge it (`analysis.judging`). Two runs make a line; of fewer than four no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -60,11 +60,19 @@ class HistoryPoint(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A run that came to no figure, and is newer than every point."""
+    """A run that has no result in a series."""
 
     moment: str
     run_id: str
     why: str
+
+
+class OtherSeries(NamedTuple):
+    """A series of the same question with other threads or options."""
+
+    series_key: str
+    runs: int
+    differs: Mapping[str, str]  # its own values
 
 
 class NewestLevel(NamedTuple):
@@ -91,6 +99,8 @@ class Series:
     partings: tuple[Parting, ...] = ()  # where it is no longer of what it was of
     alone: float | None = None  # by how much the newest run is off, where the answer is of it alone
     beside_first: float | None = None  # the newest beside the first, where it gained nothing
+    left_out: tuple[Gap, ...] = ()  # every run that has no point, in order of time
+    others: tuple[OtherSeries, ...] = ()  # that are not shown
 
     @property
     def changed(self) -> bool:

@@ -187,6 +187,23 @@ class Point:
         return _middle([number(row, name) for row in self.rows])
 
 
+def common_batch(candidates: Iterable[Point]) -> int | None:
+    """Return the batch size that most devices ran, the smallest of several; None if unknown.
+
+    At the smallest batch of all, a CPU at batch 1 would be the fastest of GPUs at batch 256.
+    """
+    devices: dict[int | None, set[Key]] = {}
+    for point in candidates:
+        row, size = point.row, number(point.row, "batch_size")
+        place = (physical(row), row.get("device_name"), point.machine)
+        devices.setdefault(int(size) if size else None, set()).add(place)
+    return min(
+        devices,
+        key=lambda batch: (batch is None, -len(devices[batch]), batch or 0),
+        default=None,
+    )
+
+
 def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> list[Point]:
     """One for each question that was answered, on each machine, in the order of its rows.
 

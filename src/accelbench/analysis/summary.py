@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
 from accelbench.analysis.comparison import unlike
-from accelbench.analysis.points import EMULATED, Point
+from accelbench.analysis.points import EMULATED, Point, common_batch
 from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
@@ -80,7 +80,7 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
 
 
 def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
-    """Of each model what is fastest, at the smallest batch that was measured.
+    """Yield what is fastest of each model, at the batch size that most devices ran.
 
     Where it gains most is no rule: of noisy figures that would choose the noise. How requests came
     is another question each, and has a line of its own.
@@ -108,18 +108,16 @@ def _what_is_fastest(every: Iterable[Sequence[Point]]) -> str:
     """What the lines below it say, and what they leave out."""
     mixed = any(len({devices_of(point.row) for point in points}) > 1 for points in every)
     many = ", of as many devices as most results there (others: in the tables)" if mixed else ""
-    return f"Fastest at the smallest batch with a usable figure{many}, and what is next elsewhere:"
+    return f"Fastest at the batch size that most devices ran{many}, and what is next elsewhere:"
 
 
 def _alike(points: Sequence[Point]) -> list[Point]:
-    """Those at the smallest batch, of the one size of work that most were asked, fastest first.
+    """Return those at the common batch, of the size of work that most were asked, fastest first.
 
     Of as many devices as well: that several are faster than one is no news.
     """
-    smallest = min(
-        (_batch(point) for point in points), key=lambda batch: (batch is None, batch or 0)
-    )
-    candidates = [point for point in points if _batch(point) == smallest]
+    common = common_batch(points)
+    candidates = [point for point in points if _batch(point) == common]
     work = Counter(_work(point) for point in candidates)
     most = min(work, key=lambda key: (-work[key], str(key)))
     return sorted((point for point in candidates if _work(point) == most), key=_time)

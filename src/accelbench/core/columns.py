@@ -154,9 +154,11 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "quality",
         "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
-        "was asked for) or unusable (interval wider than ±25 %, or waiting for other processes)",
+        "was asked for) or unusable (wide interval, waiting for other processes, time in no step, "
+        "implausible rate)",
         Quality,
     ),
+    Column("implausible_rate", "map", "outcome", "work ÷ time beyond 3 × the documented peak"),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),

@@ -30,6 +30,7 @@ class DeviceFacts:
     bandwidth: float  # 1e9 bytes a second
     source: str
     half_fp16_sums: float | None = None  # sums in fp16; None if no faster than `half`
+    tf32: float | None = None  # fp32 inputs rounded to TF32; None without such matrix units
 
     @property
     def highest(self) -> float:
@@ -62,12 +63,19 @@ def _bare(name: str) -> str:
 
 
 def _gpu(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
-    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source)
+    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, tf32=_tf32(source, name, half))
+
+
+def _tf32(source: str, name: str, half: float) -> float | None:
+    """Return the rate of TF32, which is half that of 16 bits; cards before Ampere have none."""
+    older = source == _TURING or name.startswith(_BEFORE_AMPERE)
+    return None if older else half / 2
 
 
 def _geforce(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
     """A card that multiplies twice as fast with sums in fp16."""
-    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, 2 * half)
+    tf32 = _tf32(source, name, half)
+    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, 2 * half, tf32)
 
 
 def _cpu(
@@ -90,6 +98,7 @@ _ADA = "NVIDIA Ada GPU architecture whitepaper"
 _AMPERE = "NVIDIA Ampere GA102 GPU architecture whitepaper"
 _BLACKWELL = "NVIDIA RTX Blackwell GPU architecture whitepaper"
 _TURING = "NVIDIA Turing GPU architecture whitepaper"
+_BEFORE_AMPERE = ("GTX ", "TITAN ", "P100", "V100", "T4")
 _SHEET = "NVIDIA datasheet of the card, without sparsity"
 _INTEL = "Intel product specifications: cores × base clock × operations a clock of its AVX units"
 _AMD = "AMD product specifications: cores × base clock × operations a clock of its AVX units"

@@ -60,6 +60,7 @@ class ResultRow(TypedDict, total=False):
     advice: str | None
     provenance: str | None
     quality: str | None
+    implausible_rate: Mapping[str, float] | None
     warnings: list[str] | None
     evidence: Json | None
     emulated: bool | None

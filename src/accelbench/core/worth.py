@@ -6,11 +6,12 @@ where one figure is compared with another: not in a verdict, not as the best of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
+from accelbench.core.documented_peaks import describe_rate
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
 
@@ -23,6 +24,7 @@ class UnusableReason(StrEnum):
     NOISY = "interval wider than ±25 %"
     WAITED = "its threads waited for other processes longer than they ran"
     UNACCOUNTED = "more than half of the measured time is in no step"
+    IMPLAUSIBLE = "its rate exceeds three times the documented peak of the device"
 
 
 #: What follows the cause in the warning of an unusable launch.
@@ -35,10 +37,12 @@ FEWEST_JUDGED = 30
 MOST_WAITING = 0.5
 #: The largest share of the time of all questions that is in no step of a usable launch.
 MOST_UNACCOUNTED = 0.5
+#: Columns that `wide_sql` reads.
+WIDTH_COLUMNS = ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
 #: Columns that `reason_unusable` reads; a store that an older version made may lack them.
 REASON_COLUMNS = (
-    *("quality", "cpu_wait_share", "unexplained_share"),
-    *("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms"),
+    *("quality", "cpu_wait_share", "unexplained_share", "implausible_rate"),
+    *WIDTH_COLUMNS,
 )
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
@@ -62,6 +66,8 @@ def usable(row: Row) -> bool:
 
 def reason_unusable(row: Row) -> UnusableReason:
     """Return why a result's times are unusable; the noise, if its row names no other cause."""
+    if row.get("implausible_rate"):
+        return UnusableReason.IMPLAUSIBLE
     if (number(row, "cpu_wait_share") or 0.0) > MOST_WAITING:
         return UnusableReason.WAITED
     hidden = (number(row, "unexplained_share") or 0.0) > MOST_UNACCOUNTED
@@ -71,6 +77,13 @@ def reason_unusable(row: Row) -> UnusableReason:
 def reasons_unusable(rows: Iterable[Row]) -> str:
     """Return the different reasons of the unusable ones among results, joined by "or"."""
     return ", or ".join(dict.fromkeys(reason_unusable(row) for row in rows if not usable(row)))
+
+
+def explain_unusable(row: Row) -> str:
+    """Return why a result's times are unusable, with the calculation of an implausible rate."""
+    rate = row.get("implausible_rate")
+    calculation = describe_rate(rate) if isinstance(rate, Mapping) else ""
+    return f"{reason_unusable(row)}{f' ({calculation})' if calculation else ''}"
 
 
 def _is_wide(row: Row) -> bool:
@@ -96,6 +109,7 @@ def wide_sql(slack: float = 0.0) -> str:
 
 #: `reason_unusable` of a row in SQL.
 REASON_UNUSABLE_SQL = f"""CASE
+    WHEN implausible_rate IS NOT NULL THEN '{UnusableReason.IMPLAUSIBLE}'
     WHEN coalesce(cpu_wait_share, 0) > {MOST_WAITING} THEN '{UnusableReason.WAITED}'
     WHEN coalesce(unexplained_share, 0) > {MOST_UNACCOUNTED} AND NOT {wide_sql()}
     THEN '{UnusableReason.UNACCOUNTED}' ELSE '{UnusableReason.NOISY}' END"""

@@ -39,17 +39,22 @@ _NEWEST = f"""
 SELECT model FROM benchmark_results WHERE {_USABLE}
 GROUP BY model ORDER BY max(started_at) DESC, model LIMIT {MOST_MODELS}
 """  # noqa: S608
-#: Of each model the configuration whose smallest batch has the fastest step, by the launches that
-#: stand for it: the quickest launch that ever was is chance, or of code that is no longer there.
-#: That launch is shown which is nearest to the middle of them.
+#: Of each model the configuration with the fastest step, at the batch size that most devices ran,
+#: the smallest of several. The launches that stand for it count: the quickest launch that ever was
+#: is chance, or of older code. The launch nearest to the middle of them is shown.
 _FASTEST = """
 WITH standing AS (
-    SELECT result_id, model, task, batch_size, {step} AS step, started_at,
+    SELECT result_id, model, task, batch_size, {step} AS step, started_at, {device} AS device,
         avg(ln({step})) OVER (PARTITION BY {configuration}) AS middle
     FROM benchmark_results WHERE {usable} AND {of_them} AND {stands}
+), ran AS (
+    SELECT model, batch_size, count(DISTINCT device) AS devices FROM standing GROUP BY ALL
 ), fastest AS (
-    SELECT * FROM standing QUALIFY row_number() OVER (
-        PARTITION BY model ORDER BY batch_size, middle, abs(ln(step) - middle), result_id) = 1
+    SELECT standing.*, devices FROM standing JOIN ran ON standing.model = ran.model
+        AND standing.batch_size IS NOT DISTINCT FROM ran.batch_size
+    QUALIFY row_number() OVER (
+        PARTITION BY standing.model ORDER BY standing.batch_size IS NULL, devices DESC,
+            standing.batch_size, middle, abs(ln(step) - middle), result_id) = 1
 )
 SELECT result_id FROM fastest
 ORDER BY max(started_at) OVER (PARTITION BY task) DESC, task, middle, model
@@ -141,6 +146,7 @@ def _fastest(database: Database) -> list[str]:
     of_them = f"model IN ({', '.join('?' * len(models))})"
     query = _FASTEST.format(
         step=_STEP,
+        device="coalesce(nullif(device_name, ''), hardware)",
         configuration=", ".join(_CONFIGURATION),
         usable=_USABLE,
         of_them=of_them,

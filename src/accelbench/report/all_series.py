@@ -11,6 +11,7 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.query.conditions import marks
 from accelbench.query.stored_results import rows_of
+from accelbench.report.other_series import QUESTION, VARIED, with_others
 from accelbench.report.runs_without_figures import Unseen
 from accelbench.report.series import Line, nothing_in, points_in, told
 
@@ -48,7 +49,20 @@ def series_in(
         all_series,
         key=lambda series: (-(series.newest_step or 0.0), *(str(series.row.get(n)) for n in names)),
     )
-    return ordered, nothing.unseen(lines)
+    return with_others(ordered, _candidates(database, where, values)), nothing.unseen(lines)
+
+
+def _candidates(database: Database, where: str, values: Sequence[object]) -> list[Row]:
+    """Return a row of each series that succeeded, with the number of its runs."""
+    names = [name for name in (*QUESTION, *VARIED) if name != "options"]
+    chosen = ", ".join(f"any_value({name}) AS {name}" for name in names)
+    columns, rows = database.query(
+        f"SELECT series_key, {chosen}, any_value(options::VARCHAR) AS options,"  # noqa: S608
+        f" count(DISTINCT run_id) AS runs FROM benchmark_results WHERE {where}"
+        " AND status = 'ok' AND series_key IS NOT NULL GROUP BY series_key ORDER BY series_key",
+        values,
+    )
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, Row]:

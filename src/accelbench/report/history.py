@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
+from accelbench.report.other_series import left_out_text
 
 
 def document(
@@ -37,6 +38,14 @@ def document(
         "same_jobs_as": [other.row.get("series_key") for other in same],
         "newest": _point(series.points[-1]),
         "newest_level": _level(series),
+        "left_out": {
+            "said": left_out_text(series) or None,
+            "runs": [_gap(one) for one in series.left_out],
+            "other_series": [
+                {"series_key": one.series_key, "runs": one.runs, "differs": dict(one.differs)}
+                for one in series.others
+            ],
+        },
         "newest_without_figure": None if gap is None else _gap(gap),
         "noise": course.noise if course else None,
         "points": [_point(point) for point in series.points] if points else None,

@@ -99,19 +99,30 @@ class Nothing:
         """
         if not self._of:
             return None
-        last, runs = max(point.moment for point in points), {point.run_id for point in points}
+        last = max(point.moment for point in points)
+        every = self.left_out(series, case, points, may_be)
+        return max((gap for gap in every if gap.moment > last), default=None)
+
+    def left_out(
+        self,
+        series: str,
+        case: Case,
+        points: Sequence[HistoryPoint],
+        may_be: Callable[[str], bool] | None = None,
+    ) -> list[Gap]:
+        """Return every run that has no point in a line, in order of time.
+
+        Args:
+            series: its key.
+            case: its case and its device.
+            points: of the line.
+            may_be: whether a run may be one of the line; any may if it is None.
+        """
+        runs = {point.run_id for point in points}
         keys = dict.fromkeys(((series,), case, (case[0], "")))
         known = (gap for key in keys if key in self._of for gap in self._of[key].gaps)
-        return max(
-            (
-                gap
-                for gap in known
-                if gap.moment > last
-                and gap.run_id not in runs
-                and (may_be is None or may_be(gap.run_id))
-            ),
-            default=None,
-        )
+        kept = (gap for gap in known if gap.run_id not in runs)
+        return sorted({gap for gap in kept if may_be is None or may_be(gap.run_id)})
 
     def unseen(self, lines: Mapping[str, object]) -> list[Unseen]:
         """Series that ran twice and more and have no point, by key.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
+from accelbench.analysis.history import HistoryPoint, Series, every_series, with_gap
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
@@ -212,19 +212,24 @@ def told(
         database, [(row, line.metric, line.points) for row, line in lines], metric, where, least
     )
     return [
-        series if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(series, gap)
+        _with_gaps(series, row, line, nothing, ours)
         for series, (row, line) in zip(all_series, lines, strict=True)
     ]
 
 
-def _newest_gap(
+def _with_gaps(
+    series: Series,
     row: Row,
     line: Line,
     nothing: Nothing,
     ours: Callable[[Row, str], bool] | None,
-) -> Gap | None:
+) -> Series:
+    """Return the series with its runs that have no point."""
     may_be = None if ours is None else lambda run: ours(row, run)
-    return nothing.newest(str(row["series_key"]), line.case, line.points, may_be)
+    about = (str(row["series_key"]), line.case, line.points, may_be)
+    gap, left_out = nothing.newest(*about), tuple(nothing.left_out(*about))
+    series = replace(series, left_out=left_out) if left_out else series
+    return series if gap is None else with_gap(series, gap)
 
 
 def _looked_at(

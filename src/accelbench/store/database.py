@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, cast
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.facts import RESULT_REFUSED, Fact
+from accelbench.core.facts import Fact
 from accelbench.core.rows import Json
 from accelbench.store import ingest as filling
+from accelbench.store.contents import contents
 from accelbench.store.copying import results_query
 from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.duck import (
@@ -190,7 +191,7 @@ class Database:
                 "database": str(self.path),
                 "schema_version": SCHEMA_VERSION,
                 "size_bytes": self.path.stat().st_size,
-                **_counts(con),
+                **contents(con),
             }
             states = filling.read_states(con)
         waiting = filling.unfilled(self.path, self.journals)
@@ -350,50 +351,3 @@ def _add_samples(con: DuckDBPyConnection, rows: list[SampledRow]) -> None:
         kept = by_id.get(row["result_id"], ())
         row["samples"] = {sample.phase: sample.ns for sample in kept}
         row["sampling"] = {sample.phase: sample.sampling for sample in kept if sample.sampling}
-
-
-def _counts(con: DuckDBPyConnection) -> dict[str, object]:
-    def scalar(sql: str) -> object:
-        return con.execute(sql).fetchall()[0][0]
-
-    by_status = con.execute(
-        "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    by_provenance = con.execute(
-        "SELECT coalesce(provenance, 'unknown'), count(*) FROM benchmark_results"
-        " GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    first, last = con.execute(
-        "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
-    ).fetchall()[0]
-    models = con.execute("SELECT DISTINCT model FROM benchmark_results ORDER BY 1").fetchall()
-    runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
-    runs_by_status = dict(runs.fetchall())
-    return {
-        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
-        "results_by_status": dict(by_status),
-        "results_by_provenance": dict(by_provenance),
-        "runs_by_status": runs_by_status,
-        "models": [name for (name,) in models if name is not None],
-        "hardware": [
-            name
-            for (name,) in con.execute(
-                "SELECT DISTINCT hardware FROM benchmark_results ORDER BY 1"
-            ).fetchall()
-            if name is not None
-        ],
-        "first_result_at": spell_time(first) if first else None,
-        "last_result_at": spell_time(last) if last else None,
-        "refused": _refused(con),
-    }
-
-
-def _refused(con: DuckDBPyConnection) -> list[dict[str, object]]:
-    """Results that were not stored, and why; none that came in later, as it should have been."""
-    cursor = con.execute(
-        "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
-        " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",
-        [RESULT_REFUSED],
-    )
-    names = ("run_id", "result_id", "model", "why")
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -18,8 +18,8 @@ from accelbench.core.vocabulary import Family, Quality, Status
 from accelbench.core.worth import (
     FEWEST_JUDGED,
     MOST_WAITING,
-    REASON_COLUMNS,
     UNUSABLE_WIDTH,
+    WIDTH_COLUMNS,
     wide_sql,
 )
 from accelbench.store.duck import quoted
@@ -221,7 +221,7 @@ def _qualities(has: There) -> Iterator[Rule]:
     waited = f"coalesce({_NEWEST} > {MOST_WAITING}, false)"
     why = f"a launch with a {_NEWEST} above {MOST_WAITING:g} is unusable"
     yield Rule("quality", f"({allowed} OR NOT {waited})", why)
-    if all(map(has, ("sample_count", "conditions", *REASON_COLUMNS))):
+    if all(map(has, ("sample_count", "conditions", *WIDTH_COLUMNS))):
         asked = "json_type(conditions, '$.rules.iterations')"
         asked = f"coalesce((CASE WHEN json_valid(conditions) THEN {asked} END) <> 'NULL', true)"
         few = f"(coalesce(sample_count, 0) < {FEWEST_JUDGED} AND {asked})"
@@ -272,6 +272,30 @@ def _own_rates(has: There) -> Iterator[Rule]:
         yield Rule(rate, f"coalesce(NOT ({OWN}) OR {holds}, true)", why)
 
 
+_TIMES = ("latency_p50_ms", "latency_mean_ms", "latency_min_ms")
+
+
+def step_ms_sql(has: There) -> str:
+    """Return SQL for the milliseconds of a step, or those that its rate gives; else NULL."""
+    unit = "throughput_unit" if has("throughput_unit") else "''"
+    throughput = "throughput" if has("throughput") else "NULL"
+    rate = f"CASE WHEN coalesce({unit}, '') NOT IN ('tokens/s', 'audio s/s', 'calls/s')"
+    rate = f"{rate} THEN 1e3 * batch_size / {throughput} END"
+    return f"coalesce({', '.join([*filter(has, _TIMES), rate])})"
+
+
+def operations_sql(has: There) -> str:
+    """Return SQL for the least operations of a step; NULL if none are known."""
+    operations = ["flops" if has("flops") else "NULL::DOUBLE"]
+    if has("extra"):
+        operations.append("2e9 * batch_size * extra['gmacs']")
+    if has("parameters") and has("family"):
+        # Vision models apply each weight to each image, at one place of it or at many.
+        vision = f"family = {quoted(Family.VISION.value)}"
+        operations.append(f"CASE WHEN {vision} THEN 2.0 * batch_size * parameters END")
+    return f"greatest({', '.join(operations)})"
+
+
 def _physical(has: There, limits: Limits) -> Iterator[Rule]:
     """Yield the rules of operations, and of bytes of inputs, that no device reaches."""
     if not has("batch_size"):
@@ -280,26 +304,14 @@ def _physical(has: There, limits: Limits) -> Iterator[Rule]:
     def get(name: str, otherwise: str = "NULL") -> str:
         return name if has(name) else otherwise
 
-    times = ("latency_p50_ms", "latency_mean_ms", "latency_min_ms")
-    known = [name for name in times if has(name)]
-    unit = get("throughput_unit", "''")
-    rate = f"CASE WHEN coalesce({unit}, '') NOT IN ('tokens/s', 'audio s/s', 'calls/s')"
-    rate = f"{rate} THEN 1e3 * batch_size / {get('throughput')} END"
-    seconds = f"(coalesce({', '.join([*known, rate])}) / 1e3)"
+    known = [name for name in _TIMES if has(name)]
+    seconds, reached = f"({step_ms_sql(has)} / 1e3)", operations_sql(has)
     column = f"{known[1] if len(known) > 1 else known[0]}" if known else "throughput"
-    operations = [f"{get('flops')}"]
-    if has("extra"):
-        operations.append("2e9 * batch_size * extra['gmacs']")
-    if has("parameters") and has("family"):
-        # Vision models apply each weight to each image, at one place of it or at many.
-        vision = f"family = {quoted(Family.VISION.value)}"
-        operations.append(f"CASE WHEN {vision} THEN 2.0 * batch_size * parameters END")
     world = f"greatest(coalesce({get('world_size')}, 1), 1)"
     narrow = (
         f"CASE WHEN precision IN {_WIDE} THEN 1 ELSE {_NARROW} END" if has("precision") else "8"
     )
     most, most_bytes = (_by_device(limits, n, has("device_name")) for n in (0, 1))
-    reached = f"greatest({', '.join(operations)})" if len(operations) > 1 else operations[0]
     holds = f"{reached} <= {seconds} * {world} * {most} * {narrow}"
     why = "its operations in that time exceed 10 times the peak of the device"
     yield Rule(column, f"coalesce({holds}, true)", why)

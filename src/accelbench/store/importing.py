@@ -14,6 +14,7 @@ from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
 from accelbench.store.conflicts import refuse_another, refuse_known, refuse_others
 from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted
 from accelbench.store.fit import fit
+from accelbench.store.implausible import mark_implausible
 from accelbench.store.insert import Batch, FilledRows, flush, insert_many
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def bring_in(
         for query in queries:
             filled += _insert(con, run_id, query)
         if filled.results:
+            mark_implausible(con)
             filled += _insert_facts(con, run_id, facts)
         con.execute("COMMIT")
     return filled

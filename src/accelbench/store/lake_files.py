@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import StoreError
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.duck import file_errors, quoted_path
+from accelbench.store.implausible import mark_implausible
 from accelbench.store.insert import FilledRows, insert_many
 from accelbench.store.merge_validation import UnlikeError, columns_in, hold
 from accelbench.store.schema import columns_of
@@ -49,6 +50,8 @@ def bring_files(
         sources |= {"results": held.results, "samples": held.samples}
         # In the order of the tables: samples come first.
         counts = {folder: _read(con, folder, sources[folder], lake) for folder in TABLES}
+        if counts["results"]:
+            mark_implausible(con)
     return FilledRows(
         results=counts["results"],
         facts=counts["facts"],

@@ -17,6 +17,7 @@ from accelbench.store.duck import (
     retrying,
     shared_guard,
 )
+from accelbench.store.implausible import mark_implausible
 from accelbench.store.insert import FilledRows, insert_many
 from accelbench.store.merge_validation import columns_in, hold
 from accelbench.store.schema import columns_of
@@ -45,6 +46,8 @@ def merge(path: Path, other: Path, retry_seconds: float) -> FilledRows:
             refused=len(held.refused),
             refusals=held.refused,
         )
+        if filled.results:
+            mark_implausible(con)
         con.execute("COMMIT")
     return filled
 

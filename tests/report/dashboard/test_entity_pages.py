@@ -53,14 +53,39 @@ def test_the_list_of_models_says_what_sql_says(visited: TestClient, database: Da
     assert set(lines) == {str(model) for model, _, _ in counted}
     for model, cells, devices in counted:
         assert lines[model][3:5] == [str(cells), str(devices)]
-    ((quickest,),) = asked(
+    ((step,),) = asked(
         database,
-        f"SELECT {MIDDLE} FROM benchmark_results WHERE model = 'bert-tiny' AND batch_size = 1"
+        f"SELECT {MIDDLE} FROM benchmark_results WHERE model = 'bert-tiny' AND batch_size = 4"
         " AND device_name = ? AND runtime = 'pytorch'",
         FAST,
     )
-    assert lines["bert-tiny"][6] == f"{digits(quickest)} ms"
-    assert lines["bert-tiny"][7].endswith("pytorch · fp32 · batch 1")
+    assert lines["bert-tiny"][6] == digits(4e3 / step)
+    assert lines["bert-tiny"][7].endswith("pytorch · fp32 · batch 4")
+
+
+def test_lists_rank_by_items_per_second_across_batch_sizes(tmp_path: Path) -> None:
+    """A CPU at batch 1 stood for a model before a card at batch 256, which is 70 times faster."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    cpu = {"hardware": "cpu", "device_name": "A CPU", "device_fingerprint": "c", "batch_size": 1}
+    store(
+        database,
+        "r",
+        *(row for row in launches(10.0, **cpu)),
+        *(row for row in launches(40.0, batch_size=256, **card(FAST))),
+        *(row for row in launches(30.0, batch_size=64, **card(FAST))),
+    )
+    site = visitor(database)
+    (model,) = rows_of(site.get("/models").text, "Table of models")
+    assert FAST in model[7]
+    assert model[7].endswith("batch 256")
+    devices = {line[0]: line for line in rows_of(site.get("/devices").text, "Table of devices")}
+    assert devices[FAST][7].endswith("batch 256")
+    assert devices["A CPU"][7].endswith("batch 1")
+    rates = [float(devices[name][6].replace(",", "")) for name in (FAST, "A CPU")]
+    assert rates[0] > 60 * rates[1]
+    (shown,) = rows_of(site.get(address_of("device", FAST)).text, "Table of models")
+    assert "256" in shown
 
 
 def test_the_list_of_devices_says_what_sql_says(visited: TestClient, database: Database) -> None:

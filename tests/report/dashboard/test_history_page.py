@@ -229,3 +229,19 @@ def test_a_change_of_many_times_is_no_percentage() -> None:
         "+950.0 %",
         "59×",
     ]
+
+
+def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path: Path) -> None:
+    database = Database(tmp_path / "left.duckdb")
+    database.ensure()
+    for day in range(5):
+        moment = f"2026-03-{day + 1:02d}T03:04:05+00:00"
+        more = {"quality": "unusable", "unexplained_share": 0.7} if day == 2 else {}
+        store(database, f"r{day}", result(series_key="s", threads=2, started_at=moment, **more))
+    alone = result(series_key="t1", case_id="t1", threads=1, started_at="2026-03-06T03:04:05+00:00")
+    store(database, "alone", alone)
+    page = visitor(database).get("/history?order=name").text
+    assert page.count('class="left-out"') == 1
+    assert 'href="/run/r2"' in page
+    assert "more than half of the measured time is in no step" in page
+    assert "threads 1" in page

@@ -13,6 +13,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.worth import interval_text
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.report.other_series import left_out_text
 
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course
@@ -132,6 +133,8 @@ def _lines(series: Series) -> Iterable[str]:
     if again := series.carried_forward:
         results = counted(again, "later result")
         yield f"{results} carried forward from an earlier job, and counted once"
+    if text := left_out_text(series):
+        yield text
     marks = series.software_changes
     if len(marks) > _MARKS:
         yield f"{len(marks) - _MARKS} earlier changes of software, see --json"

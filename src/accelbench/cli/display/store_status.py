@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from accelbench.cli.display.imports import named
+from accelbench.core.absent import batch_text
+from accelbench.core.documented_peaks import MOST_OF_PEAK, describe_rate
+from accelbench.core.nouns import counted
 
 #: As many as a few lines hold: somebody else's tables have thousands of models.
 _MOST_NAMES = 24
@@ -38,9 +41,24 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     more = len(refused[_MOST_REFUSED:])
     messages = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
     lines += [("not stored", message) for message in messages]
+    lines += [("implausible", text) for text in _implausible(summary["implausible"])]
     for name, numbers in journals["corrupt_lines"].items():
         lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
     return lines
+
+
+def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the calculation of each implausible result; none of them is ranked or learned from."""
+    if results:
+        count = counted(len(results), "imported result")
+        yield f"{count} above {MOST_OF_PEAK:g} times the documented peak; not used in rankings"
+    for one in results[:_MOST_REFUSED]:
+        where = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
+        place = f"{where} on {one['device_name']}"
+        batch = batch_text(one["batch_size"])
+        yield f"{one['model']}, {batch}, {place}: {describe_rate(one['implausible_rate'])}"
+    if more := len(results[_MOST_REFUSED:]):
+        yield f"and {more} more; --json has all"
 
 
 def _named(names: Sequence[str]) -> str:

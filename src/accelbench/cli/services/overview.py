@@ -159,7 +159,7 @@ def _print_store(found: StoreOverview) -> None:
         print_line(line)
     if found.fastest:
         print_line()
-        print_line("Fastest at the smallest batch, of the models measured last:")
+        print_line("Fastest at the batch size that most devices ran, of the models measured last:")
         console().print(fastest_by_task(found.fastest))
 
 

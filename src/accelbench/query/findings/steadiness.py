@@ -9,6 +9,7 @@ from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Provenance, Quality
+from accelbench.core.worth import reasons_unusable
 from accelbench.exchange.titles import title
 from accelbench.query.findings.asking import command_of
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
@@ -36,6 +37,12 @@ def why_unsteady(point: Point) -> Quality | None:
     return next((quality for quality in _ORDER if quality.value in qualities), None)
 
 
+def describe_unsteady(why: Quality, point: Point) -> str:
+    """Return a quality in words, of unusable launches with their own reasons."""
+    reasons = reasons_unusable(point.rows) if why is Quality.UNUSABLE else ""
+    return f"{why} ({reasons})" if reasons else WHY[why]
+
+
 def steadiness_findings(points: Sequence[Point]) -> Iterator[StoreFinding]:
     """Of what was measured here and has times; what others measured they know themselves."""
     measured = [
@@ -57,7 +64,7 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} {verb} not steady"
     yield StoreFinding(
         FindingKind.UNSTEADY,
-        f"{many}: {grouped(WHY[why] for why, _ in known)}; first of them"
+        f"{many}: {grouped(describe_unsteady(why, point) for why, point in known)}; first of them"
         f" {titled(point.row for point in points)}.",
         _UNSTEADY + 9.0 * len(known) / len(measured),
         evidence_of(point.rows for point in points),

@@ -1,10 +1,10 @@
 """For each task the fastest, the cheapest and the most precise configuration. Pure.
 
 What is chosen among is alike: measured here where anything was, one request after another where
-that was asked, as many devices as most have, at the smallest batch, and of each model the size
-that most were asked. The runner-up is what is next of all that the best may be compared with, and
-the best is certain where it is better than each of them: one that is known roughly may be better
-than it, however far behind its figure is.
+that was asked, as many devices as most have, at the batch size that most devices ran, and of each
+model the size that most were asked. The runner-up is what is next of all that the best may be
+compared with, and the best is certain where it is better than each of them: one that is known
+roughly may be better than it, however far behind its figure is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from accelbench.analysis.accuracies import TaskAccuracy, accuracy_against, accur
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.cost_words import money
 from accelbench.analysis.costs import items_of
-from accelbench.analysis.points import Point
+from accelbench.analysis.points import Point, common_batch
 from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
@@ -130,7 +130,8 @@ def _alike(points: Sequence[Point]) -> list[Point]:
         kept, lambda p: (p.row.get("scenario") or SINGLE_STREAM,), lambda k: k[0] != SINGLE_STREAM
     )
     kept = _most(kept, lambda point: (devices_of(point.row),))
-    kept = _most(kept, _batch, lambda key: (key[0] is None, key[0] or 0))
+    common = common_batch(kept)
+    kept = [point for point in kept if (number(point.row, "batch_size") or None) == common]
     by_model: dict[str, list[Point]] = {}
     for point in kept:
         by_model.setdefault(str(point.row.get("model")), []).append(point)
@@ -143,10 +144,6 @@ def _alike(points: Sequence[Point]) -> list[Point]:
 
 def _whose(point: Point) -> Key:
     return point.row.get("provenance"), source_of(point.row)
-
-
-def _batch(point: Point) -> Key:
-    return (number(point.row, "batch_size") or None,)
 
 
 def _most(

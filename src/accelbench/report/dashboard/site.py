@@ -17,8 +17,10 @@ from accelbench.core.absent import (
     UNKNOWN_MACHINE,
 )
 from accelbench.core.cards import cards
+from accelbench.core.documented_peaks import MOST_OF_PEAK
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
+from accelbench.core.worth import reason_unusable
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
@@ -36,7 +38,7 @@ from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
-from accelbench.report.dashboard.snapshots.cells import choices
+from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, choices
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.pages.rendering import environment
@@ -107,6 +109,9 @@ class Site:
             orders=ORDERS,
             colour=colour_of,
             why_not=words.why_not,
+            explain_cell=words.explain_cell,
+            reason_unusable=reason_unusable,
+            most_of_peak=MOST_OF_PEAK,
             query=_query,
             address_of=address_of,
             exactly=exactly,
@@ -168,6 +173,7 @@ class Site:
             None,
             snapshot=snapshot,
             choices=choices(snapshot, query),
+            most_choices=MOST_CHOICES,
             facets=FACETS,
             **context,
         )

@@ -10,6 +10,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
+from accelbench.core.documented_peaks import describe_rate
 from accelbench.core.launch_failures import FAILED, LAUNCHED, mostly_failed, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
@@ -87,6 +88,13 @@ def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
     lost = {FAILED: cell["failed"], LAUNCHED: cell["launches"]}
     return why_unusable([lost]) if mostly_failed([lost]) else str(cell["why_unusable"])
+
+
+def explain_cell(cell: Row) -> str:
+    """Return why a cell's times are unusable, with the calculation of an implausible rate."""
+    rate = cell.get("implausible_rate")
+    calculation = describe_rate(rate) if isinstance(rate, Mapping) else ""
+    return f"{why_not(cell)}{f' ({calculation})' if calculation else ''}"
 
 
 def spread(low: float | None, high: float | None, middle: float | None) -> str:

@@ -76,7 +76,9 @@ def task_section(findings: Findings) -> list[Section]:
         for task in findings.tasks
     ]
     headers = ("task", "among", "fastest", "cheapest", "most precise")
-    caption = "At the smallest batch, of as many devices as most have, like with like"
+    caption = (
+        "At the batch size that most devices ran, of as many devices as most have, like with like"
+    )
     return [Section("By task", [Table(headers, rows, caption=caption)])]
 
 

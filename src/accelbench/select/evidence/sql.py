@@ -50,7 +50,7 @@ _MIDDLES = (
 _SAID = (
     *ASKED,
     *("device", "family", "throughput_unit", "device_fingerprint", "verification", "provenance"),
-    "series_key",
+    *("series_key", "implausible_rate"),
 )
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",

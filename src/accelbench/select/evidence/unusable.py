@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from accelbench.core.absent import batch_text
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
-from accelbench.core.worth import reason_unusable
+from accelbench.core.worth import explain_unusable
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.origins import is_imported
@@ -60,7 +60,7 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "source": row.get("source"),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id"),
-        "reason": f"its times are not usable, {reason_unusable(row)}",
+        "reason": f"its times are not usable, {explain_unusable(row)}",
         "text": f"{name}{device} {way}, {batch_text(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",
     }

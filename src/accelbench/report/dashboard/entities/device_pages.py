@@ -113,6 +113,7 @@ class DevicePages:
             calibrated=[(one, _limits(one)) for one in calibrated],
             roofline=self._roofline(snapshot, name),
             cells=cells,
+            implausible=entities.implausible_of_device(snapshot, name),
             count=count,
             last=max(1, -(-count // PAGE)),
             others=[other for other in _names(snapshot, DEVICE) if other != name],

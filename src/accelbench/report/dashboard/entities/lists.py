@@ -36,8 +36,12 @@ _NEWEST = (
     "QUALIFY row_number() OVER (PARTITION BY coalesce(case_id, key), machine, kind, device_name,"
     " threads, compiled ORDER BY moment DESC NULLS LAST, key) = 1"
 )
-#: Milliseconds of an item: a step's by its batch, else what its rate comes to.
-_ITEM_MS = "coalesce(coalesce(latency, tail) / coalesce(batch_size, 1), 1000 / throughput)"
+#: Milliseconds of an item. Devices and models are ranked by it, as batches of different sizes take
+#: different times. Of an unknown batch size the rate says more than the time of a batch.
+_ITEM_MS = (
+    "coalesce(coalesce(latency, tail) / nullif(batch_size, 0), 1000 / nullif(throughput, 0),"
+    " latency, tail)"
+)
 #: What a list can be ordered by: that of `asked.ORDERS` → SQL.
 _LIST_ORDERS: Mapping[str, str] = {"model": "lower(name)", "date": "newest", "launches": "cells"}
 #: A browser takes these for steps through folders, however they are written.
@@ -51,12 +55,18 @@ class Entity:
     Attributes:
         name: its name.
         row: what the snapshot says of all its cells together.
-        best: the quickest cell at the smallest batch; None where none has a latency.
+        best: the cell with the most items per second; None if none has a time or a rate.
     """
 
     name: str
     row: Row
     best: Cell | None
+
+    @property
+    def items_per_second(self) -> float | None:
+        """The rate of the best cell."""
+        rate = number(self.row, "items_per_second")
+        return None if rate is None else float(rate)
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,8 @@ def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> Entit
     where, values = query.where()
     way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"
     order = _LIST_ORDERS.get(query.sort, _LIST_ORDERS["model"])
+    rank = f"row(mode IS DISTINCT FROM 'inference', {_ITEM_MS}, key)"
+    ranked = f"{COUNTS} AND {_ITEM_MS} > 0"
     rows = snapshot.ask(
         f"SELECT {name} AS name, list_sort(list(DISTINCT hardware)) AS platforms,"  # noqa: S608
         " min(family) AS family,"
@@ -106,9 +118,10 @@ def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> Entit
         f" models, count(DISTINCT runtime)::INTEGER AS engines, max(moment) AS newest, {more},"
         " count(*) FILTER (status <> 'ok') AS failed,"
         " count(*) FILTER (kind = 'imported') AS imported,"
-        " arg_min(key, row(mode <> 'inference', coalesce(batch_size, 1000000000), latency, key))"
-        f" FILTER ({COUNTS} AND latency IS NOT NULL) AS best, count(*) OVER () AS every"
-        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY {order} {way}, cells DESC,"
+        f" arg_min(key, {rank}) FILTER ({ranked}) AS best,"
+        f" arg_min(1000 / {_ITEM_MS}, {rank}) FILTER ({ranked}) AS items_per_second,"
+        f" count(*) OVER () AS every FROM cell WHERE {where} GROUP BY 1"
+        f" ORDER BY {order} {way}, cells DESC,"
         " lower(name), name"
         f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
         values,
@@ -142,6 +155,26 @@ def _about(snapshot: Snapshot, condition: str, name: str) -> Row | None:
         [name],
     )
     return row if row["cells"] else None
+
+
+def implausible_of_model(snapshot: Snapshot, name: str) -> list[Row]:
+    """Return the configurations of a model with a rate that the device cannot plausibly reach."""
+    return _implausible(snapshot, "model = ?", name)
+
+
+def implausible_of_device(snapshot: Snapshot, name: str) -> list[Row]:
+    """Return the same of a device."""
+    return _implausible(snapshot, f"{DEVICE} = ?", name)
+
+
+def _implausible(snapshot: Snapshot, condition: str, name: str) -> list[Row]:
+    rows = snapshot.ask(
+        f"SELECT key, model, {DEVICE} AS device, hardware, runtime, precision, batch_size,"  # noqa: S608
+        f" implausible_rate FROM cell WHERE {condition} AND implausible_rate IS NOT NULL"
+        " ORDER BY lower(model), device, key",
+        [name],
+    )
+    return [*rows]
 
 
 def modes_of_model(snapshot: Snapshot, name: str) -> list[str]:
@@ -200,12 +233,12 @@ def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[
 
 
 def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:
-    """A page of the models of a device, each by its quickest cell at the smallest batch."""
+    """Return a page of a device's models, each by its cell with the most items per second."""
     condition = f"{DEVICE} = ? AND {COUNTS} AND coalesce(latency, throughput) IS NOT NULL"
     rows = snapshot.whole(
         "SELECT place FROM (SELECT rowid AS place, model, row_number() OVER (PARTITION BY model"  # noqa: S608
-        " ORDER BY mode <> 'inference', coalesce(batch_size, 1000000000), latency NULLS LAST,"
-        f" throughput DESC, key) AS nth FROM cell WHERE {condition}) WHERE nth = 1"
+        f" ORDER BY mode IS DISTINCT FROM 'inference', {_ITEM_MS} NULLS LAST, key) AS nth"
+        f" FROM cell WHERE {condition}) WHERE nth = 1"
         f" ORDER BY lower(model), model LIMIT {PAGE} OFFSET {(page - 1) * PAGE}",
         [name],
         "* EXCLUDE (series, results)",

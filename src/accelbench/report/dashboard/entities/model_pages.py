@@ -103,6 +103,7 @@ class ModelPages:
             page=page,
             last=max(1, -(-count // CONFIGURATIONS)),
             told=len(told),
+            implausible=entities.implausible_of_model(snapshot, name),
             drawn=self._drawn(snapshot, query),
             verified=verified_ways(subject.rows),
             of_it=f"?{urlencode({'name': name, 'mode': mode})}",

@@ -22,6 +22,7 @@ from accelbench.query.findings.collected import Findings, findings_of
 from accelbench.query.findings.stored import check_or_why
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import rows_of
+from accelbench.report.dashboard.entities.lists import DEVICE
 from accelbench.report.dashboard.snapshots.cells import newest_machine
 
 if TYPE_CHECKING:
@@ -38,11 +39,18 @@ WITH here AS (
     SELECT *, coalesce(latency / greatest(coalesce(batch_size, 1), 1), 1e3 / nullif(throughput, 0))
         AS item, coalesce(task, family) AS of_task
     FROM cell WHERE machine = ? AND kind IN ('measured', 'imported')
+), ran AS (
+    SELECT of_task, mode, kind, batch_size, count(DISTINCT {DEVICE}) AS devices
+    FROM here WHERE status = 'ok' GROUP BY ALL
 ), fastest AS (
-    SELECT key FROM here WHERE status = 'ok' AND item IS NOT NULL AND of_task IS NOT NULL
+    SELECT key FROM (
+        SELECT here.*, devices FROM here JOIN ran ON here.of_task = ran.of_task
+            AND here.mode IS NOT DISTINCT FROM ran.mode AND here.kind = ran.kind
+            AND here.batch_size IS NOT DISTINCT FROM ran.batch_size
+    ) WHERE status = 'ok' AND item IS NOT NULL AND of_task IS NOT NULL
         AND coalesce(quality, '') <> 'unusable'
     QUALIFY row_number() OVER (PARTITION BY of_task, mode, kind
-        ORDER BY batch_size IS NULL, batch_size, item, key) <= {_OF_A_TASK}
+        ORDER BY batch_size IS NULL, devices DESC, batch_size, item, key) <= {_OF_A_TASK}
 ), placed AS (
     SELECT key, results, count(*) OVER () AS many, row_number() OVER (
         ORDER BY key NOT IN (FROM fastest), moment DESC NULLS LAST, key) AS place FROM here

@@ -18,7 +18,7 @@ from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING
 from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import crowded, model, question, way
-from accelbench.query.findings.steadiness import WHY, why_unsteady
+from accelbench.query.findings.steadiness import WHY, describe_unsteady, why_unsteady
 from accelbench.query.findings.tasks import Best, TaskBest
 from accelbench.report.check import headline
 from accelbench.report.dashboard.asked import FACETS
@@ -115,7 +115,7 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     shown = reasons[:_MOST_UNSTEADY]
     apart = _apart(known, snapshot, [point.row for _, point in shown])
     unsteady = [
-        (_name(known, point.row, words), WHY[why])
+        (_name(known, point.row, words), describe_unsteady(why, point))
         for (why, point), words in zip(shown, apart, strict=True)
     ]
     return {

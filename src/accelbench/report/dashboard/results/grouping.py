@@ -3,7 +3,7 @@
 Best and median are of what was measured here or elsewhere and is usable: nobody measured what is
 predicted or simulated. Rates of different things, tokens and images, have neither in common. A
 training step and an inference are not the same work: where both are among what is grouped, each is
-a group of its own.
+a group of its own. So are batches of different sizes in a list of latencies.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _RISING = ("throughput",)
 _COUNTED = ("throughput", "cost")
 #: What is never mixed in a group, whatever it is made by.
 MODE = "mode"
+#: What a list of latencies does not mix: batches of different sizes take different times.
+BATCH = "batch"
 #: The comparison along which fields of a row of a pivot lie, by the column that is across.
 _AXES = {
     "hardware": "hardware",
@@ -127,18 +129,20 @@ class GroupPage:
 
 def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
     """A page of groups, as a list or as a pivot."""
-    apart = _modes_apart(snapshot, query)
+    apart = _several(snapshot, query, MODE)
     names = (*query.groups, MODE) if apart else query.groups
+    if query.figure == "latency" and not query.crossed and _several(snapshot, query, BATCH):
+        names = (*names, BATCH)
     made = _pivot(snapshot, query, names) if query.crossed else _list(snapshot, query, names)
     return replace(made, names=names, modes_apart=apart)
 
 
-def _modes_apart(snapshot: Snapshot, query: TableQuery) -> bool:
-    """Whether groups would mix modes if nothing were done about it."""
-    if MODE in query.groups:
+def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
+    """Return whether groups would mix several values of a column that nobody asked for."""
+    if name in query.groups:
         return False
     where, values = query.where()
-    distinct = "count(DISTINCT coalesce(mode, ''))"
+    distinct = f"count(DISTINCT coalesce({GROUPS[name].column}::VARCHAR, ''))"
     (found,) = snapshot.ask(f"SELECT {distinct} AS n FROM cell WHERE {where}", values)  # noqa: S608
     return (number(found, "n") or 0) > 1
 

@@ -17,7 +17,7 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
 BEHIND = ("times", *OF_AN_INTERVAL)
-#: Values of a facet that a form shows; more are found by the search for models.
+#: Values of a facet that have a box of their own in a form; the others are in a list below them.
 MOST_CHOICES = 60
 
 
@@ -186,7 +186,10 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
 
 
 def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
-    """Of each facet its values, each with how many cells it would leave."""
+    """Return every value of each facet, each with how many cells it would leave.
+
+    Of more than MOST_CHOICES the chosen ones are first, and those that would leave nothing last.
+    """
     offered = {}
     counts_of = _counts(snapshot, query)
     for name in FACETS:
@@ -199,9 +202,7 @@ def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice
             FilterChoice(
                 option, _text(snapshot, name, option), counts.get(option, 0), option in chosen
             )
-            for option in (
-                options[:MOST_CHOICES] if len(options) > MOST_CHOICES else snapshot.known[name]
-            )
+            for option in (options if len(options) > MOST_CHOICES else snapshot.known[name])
         ]
     return offered
 

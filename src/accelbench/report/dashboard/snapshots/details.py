@@ -20,6 +20,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.rows import Json, Row
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
+from accelbench.report.other_series import QUESTION, VARIED, with_others
 from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
@@ -185,7 +186,22 @@ def _history_of(
         or nothing.newest(of[0], line.case, line.points, partial(ours, row))
     ]
     all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    if fewest > 1:  # a table of histories, and not one of twenty thousand lines that are judged
+        all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
+
+
+def _candidates(snapshot: Snapshot, about: Mapping[tuple[str, str | None], Row]) -> list[Row]:
+    """Return the series of the same models that were measured in one run: no line shows them."""
+    names = ", ".join(f"any_value({name}) AS {name}" for name in (*QUESTION[1:], *VARIED))
+    rows = snapshot.ask(
+        f"SELECT series_key, machine, model, {names}, sum(runs) AS runs FROM cell"  # noqa: S608
+        " WHERE series_key IS NOT NULL AND status = 'ok' AND kind IN ('measured', 'imported')"
+        " AND model IN (SELECT unnest(?::VARCHAR[]))"
+        " GROUP BY series_key, machine, model HAVING sum(runs) = 1 ORDER BY series_key, machine",
+        [sorted({str(row["model"]) for row in about.values()})],
+    )
+    return [*rows]
 
 
 def foremost(series: Series) -> tuple[bool, float]:

@@ -210,6 +210,7 @@ _EXPLORED = ", ".join(
         f"{typical_sql('1e3 / nullif(tpot_ms, 0)', _TIMED)} AS token_rate",
         f"{typical_sql('flops', _COUNTED)} AS flops",
         f"max(verification_error) FILTER ({_COUNTED}) AS error",
+        "any_value(implausible_rate) AS implausible_rate",
     )
 )
 #: Beyond so many runs, to name them costs more than to look at all.
