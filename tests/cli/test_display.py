@@ -438,10 +438,19 @@ def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
 def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
-    print_summary([{**ROW, "launch": 0}, {**ROW, "launch": 1}], stream)
+    print_summary([{**ROW, "launch": 1}, {**ROW, "launch": 2}], stream)
     heading, *lines = (line.split() for line in stream.getvalue().splitlines())
     assert heading[-1] == "launch"
-    assert [line[-1] for line in lines] == ["0", "1"]
+    assert [line[-1] for line in lines] == ["1", "2"]
+
+
+def test_the_arms_of_a_comparison_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    print_summary([{**ROW, "arm": "this"}, {**ROW, "arm": "threads=1"}], stream)
+    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
+    assert heading[-1] == "arm"
+    assert [line[-1] for line in lines] == ["this", "threads=1"]
 
 
 MEAN = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.00512, "latency_ci_low_ms": None}

@@ -60,7 +60,7 @@ def test_launches_go_in_turns_abba(scripted: Scripted) -> None:
     arms = [row["arm"] for row in watcher.rows]
     a, b = "this", "threads=1"
     assert arms == [a, b, b, a, a, b]
-    assert [row["launch"] for row in watcher.rows] == [0, 0, 1, 1, 2, 2]
+    assert [row["launch"] for row in watcher.rows] == [1, 1, 2, 2, 3, 3]
     assert [number for _, number in watcher.started_cases] == list(range(1, 7))
 
 
