@@ -18,6 +18,7 @@ from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
 from accelbench.core.identity import digest
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import case_from_json
+from accelbench.run.conduct.results import launch_numbers
 from accelbench.run.fleet.cluster import (
     ClusterEvent,
     NodeJoined,
@@ -273,7 +274,7 @@ def _said(task: Mapping[str, Any], node: str) -> Iterator[tuple[Case, tuple[byte
     against = task.get("against")
     arms = [(THIS_ARM if against else "", task["plan"])]
     arms += [(against["name"], against["plan"])] if against else []
-    for launch in range(task["settings"]["launches"]):
+    for launch in launch_numbers(task["settings"]["launches"]):
         for arm, plan in arms:
             for planned in plan:
                 case = case_from_json(planned["case"])

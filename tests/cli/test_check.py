@@ -464,3 +464,9 @@ def noise_of_runs(shell: Command) -> float:
     """By how much runs are taken to differ."""
     (one,) = shell.json("--baseline", "main", "--run", "r2", *WIDE)["questions"]
     return float(one["figures"][0]["noise_of_runs"])
+
+
+def test_the_last_run_is_checked_by_its_word(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.0)
+    _, out, _ = shell("--run", "last", "--baseline", "main", "--json")
+    assert json.loads(out)["runs"] == ["r2"]

@@ -131,7 +131,6 @@ def test_results_go_into_a_tracker_once(tmp_path: Path, shell: Command) -> None:
     [
         (("--to", "tensorbord"), "Did you mean tensorboard?"),
         (("--to", "mlflow", "--format", "csv"), "contradict each other"),
-        (("--format", "csv", "--run", "r"), "--run goes with --to"),
         (("--to", "tensorboard", "--run", "nobody"), "There is no run"),
     ],
 )
@@ -143,3 +142,34 @@ def test_what_does_not_go_with_a_tracker_is_refused(
     assert code == 2
     assert said in err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "markdown", "junit"])
+def test_models_and_runs_are_exported_by_name(form: str, tmp_path: Path, shell: Command) -> None:
+    later = {"started_at": "2026-02-01T00:00:00Z"}
+    store(tmp_path / DB, *launches({}, {"model": "vit-tiny"}), run="r1")
+    store(tmp_path / DB, *launches({"model": "vit-tiny", **later}), run="r2")
+    counts = {
+        words: shell.json("export", tmp_path / f"out{number}", *words, "--format", form)["results"]
+        for number, words in enumerate(
+            [(), ("vit-tiny",), ("--run", "last"), ("--run", "r1"), ("vit-tiny", "--run", "r1")]
+        )
+    }
+    assert list(counts.values()) == [6, 4, 2, 4, 2]
+
+
+def test_an_export_of_nothing_names_the_command_that_measures_it(
+    tmp_path: Path, shell: Command
+) -> None:
+    store(tmp_path / DB, *launches())
+    code, _, err = shell("export", tmp_path / "out.csv", "resnet-tiny")
+    assert (code, "accelbench run resnet-tiny" in err) == (4, True)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_arm_is_a_column_of_markdown(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {"arm": "this"}, {"arm": "threads=1"})
+    shell("export", tmp_path / "out.md")
+    heading, _, *lines = (tmp_path / "out.md").read_text().splitlines()
+    at = heading.split(" | ").index("arm")
+    assert sorted(line.split(" | ")[at] for line in lines) == ["this", "threads=1"]

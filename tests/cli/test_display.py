@@ -119,7 +119,7 @@ def test_a_log_has_a_line_an_event() -> None:
     watch.devices([Device("cpu", "a processor"), Absent("cuda", "no driver", "install one")])
     watch.started("r1", 2, None)
     watch.note("batch 32 left out")
-    watch.case_started(CASE, 1, 2, 2)
+    watch.case_started(CASE, 2, 2, 2)
     watch.progress(Progress("warm-up"))
     watch.case_finished(ROW)
     watch.case_finished({**ROW, "status": "failed", "message": "it broke", "advice": "mend it"})
@@ -176,7 +176,7 @@ def drawn(columns: int) -> list[str]:
         watch.started("20260101-000000-0123456789", 12, None)
         text = b""
         for number in (1, 2, 11):
-            watch.case_started(CASE, 2, number, 12)
+            watch.case_started(CASE, 3, number, 12)
             for phase in ("loading", "first inference", "steady state", "average memory"):
                 watch.progress(Progress(phase))
             watch.progress(Progress("steady state", 1920, 123456789.0, 1.184e8, 1.285e8))
@@ -220,7 +220,7 @@ def test_of_a_narrow_line_the_name_gives_way_not_the_state() -> None:
 def test_a_lopsided_interval_is_no_plus_or_minus_on_the_bar_either() -> None:
     with terminal(120) as (stream, master):
         watch = LiveWatch(stream)
-        watch.case_started(CASE, 0, 1, 1)
+        watch.case_started(CASE, 1, 1, 1)
         watch.progress(Progress("steady state", 60, 1.8e6, 1.05e6, 23.2e6))
         shown = b""
         while b"samples" not in shown:  # the terminal hands it over as it likes
@@ -235,7 +235,7 @@ def test_a_terminal_without_a_size_counts_as_eighty_columns() -> None:
 def test_finished_cases_stay_above_the_bar() -> None:
     with terminal(80) as (stream, master):
         watch = LiveWatch(stream)
-        watch.case_started(CASE, 0, 1, 2)
+        watch.case_started(CASE, 1, 1, 2)
         watch.case_finished(ROW)
         text = ""
         while "converged" not in text:  # a terminal hands over what it has, not all at once
@@ -252,10 +252,10 @@ def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.Monke
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     stream = io.StringIO()
     watch = LiveWatch(stream)
-    watch.case_started(CASE, 0, 9, 12)  # eight were there already
+    watch.case_started(CASE, 1, 9, 12)  # eight were there already
     now[0] += 10.0
     watch.case_finished(ROW)
-    watch.case_started(CASE, 0, 10, 12)
+    watch.case_started(CASE, 1, 10, 12)
     assert "about 30 s left" in stream.getvalue()
 
 
@@ -270,7 +270,7 @@ def test_quiet_is_quiet() -> None:
     stream = io.StringIO()
     watch = QuietWatch(stream)
     watch.started("r", 1, None)
-    watch.case_started(CASE, 0, 1, 1)
+    watch.case_started(CASE, 1, 1, 1)
     watch.case_finished(ROW)
     assert stream.getvalue() == ""
 
@@ -438,10 +438,19 @@ def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
 def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
-    print_summary([{**ROW, "launch": 0}, {**ROW, "launch": 1}], stream)
+    print_summary([{**ROW, "launch": 1}, {**ROW, "launch": 2}], stream)
     heading, *lines = (line.split() for line in stream.getvalue().splitlines())
     assert heading[-1] == "launch"
-    assert [line[-1] for line in lines] == ["0", "1"]
+    assert [line[-1] for line in lines] == ["1", "2"]
+
+
+def test_the_arms_of_a_comparison_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    print_summary([{**ROW, "arm": "this"}, {**ROW, "arm": "threads=1"}], stream)
+    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
+    assert heading[-1] == "arm"
+    assert [line[-1] for line in lines] == ["this", "threads=1"]
 
 
 MEAN = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.00512, "latency_ci_low_ms": None}

@@ -496,3 +496,11 @@ def test_what_is_told_of_a_series_stays_below_it(
     body = out.partition("\n\n")[2].partition("\nOf 1 series")[0].splitlines()
     course = next(at for at, line in enumerate(body) if "▁" in line)
     assert all(line.startswith("  ") for line in body[course:] if line), out
+
+
+def test_the_last_run_chooses_the_series(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 4, series_key="a", case_id="a")
+    nights(tmp_path, *[1.0] * 5, series_key="b", case_id="b", model="vit-tiny")
+    every = shell.json("--all")["series"]
+    (last,) = shell.json("--all", "--run", "last")["series"]
+    assert (len(every), last["series_key"]) == (2, "b")

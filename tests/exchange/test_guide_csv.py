@@ -129,3 +129,9 @@ def test_what_the_time_is_worth_is_said_beside_it() -> None:
     (line,) = csv.DictReader(io.StringIO(text))
     assert (line["emulated"], line["verification"]) == ("True", "ok")
     assert line["workarounds"] == '["fixed_batch"]'
+
+
+def test_the_arm_of_a_comparison_is_a_column() -> None:
+    made = guide_result(body(1, arm="threads=1", launch=2), "BERT", None)
+    (read,) = csv.DictReader(io.StringIO(encode([made], header=True).decode()))
+    assert (read["arm"], read["launch"]) == ("threads=1", "2")

@@ -45,7 +45,7 @@ def _launch(model: str, step_ms: float, **columns: Any) -> Row:
         "threads": 2,
         "scenario": "single_stream",
         "world_size": 1,
-        "launch": 0,
+        "launch": 1,
         "status": "ok",
         "provenance": "measured",
         "quality": "converged",
@@ -86,7 +86,7 @@ def _launches(
     by: random.Random, count: int, model: str, step_ms: float, **columns: Any
 ) -> list[Row]:
     return [
-        _launch(model, step_ms * by.uniform(0.99, 1.01), launch=number, **columns)
+        _launch(model, step_ms * by.uniform(0.99, 1.01), launch=number + 1, **columns)
         for number in range(count)
     ]
 

@@ -80,7 +80,7 @@ def measured(planned: Planned) -> dict[str, Any]:
     batch = planned.case.shapes.batch
     metrics = {"latency_p50_ms": 2.0 * batch, "latency_mean_ms": 2.0 * batch, "throughput": 500.0}
     outcome = Outcome(Status.OK, measurement={"metrics": metrics})
-    facts = LaunchFacts("r", 0)
+    facts = LaunchFacts("r", 1)
     return compose(facts, planned, outcome, Provenance.MEASURED, None, WHEN, WHEN)
 
 

@@ -60,7 +60,7 @@ def test_launches_go_in_turns_abba(scripted: Scripted) -> None:
     arms = [row["arm"] for row in watcher.rows]
     a, b = "this", "threads=1"
     assert arms == [a, b, b, a, a, b]
-    assert [row["launch"] for row in watcher.rows] == [0, 0, 1, 1, 2, 2]
+    assert [row["launch"] for row in watcher.rows] == [1, 1, 2, 2, 3, 3]
     assert [number for _, number in watcher.started_cases] == list(range(1, 7))
 
 
@@ -69,8 +69,8 @@ def test_arms_are_neighbours_group_by_group(scripted: Scripted) -> None:
     watcher = Watcher()
     scripted.start(with_arm(scripted.journey(batches=[1, 4], launches=2)), watcher)
     a, b = "this", "threads=1"
-    expected = [(a, 0, 1), (a, 0, 4), (b, 0, 1), (b, 0, 4)]
-    expected += [(b, 1, 1), (b, 1, 4), (a, 1, 1), (a, 1, 4)]
+    expected = [(a, 1, 1), (a, 1, 4), (b, 1, 1), (b, 1, 4)]
+    expected += [(b, 2, 1), (b, 2, 4), (a, 2, 1), (a, 2, 4)]
     assert of(watcher.rows) == expected
 
 
@@ -113,7 +113,7 @@ def test_a_half_done_pair_is_gone_on_with(scripted: Scripted, nth: int) -> None:
     run = planned.settings.run_id
     ended = lifecycle.resume(run, scripted.journals, watcher, {}, FOUND)
     a, b = "this", "threads=1"
-    whole = [(a, 0, 1), (b, 0, 1), (b, 1, 1), (a, 1, 1), (a, 2, 1), (b, 2, 1)]
+    whole = [(a, 1, 1), (b, 1, 1), (b, 2, 1), (a, 2, 1), (a, 3, 1), (b, 3, 1)]
     assert of(list(ended.rows)) == whole
     assert of(watcher.rows) == whole[nth:]
     assert not watcher.alive()

@@ -109,5 +109,5 @@ def test_a_run_of_a_quantised_file(
     )
     (row,) = lifecycle.start(spec, tmp_path, Watcher(), {}).rows
     assert (row["status"], row["precision"]) == (status, precision)
-    asked = LaunchFacts(settings["run_id"], 0)
+    asked = LaunchFacts(settings["run_id"], 1)
     assert row["result_id"] == identity_of(asked, planned)

@@ -105,7 +105,9 @@ def test_units_share_a_process_and_nothing_of_their_own(node: Node) -> None:
     assert [row["conditions"]["rules"]["iterations"] for row in results(second)] == [12] * 4
     for facts, launches in ((first, 1), (second, 2)):
         assert [fact.kind for fact in facts].count(RUN_STARTED) == 1
-        assert sorted(row["launch"] for row in results(facts)) == sorted([*range(launches)] * 2)
+        assert sorted(row["launch"] for row in results(facts)) == sorted(
+            [*range(1, launches + 1)] * 2
+        )
         # Each group of cases meets a worker that has measured nothing yet.
         befores = [row["conditions"]["cases_before_in_worker"] for row in results(facts)]
         assert befores == [0, 1] * launches

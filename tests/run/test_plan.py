@@ -145,7 +145,7 @@ def test_two_absent_devices_are_two_results() -> None:
     from accelbench.run.conduct.results import LaunchFacts, identity_of
 
     found = plan(hardware=("cuda:7", "cuda:8"), batch_sizes=(1,)).cases
-    assert len({identity_of(LaunchFacts("r", 0), one) for one in found}) == 2
+    assert len({identity_of(LaunchFacts("r", 1), one) for one in found}) == 2
 
 
 def test_a_device_asked_for_under_two_names_is_measured_once() -> None:

@@ -42,7 +42,7 @@ def altered(**changes: object) -> Runtime:
 def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted: Scripted) -> None:
     watcher = Watcher()
     rows = scripted.run("bert-tiny", "vit-tiny", batches=[1, 2], launches=3, watcher=watcher)
-    assert [row["launch"] for row in rows] == [0] * 4 + [1] * 4 + [2] * 4
+    assert [row["launch"] for row in rows] == [1] * 4 + [2] * 4 + [3] * 4
     assert len({row["result_id"] for row in rows}) == 12
     assert len({row["case_id"] for row in rows}) == 4
     seen = [watcher.templates[i : i + 4] for i in (0, 4, 8)]

@@ -215,7 +215,7 @@ def _result(
             outcome = replace(outcome, opened=opened, conditions=conditions(here))
             rows.append(
                 compose(
-                    LaunchFacts(settings.run_id, 0, job=settings.job),
+                    LaunchFacts(settings.run_id, 1, job=settings.job),
                     Planned(case, device),
                     outcome,
                     runtime.info.provenance,

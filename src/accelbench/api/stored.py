@@ -89,6 +89,7 @@ class StoredTable:
         return rendered(
             "stored_table.html",
             lines=[_line(row, span, longest) for row, span in zip(shown, spans, strict=True)],
+            arms=any(row.get("arm") for row in shown),
             sorted_by=self.sorted_by,
             count=len(self.rows),
             more=len(self.rows) - len(shown),
@@ -170,6 +171,7 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
     interval = interval_text(low, middle, high, _figure, " ms")
     return {
         "what": title(row),
+        "arm": row.get("arm") or "",
         "device": row.get("device_name") or UNKNOWN_DEVICE,
         "time": NO_DATA if middle is None else f"{_figure(middle)} ms",
         "statistic": statistic,

@@ -95,7 +95,7 @@ COLUMNS: tuple[Column, ...] = (
     _text("identity", "case_id", "hash of what was asked"),
     _text("identity", "series_key", "case_id + device fingerprint + threads + protocol version"),
     _whole(
-        "identity", "launch", "ordinal of the fresh worker within its case, from 0", ranges.COUNT
+        "identity", "launch", "ordinal of the fresh worker within its case, from 1", ranges.COUNT
     ),
     _text(
         "identity",

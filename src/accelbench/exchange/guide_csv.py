@@ -42,7 +42,10 @@ GUIDE = (
 )
 #: What else was asked: lines that are alike in all of these and in the guide's
 #: own columns answer one question, and differ in launch or time alone.
-ASKED = (*("mode", *columns(), "optimizer", "compiled", "threads", "weights", "options", "launch"),)
+ASKED = (
+    *("mode", *columns(), "optimizer", "compiled", "threads", "weights", "options"),
+    *("launch", "arm"),
+)
 #: What the guide has no word for, and a reader of its figures needs.
 BESIDE = (
     *ASKED,

@@ -23,14 +23,15 @@ _LONG = 1e4
 def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write a line a result, and say how many; a table of all columns would help nobody."""
     unit = unit_of_all(rows)
-    headings = ("what", "mean ms", unit, "peak MB", "launch", "status", "from")
+    arms = ("arm",) if any(row.get("arm") for row in rows) else ()
+    headings = ("what", "mean ms", unit, "peak MB", "launch", *arms, "status", "from")
     right = frozenset(headings[1:5])
-    lines = table(headings, (_cells(row, unit) for row in rows), right)
+    lines = table(headings, (_cells(row, unit, bool(arms)) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return Entries(len(rows))
 
 
-def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
+def _cells(row: Mapping[str, Any], unit: str, arms: bool) -> list[str]:
     status = str(row.get("status") or NO_DATA)
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
@@ -44,6 +45,7 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
         f"{_figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
+        *([str(row.get("arm") or "")] if arms else []),
         status,
         ", ".join(word for word in notes if word),
     ]

@@ -61,11 +61,13 @@ def export_table(
     path: Path,
     database: Database,
     name: str,
+    where: str = "",
+    params: Sequence[object] = (),
     *,
     samples: bool = False,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Write all results of a database into a new file, in columns with the types of the store.
+    """Write results of a database into a new file, in columns with the types of the store.
 
     In columns, JSON is text, samples a map of phase to nanoseconds.
 
@@ -73,6 +75,8 @@ def export_table(
         path: The file; its folder is made.
         database: Where they are.
         name: The format's name.
+        where: A condition in SQL, with ? for each of the parameters; all results if empty.
+        params: Its parameters.
         samples: Whether it is to have "samples" and "sampling" too.
         runs: What it is to say of their runs, by id.
 
@@ -85,11 +89,11 @@ def export_table(
         return write_exactly(
             path,
             lambda written: database.copy_results(
-                written, COPIES[name], samples=samples, runs=run_column
+                written, COPIES[name], where, params, samples=samples, runs=run_column
             ),
         )
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
-    rows = database.each_result(samples=samples)
+    rows = database.each_result(where, params, samples=samples)
     return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 

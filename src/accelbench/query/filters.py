@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
@@ -28,8 +29,7 @@ def filters_of(
     """Column → the values that count; a column is left out where any do."""
     named = words(list(models or ()))
     filters: Filters = {
-        # By the catalogue's name, and as others call theirs.
-        "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
+        "model": tuple(dict.fromkeys(n for name in named for n in _spellings(name))),
         "hardware": tuple(
             dict.fromkeys(
                 platform for name in hardware_words(hardware) for platform in _platforms(name)
@@ -70,6 +70,25 @@ def catalogued(name: str) -> str:
     return _of_catalogue(name) or name
 
 
+def same_model(name: str) -> str:
+    """Return a name that all spellings of a model have in common: my-llama, ./my-llama/ …"""
+    return _of_catalogue(name) or folder_model(name)
+
+
+def folder_model(word: str) -> str:
+    """Return the name under which results of the folder of this name are stored."""
+    return f"{PurePath(word).name}/"
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return the names that results of a model may have; the one that was typed comes last.
+
+    They have the catalogue's name, the folder's, or the one that another program gave.
+    """
+    known = _of_catalogue(name)
+    return (folder_model(name) if known is None else known, name)
+
+
 def words_of(filters: Mapping[str, Sequence[Value]], column: str) -> tuple[str, ...]:
     """The values that count in a column of words; none where any do."""
     return tuple(map(str, filters.get(column, ())))
@@ -79,7 +98,7 @@ def by_word(column: str, values: Sequence[Word]) -> dict[Word, list[Word]]:
     """The words of a column as they were typed, each with every spelling that counts for it."""
     groups: dict[Value, list[Word]] = {}
     for value in values:
-        same = {"model": catalogued, "precision": meaning, "hardware": _device_or_all}.get(column)
+        same = {"model": same_model, "precision": meaning, "hardware": _device_or_all}.get(column)
         groups.setdefault(value if same is None else same(str(value)), []).append(value)
     return {spelt[-1]: spelt for spelt in groups.values()}
 

@@ -12,12 +12,16 @@ from accelbench.core.nouns import listed
 from accelbench.core.visible import in_quotes, visible
 from accelbench.query.conditions import marks
 from accelbench.query.filters import Filters, misplaced
+from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+from accelbench.query.suggestions import nothing
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: The id of a run that was measured, as `new_run_id` makes it.
 _OWN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}")
+#: The word for the newest run, unless a run is called so.
+LAST = "last"
 #: Runs that are named where a word means none.
 _NAMED = 6
 _LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
@@ -57,13 +61,17 @@ def runs_named(database: Database, word: str) -> list[str]:
 
 
 def runs_meant(database: Database, word: str, what: str = "run, label or branch") -> list[str]:
-    """Runs by id, label or branch, else the one run whose id begins so; the newest first.
+    """Runs by id, label or branch, else the newest by `last`, else the one whose id begins so.
+
+    The newest comes first.
 
     Raises:
         UnknownRunError: there is none.
         UsageError: several ids begin so.
     """
     named = runs_named(database, word)
+    if not named and word == LAST:
+        named = _newest(database)
     if named:
         return named[::-1]
     begun = _runs_begun(database, word, "benchmark_runs") or _runs_begun(
@@ -100,10 +108,38 @@ def only_ids(ids: Sequence[str]) -> Filters:
     return {"run_id": tuple(dict.fromkeys(ids))} if ids else {}
 
 
+def measured_series(database: Database, ids: Sequence[str]) -> Filters:
+    """Return the filter of results to the series of these runs.
+
+    Raises:
+        NothingMeasuredError: The runs have no result with a series.
+    """
+    with database.asking():
+        _, rows = database.query(
+            "SELECT DISTINCT series_key FROM benchmark_results"  # noqa: S608 — as many marks as runs
+            f" WHERE series_key IS NOT NULL AND run_id IN ({marks(ids)}) ORDER BY 1",
+            ids,
+        )
+    if not rows:
+        raise nothing(f"Run {', '.join(ids)} has no results", {"run_id": ids})
+    return {"series_key": tuple(str(key) for (key,) in rows)}
+
+
 def labels_in(database: Database, runs: Iterable[str]) -> dict[str, str]:
     """Labels of those of these runs that have one."""
     known = list(dict.fromkeys(runs))
     return labels_of(database, known) if known else {}
+
+
+def _newest(database: Database) -> list[str]:
+    """Return the newest run with its parts, but no run that a check made for itself."""
+    _, rows = database.query(
+        "SELECT run_id FROM (SELECT run_id, max(started_at) AS started_at FROM benchmark_results"  # noqa: S608
+        " GROUP BY 1) LEFT JOIN (SELECT run_id, label FROM benchmark_runs) b USING (run_id)"
+        f" WHERE {NOT_OF_A_CHECK} ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT 1",
+        [NOISE, RERUN_OF],
+    )
+    return runs_named(database, fleet_of(str(rows[0][0]))) if rows else []
 
 
 def _runs_begun(database: Database, word: str, table: str) -> list[str]:

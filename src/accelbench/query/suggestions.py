@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
@@ -14,7 +15,15 @@ from accelbench.core.near import LIKE, near
 from accelbench.core.nouns import listed
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
-from accelbench.query.filters import Value, by_word, catalogued, in_catalogue, misplaced, words_of
+from accelbench.query.filters import (
+    Value,
+    by_word,
+    catalogued,
+    in_catalogue,
+    misplaced,
+    same_model,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -229,7 +238,7 @@ def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:
     stored_names = set(stored)
     typed: dict[str, list[str]] = {}
     for name in models:
-        typed.setdefault(catalogued(name), []).append(name)
+        typed.setdefault(same_model(name), []).append(name)
     return [names[-1] for names in typed.values() if not stored_names.intersection(names)]
 
 
@@ -245,7 +254,7 @@ def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
 
 def _letters(name: str) -> str:
     """What is left of a name without its owner, its case and its dashes."""
-    return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
+    return "".join(c for c in PurePath(name).name.lower() if c.isalnum())
 
 
 def command_for(filters: Asked) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,16 +66,25 @@ def copy_arrow(con: DuckDBPyConnection, query: str, path: Path) -> int:
 
 
 def results_query(
-    con: DuckDBPyConnection, *, samples: bool = False, runs: tuple[str, Mapping[str, str]] | None
+    con: DuckDBPyConnection,
+    where: str = "",
+    params: Sequence[object] = (),
+    *,
+    samples: bool = False,
+    runs: tuple[str, Mapping[str, str]] | None,
 ) -> str:
     """SQL for every column of the registry, with JSON as text, in the order in which rows came.
 
     Args:
-        con: the database; may get a table of what is said of runs.
+        con: the database; may get a table of what is said of runs, and one of chosen results.
+        where: a condition in SQL, with ? for each of the parameters; all results if empty.
+        params: its parameters.
         samples: whether there are also samples, a map of phase to nanoseconds, and sampling, what
             is known of how they were taken.
         runs: a further column, and what stands in it by the ids of runs.
     """
+    import pyarrow as pa
+
     chosen = [_column(col.name, SQL_TYPES[col.kind]) for col in COLUMNS]
     joins = ""
     if samples:
@@ -83,12 +92,15 @@ def results_query(
         chosen += ["coalesce(s.sampling, '{}')::VARCHAR AS sampling"]
         joins += f" LEFT JOIN ({_SAMPLES}) s ON s.of_result = r.result_id"
     if runs:
-        import pyarrow as pa
-
         name, texts = runs
         con.register("told", table_of(texts.items(), of_run=pa.string(), said=pa.string()))
         chosen.append(f'told.said AS "{name}"')
         joins += " LEFT JOIN told ON told.of_run = r.run_id"
+    if where:  # COPY takes no parameters
+        query = f"SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608 — our columns
+        ids = con.execute(query, list(params)).fetchall()
+        con.register("chosen", table_of(ids, result_id=pa.string()))
+        joins += " SEMI JOIN chosen ON chosen.result_id = r.result_id"
     return f"SELECT {', '.join(chosen)} FROM benchmark_results r{joins}"  # noqa: S608 — our names
 
 

@@ -126,9 +126,7 @@ class Database:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open once for all questions within: of millions of results that takes 16 ms each time.
-
-        Nobody can write meanwhile, this process neither."""
+        """Open once for all questions within (16 ms each time); nobody can write meanwhile."""
         if (thread := get_ident()) in self._open:
             yield
             return
@@ -147,19 +145,20 @@ class Database:
         Args:
             where: A condition in SQL, with ? for each of the parameters.
             params: Its parameters.
-            samples: Whether each row also gets "samples", {phase: [ns, …]}, and "sampling", what is
-                known of how they were taken.
+            samples: Whether each row also gets "samples", {phase: [ns, …]}, and "sampling".
         """
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
-            rows = list(_results(con, where, params))
+            rows = list(chain.from_iterable(_batches(con, where, params)))
             if samples:
                 _add_samples(con, rows)
         return rows
 
-    def each_result(self, *, samples: bool = False) -> Iterator[SampledRow]:
-        """The same of all results, of which a few thousand are in memory at once."""
+    def each_result(
+        self, where: str = "", params: Sequence[object] = (), *, samples: bool = False
+    ) -> Iterator[SampledRow]:
+        """Yield the same rows, with a few thousand of them in memory at once."""
         with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
-            for rows in _batches(con):
+            for rows in _batches(con, where, params):
                 if samples:
                     _add_samples(con.cursor(), rows)
                 yield from rows
@@ -168,21 +167,23 @@ class Database:
         self,
         path: Path,
         copy: Callable[[DuckDBPyConnection, str, Path], int],
+        where: str = "",
+        params: Sequence[object] = (),
         *,
         samples: bool = False,
         runs: tuple[str, Mapping[str, str]] | None = None,
     ) -> int:
-        """All results into a new file, as one of `store.copying` writes it; how many there were.
+        """Write results into a new file and return how many there were.
 
         Args:
             path: the file.
-            copy: which kind.
-            samples: whether each also gets samples and sampling.
+            copy: how `store.copying` writes it.
+            where, params, samples: as in `results`.
             runs: a further column, and what stands in it by the ids of runs.
         """
         with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
-            return copy(con, results_query(con, samples=samples, runs=runs), path)
+            return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
         """What the database holds, in plain JSON values."""
@@ -301,10 +302,6 @@ def _explain_sql(error: Exception) -> UsageError:
         return UsageError("SQL here reads this database and no other file.")
     advice = f"There are the tables {', '.join(VIEWS)}."
     return UsageError(f"{text.splitlines()[0]}.".replace("..", "."), advice)
-
-
-def _results(con: DuckDBPyConnection, where: str, params: Sequence[object]) -> Iterator[SampledRow]:
-    return chain.from_iterable(_batches(con, where, params))
 
 
 def _batches(

@@ -47,7 +47,7 @@ def launches(number: int, milliseconds: float, **row: Any) -> list[dict[str, Any
     return [
         {
             "latency_p50_ms": milliseconds * (1 + 0.01 * (n % 3)),
-            "launch": n,
+            "launch": n + 1,
             "sample_count": 40,
             "case_id": " ".join(map(str, row.values())),
             "series_key": " ".join(map(str, row.values())),

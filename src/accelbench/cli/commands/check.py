@@ -44,7 +44,7 @@ def check(
         " least; 10 % where there are too few.",
     ),
     run: list[str] = typer.Option(
-        [], "--run", help="What is checked: runs by id or label; else the newest."
+        [], "--run", help="Check these runs, by id or label, or `last`; else the newest."
     ),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),

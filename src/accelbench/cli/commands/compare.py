@@ -79,7 +79,7 @@ def compare(
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
     batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
     mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),

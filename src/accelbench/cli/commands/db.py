@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from accelbench.cli.arguments.groups import NamedCommands
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.imports import (
     ImportSummary,
     brought,
@@ -31,7 +32,14 @@ from accelbench.cli.display.tables import (
     print_pairs,
 )
 from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.exporting import TRACKER_NAMES, of_interest, to_tracker, told_runs
+from accelbench.cli.services.exporting import (
+    TRACKER_NAMES,
+    of_interest,
+    selected,
+    stored,
+    to_tracker,
+    told_runs,
+)
 from accelbench.cli.services.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
@@ -145,7 +153,7 @@ def sql(
         print_answer(columns, rows)
 
 
-@app.command()
+@app.command(cls=SpacedLists)
 def export(
     place: Annotated[
         str,
@@ -155,6 +163,9 @@ def export(
             " added to, or MLflow's address.",
         ),
     ],
+    models: Annotated[
+        list[str], typer.Argument(help="Export these models only.", show_default=False)
+    ] = [],  # noqa: B006 — typer copies it
     form: Annotated[
         str | None,
         typer.Option("--format", help=f"{', '.join(FORMATS)}; else what the suffix says."),
@@ -164,36 +175,38 @@ def export(
         typer.Option("--to", help=f"An experiment tracker instead: {', '.join(TRACKER_NAMES)}."),
     ] = None,
     run: Annotated[
-        list[str], typer.Option("--run", help="With --to: only these runs, by id or label.")
+        list[str], typer.Option("--run", help="Export these runs only, by id or label, or `last`.")
     ] = [],  # noqa: B006 — typer copies it
     samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
     db: DbOption = None,
     db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write all results into a file, or into an experiment tracker."""
+    """Write results into a file, or into an experiment tracker."""
     if to is not None:
         if form is not None:
             raise UsageError("--to and --format contradict each other.", "Leave one out.")
-        document, lines = to_tracker(place, to, _database(db, db_path), run, samples, _fill)
+        database = _database(db, db_path)
+        _fill(database)
+        filters = selected(database, models, run)
+        document, lines = to_tracker(place, to, database, filters, samples)
         if as_json:
             print_json(document)
         else:
             print_lines(lines)
         return
-    if run:
-        raise UsageError("--run goes with --to; a file has all results.", "Leave one out.")
     path = Path(place)
     form = format_for(path, form)
     refuse_taken(path)
     database = _database(db, db_path)
     _fill(database)
+    where, params = stored(selected(database, models, run))
     runs = told_runs(database)
     if form in TABLES:
-        results = export_table(path, database, form, samples=samples, runs=runs)
+        results = export_table(path, database, form, where, params, samples=samples, runs=runs)
         made = Entries(results)
     else:
-        rows = database.results()
+        rows = database.results(where, params)
         selection = of_interest(rows, runs) if form in ENTRIES else rows
         results, made = len(rows), export_report(path, selection, form)
     if as_json:

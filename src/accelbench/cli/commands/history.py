@@ -18,9 +18,11 @@ from accelbench.cli.services.collected_later import collected_later
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.filters import filters_of
+from accelbench.query.run_names import measured_series, only_runs
 from accelbench.query.stored_results import on_one_machine
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.all_series import about_series, series_in
@@ -51,6 +53,9 @@ def history(
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
     batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
     mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    run: list[str] = typer.Option(
+        [], "--run", help="Show only what these runs measured, by id or label, or `last`."
+    ),
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
@@ -71,7 +76,10 @@ def history(
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db or db_path)
     with database.asking():
-        where, values, here, others = on_one_machine(database, filters, machine)
+        runs = tuple(map(str, only_runs(database, words(run)).get("run_id", ())))
+        if runs:
+            filters |= measured_series(database, runs)
+        where, values, here, others = on_one_machine(database, filters, machine, runs)
         with collected_later():
             all_series, unseen = series_in(database, _METRICS[metric], where, values, threshold)
             lacking = _named(database, unseen)

@@ -59,7 +59,7 @@ def plot(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
     model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),

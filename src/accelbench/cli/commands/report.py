@@ -42,7 +42,7 @@ def report(
     input_dir: Path | None = typer.Option(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),

@@ -12,7 +12,7 @@ from accelbench.analysis.accuracies import (
     accuracy_of,
     cost_sentence,
 )
-from accelbench.cli.display.words import figure, marks, shapes, spread, where
+from accelbench.cli.display.words import figure, marks_without_arm, shapes, spread, where
 from accelbench.core.absent import NO_DATA
 from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
@@ -21,6 +21,7 @@ from accelbench.core.provenance import simulation_of
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.reference_words import reference_words
+from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
@@ -109,6 +110,9 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     several = _several_launches(rows)
     if several:
         table.add_column("launch", justify="right", no_wrap=True)
+    arms = any(row.get("arm") for row in rows)
+    if arms:
+        table.add_column("arm")
     for row, accuracy in zip(rows, known, strict=True):
         timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
@@ -116,7 +120,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             place = f"{short_of(row['runtime'])}/{place}"
         table.add_row(
             str(row["model"]),
-            f"{place} {row['precision']}{marks(row)}",
+            f"{place} {row['precision']}{marks_without_arm(row)}",
             str(row["batch_size"]),
             shapes(row),
             _step(row, statistic) if timed else NO_DATA,
@@ -129,6 +133,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             *([accuracy.shown if accuracy else NO_DATA] if labelled else []),
             _worth(row),
             *([str(row.get("launch"))] if several else []),
+            *([visible(str(row.get("arm") or ""))] if arms else []),
         )
     console(stream).print(table)
     if any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows):

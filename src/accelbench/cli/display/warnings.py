@@ -8,7 +8,6 @@ from typing import Any
 
 from accelbench.analysis.warned import Warned, warned
 from accelbench.cli.display.words import case_name, shapes
-from accelbench.core.rows import number
 
 #: As many cases are named; of more, how many.
 _MOST_NAMED = 4
@@ -34,7 +33,7 @@ def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
     for row in warning.rows:
         # A launch is named where not all launches of its case are warned.
         whole = launches[_case(row)] == totals[_case(row)]
-        launch = "" if whole else f" (launch {(number(row, 'launch') or 0) + 1})"
+        launch = "" if whole else f" (launch {row.get('launch')})"
         name = f"{case_name(row)} {shapes(row)}".strip()
         batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
     named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]

@@ -34,7 +34,7 @@ from accelbench.run.process.observer import Progress
 
 def case_line(row: Mapping[str, Any]) -> list[str]:
     """What became of a case, for people. What it is warned of stands below the run's table."""
-    launch = f" launch {row['launch'] + 1}" if row.get("launch") else ""
+    launch = f" launch {row['launch']}" if (row.get("launch") or 1) > 1 else ""
     size = f"batch {row['batch_size']} {shapes(row)}".strip()
     head = f"{case_name(row)} {size}{launch}"
     if row["status"] != "ok":
@@ -123,7 +123,7 @@ class PlainWatch:
         self.say(f"Note: {text}")
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        again = f" · launch {launch + 1}" if launch else ""
+        again = f" · launch {launch}" if launch > 1 else ""
         self.say(f"[{number}/{total}] {case}{again}")
 
     def progress(self, progress: Progress) -> None:
@@ -158,7 +158,7 @@ class LiveWatch(PlainWatch):
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         self._case_began = time.monotonic()
         self._total, self._done = total, number - 1
-        self._head = visible(str(case)) + (f" · launch {launch + 1}" if launch else "")
+        self._head = visible(str(case)) + (f" · launch {launch}" if launch > 1 else "")
         self._draw("starting")
 
     def progress(self, progress: Progress) -> None:

@@ -99,10 +99,14 @@ def where(row: Mapping[str, Any]) -> str:
 
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
+    arm = row.get("arm") or THIS_ARM
+    return ("" if arm == THIS_ARM else f" {visible(str(arm))}") + marks_without_arm(row)
+
+
+def marks_without_arm(row: Mapping[str, Any]) -> str:
+    """Return the same for a table with a column for the arm."""
     options = row.get("options") or {}
     words = [" simulated"] if simulation_of(row) is not None else []  # nobody measured them
-    arm = row.get("arm") or THIS_ARM
-    words += [] if arm == THIS_ARM else [f" {visible(str(arm))}"]  # of the two, the other
     words += [" emulated"] if row.get("emulated") else []  # its times are no device's
     words += [" train"] if row.get("mode") == "training" else []
     together = int(row.get("world_size") or 1)

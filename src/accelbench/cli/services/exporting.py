@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.cli.display.tables import jsonable
 from accelbench.core.nouns import counted
+from accelbench.core.word_lists import words
 from accelbench.exchange.run_facts import told as run_told
 from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
-from accelbench.query.conditions import one_of
+from accelbench.query.conditions import where_of
+from accelbench.query.filters import Filters, filters_of
 from accelbench.query.run_names import only_runs
+from accelbench.query.suggestions import none_found, refuse_unknown
 from accelbench.store.database import Database
 
 TRACKER_NAMES = tuple(TRACKERS)
@@ -21,9 +24,8 @@ def to_tracker(
     place: str,
     word: str,
     database: Database,
-    runs: Sequence[str],
+    filters: Filters,
     samples: bool,
-    fill: Callable[[Database], None],
 ) -> tuple[dict[str, Any], list[str]]:
     """Write results into a tracker: what came of it, as a document and as lines.
 
@@ -31,14 +33,12 @@ def to_tracker(
         place: a folder, or an address where the tracker takes one.
         word: the tracker.
         database: where the results are.
-        runs: only those of these runs; of all where none is named.
+        filters: column → the values that count; of all results if empty.
         samples: whether each is to have its samples, too.
-        fill: brings in what waits in journals.
     """
     tracker = tracker_named(word)
-    fill(database)
-    ids = only_runs(database, runs).get("run_id", ())
-    rows = database.results(one_of("run_id", ids) if ids else "", ids, samples=samples)
+    where, params = stored(filters)
+    rows = database.results(where, params, samples=samples)
     done = export_tracked(tracker, place, rows, told_runs(database))
     document = {
         "tracker": word,
@@ -56,6 +56,32 @@ def to_tracker(
     if done.written:
         lines.append(tracker.look(place))
     return document, lines
+
+
+def selected(database: Database, models: Sequence[str], runs: Sequence[str]) -> Filters:
+    """Return the filter of the results to export; empty if all are.
+
+    Raises:
+        UsageError: A model or a run is not known.
+        NothingMeasuredError: There are no such results.
+    """
+    filters = filters_of(models) | only_runs(database, words(list(runs)))
+    where, params = stored(filters)
+    if (
+        where
+        and not database.query(
+            f"SELECT 1 FROM benchmark_results WHERE {where} LIMIT 1",  # noqa: S608 — our columns
+            params,
+        )[1]
+    ):
+        raise none_found(database, filters)
+    refuse_unknown(database, filters, has_results=True)
+    return filters
+
+
+def stored(filters: Filters) -> tuple[str, list[object]]:
+    """Return the condition in SQL of every such result, and its parameters; "" if all are."""
+    return where_of(filters, "true") if filters else ("", [])
 
 
 def told_runs(database: Database) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,7 @@ _SIZES = (*columns(), "threads")
 _COUNTS = ("launch", "sample_count")
 _TRUTHS = ("compiled", "latency_p95_rough", "latency_p99_rough")
 _TEXTS = (
+    "arm",
     *("mode", "optimizer", "weights", "status", "reason", "message", "advice", "quality"),
     *("throughput_unit", "memory_source", "data_source"),
 )

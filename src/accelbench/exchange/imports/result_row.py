@@ -84,7 +84,6 @@ def imported(
         "world_size": 1,
         "compiled": False,
         "options": {},
-        "launch": 0,
         "arm": "",
         **known,
         "provenance": Provenance.IMPORTED.value,
@@ -93,6 +92,7 @@ def imported(
     }
     details = dict(conditions or {})
     body |= _identities(source, body, details)
+    body.setdefault("launch", 1)
     if source.measured_at:
         body.setdefault("started_at", source.measured_at)
     body["conditions"] = {**details, "source": source.to_dict()}
@@ -127,7 +127,8 @@ def _identities(
     where = {"hardware": body.get("hardware"), "device": body.get("device_name")}
     device = digest({"v": IDENTITY_VERSION, "imported": where})
     series = {"case": case, "device": device, "threads": body.get("threads"), "of": source.name}
-    whole = {"of": source.name, "body": body, "conditions": conditions}
+    # Files without launches have been hashed with a 0: another number would import them twice.
+    whole = {"of": source.name, "body": {"launch": 0, **body}, "conditions": conditions}
     return {
         "case_id": case,
         "device_fingerprint": device,

@@ -310,7 +310,7 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
         "case_id": f"substr({case}, 1, 16)",
         "device_fingerprint": f"substr({device}, 1, 16)",
         "series_key": f"substr({series}, 1, 16)",
-        "launch": "0",
+        "launch": "1",
         "arm": "''",
         "status": "'ok'",
         "provenance": quoted(Provenance.IMPORTED.value),

@@ -127,7 +127,7 @@ def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
     cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
-        safe(f"{cell} · launch {int(number(row, 'launch') or 0) + 1}" if again else cell, 80)
+        safe(f"{cell} · launch {row.get('launch')}" if again else cell, 80)
         for cell, (_, row, _) in zip(cells.apart, shown, strict=True)
     ]
     return unique(names), cells.together

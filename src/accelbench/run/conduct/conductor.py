@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.results import LaunchFacts, identity_of
+from accelbench.run.conduct.results import LaunchFacts, identity_of, launch_numbers
 from accelbench.run.conduct.simulation import simulate_group
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_settings import RunSettings
@@ -48,7 +48,7 @@ def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
     total = sum(side.plan.results(side.context.settings.launches) for side in sides)
     groups = [list(side.plan.groups()) for side in sides]
     number = 0
-    for launch in range(max(side.context.settings.launches for side in sides)):
+    for launch in launch_numbers(max(side.context.settings.launches for side in sides)):
         for side in sides:
             side.context.worker_pool.begin_launch(launch)
         turns = [
@@ -57,7 +57,7 @@ def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
             for side, of_side in zip(sides, groups, strict=True)
             if at < len(of_side)
         ]
-        for side, group in turns if launch % 2 == 0 else reversed(turns):
+        for side, group in turns if launch % 2 else reversed(turns):
             number += _launched(side, group, launch, done, (number, total))
     for side in sides:
         _note_repeated_waits(side.context)
@@ -74,7 +74,7 @@ def _launched(
     # One worker measures a group: its cases differ in their batch alone, not in their options.
     context = replace(side.context, settings=side.context.settings.of(group[0].case))
     launch_facts = asked_of(context.settings, launch, side.arm)
-    group = [p for p in group if launch < p.launches(context.settings.launches)]
+    group = [p for p in group if launch <= p.launches(context.settings.launches)]
     pending = [p for p in group if identity_of(launch_facts, p) not in done]
     number, total = at
     first = number + len(group) - len(pending) + 1

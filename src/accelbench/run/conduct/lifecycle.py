@@ -31,7 +31,7 @@ from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import MeasuredArm, asked_of, conduct
 from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
 from accelbench.run.conduct.profiling import Keep, profile_all
-from accelbench.run.conduct.results import identity_of
+from accelbench.run.conduct.results import identity_of, launch_numbers
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
@@ -262,9 +262,9 @@ def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str
 def _ids_of(journey: RunSpec) -> Iterable[tuple[str, Planned]]:
     """Every result that the run will have, and of what."""
     for arm, plan, settings in journey.arms:
-        for launch in range(settings.launches):
+        for launch in launch_numbers(settings.launches):
             for planned in plan.cases:
-                if launch < planned.launches(settings.launches):
+                if launch <= planned.launches(settings.launches):
                     yield identity_of(asked_of(settings, launch, arm), planned), planned
 
 

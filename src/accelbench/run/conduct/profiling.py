@@ -19,7 +19,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.run.conduct.conductor import asked_of, turn_of
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.results import identity_of
+from accelbench.run.conduct.results import identity_of, launch_numbers
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
@@ -70,7 +70,7 @@ def profile_id(row: Row) -> str:
 
 def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
     """The result of the first launch that has a good one."""
-    for launch in range(context.settings.launches):
+    for launch in launch_numbers(context.settings.launches):
         row = measured.get(identity_of(asked_of(context.settings, launch), planned))
         if row is not None:
             return row

@@ -30,9 +30,14 @@ class LaunchFacts:
     """What is the same for every result of a launch."""
 
     run_id: str
-    launch: int
+    launch: int  # from 1
     arm: str = ""
     job: JobSettings = field(default_factory=JobSettings)
+
+
+def launch_numbers(count: int) -> range:
+    """Return the numbers of the launches of a case, from 1."""
+    return range(1, count + 1)
 
 
 def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:

@@ -182,7 +182,7 @@ class LoggedObserver:
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         self._began = time.monotonic()
-        self._log.say(f"[{number}/{total}] begins: {case}, launch {launch + 1}, {case.case_id}")
+        self._log.say(f"[{number}/{total}] begins: {case}, launch {launch}, {case.case_id}")
         self._log.flush()
         self._observer.case_started(case, launch, number, total)
 
@@ -235,7 +235,7 @@ def _opening(run_id: str, environment: Mapping[str, Any], command: str) -> Itera
 
 def _ending(row: Mapping[str, Any], seconds: float) -> Iterator[str]:
     reason = f" ({row['reason']})" if row.get("reason") else ""
-    launch = f", launch {int(row.get('launch') or 0) + 1}"
+    launch = f", launch {row.get('launch')}"
     p50, quality = row.get("latency_p50_ms"), row.get("quality")
     figure = f", p50 {p50:.6g} ms, {quality}" if p50 is not None else ""
     yield f"ends after {seconds:.2f} s: {row.get('status')}{reason}{figure}{launch}"

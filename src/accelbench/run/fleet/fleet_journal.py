@@ -25,7 +25,7 @@ from accelbench.core.outcome import Outcome
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct.lifecycle import FLEET, RunSpec
-from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.fleet_record import parts_in
@@ -134,7 +134,7 @@ def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
         if refusal is None or is_tried(planned):
             continue
         outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
-        for launch in range(spec.settings.launches):
+        for launch in launch_numbers(spec.settings.launches):
             facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings.job)
             moment = utc_now()
             entry = _anywhere(planned)

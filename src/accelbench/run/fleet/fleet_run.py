@@ -12,7 +12,7 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.outcome import Outcome
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.run.conduct.results import LaunchFacts, compose
+from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.cluster import (
     Cluster,
@@ -351,7 +351,7 @@ def unmeasured_bodies(
     if job.other is not None:
         arms.append((job.against, unit.others, job.other.settings))
     for arm, cases, settings in arms:
-        for launch in range(settings.launches):
+        for launch in launch_numbers(settings.launches):
             facts = LaunchFacts(job.fleet, launch, arm, settings.job)
             for planned in cases:
                 moment = utc_now()

@@ -69,7 +69,7 @@ class PipeObserver:
         self._say(note=text)
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        again = f" · launch {launch + 1}" if launch else ""
+        again = f" · launch {launch}" if launch > 1 else ""
         self.at(f"{case}{again}")
 
     def progress(self, progress: Progress) -> None:

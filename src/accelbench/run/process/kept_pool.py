@@ -20,7 +20,7 @@ class KeptWorkerPool(WorkerPool):
 
     def __init__(self) -> None:
         super().__init__()
-        self._launch = 0
+        self._launch = 1
         self._by_launch: dict[tuple[str, int | None, int], Template] = {}  # the last used last
 
     def begin_launch(self, number: int) -> None:
@@ -43,7 +43,7 @@ class KeptWorkerPool(WorkerPool):
                 shutil.rmtree(path, ignore_errors=True)
             elif path.suffix == ".log" and not path.name.startswith("fork-"):
                 path.unlink(missing_ok=True)
-        self._launch = 0
+        self._launch = 1
 
     def end(self) -> None:
         """Leave no process and no file behind."""

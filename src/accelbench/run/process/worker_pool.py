@@ -253,7 +253,7 @@ class WorkerPool:
 
         Forks of one template share theirs.
         """
-        if number > 0:
+        if number > 1:
             self.retire_templates()
 
     def retire_templates(self) -> None:

@@ -30,7 +30,7 @@ from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 #: What a page shows of a result; its samples, most of the journal, are forgotten at once.
 _KEPT = (
     *("model", "runtime", "hardware", "precision", "batch_size"),
-    *(*columns(*AS_TOLD), "mode", "launch"),
+    *(*columns(*AS_TOLD), "mode", "launch", "arm"),
     *("status", "reason", "message", "provenance", "emulated", "quality", "finished_at"),
     *("latency_p50_ms", "latency_mean_ms", "latency_ci_low_ms", "latency_ci_high_ms"),
     *("throughput", "memory_peak_mb"),

@@ -34,7 +34,7 @@ BY_METRIC = {metric.name: metric for metric in METRICS}
 #: What a list of results shows.
 _LISTED = (
     *("model", "runtime", "hardware", "precision", "batch_size"),
-    *(*columns(*AS_TOLD), "mode", "launch"),
+    *(*columns(*AS_TOLD), "mode", "launch", "arm"),
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )

@@ -1,0 +1,60 @@
+"""Runs by a word, results of a folder by any spelling of it, and the series of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.query.filters import by_word, filters_of
+from accelbench.query.histories import NOISE
+from accelbench.query.run_names import measured_series, only_runs, runs_meant
+from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+
+def add_run(database: Database, run: str, day: int, label: str | None = None) -> None:
+    moment = f"2026-01-{day:02d}T00:00:00Z"
+    with Journal.create(database.journals, run) as journal:
+        journal.append(Fact(RUN_STARTED, run, {"started_at": moment, "label": label}))
+        body = {"run_id": run, "series_key": f"s{day}", "model": "m", "started_at": moment}
+        journal.append(Fact(RESULT, f"{run}-1", body | {"status": "ok", "launch": 1}))
+    database.fill()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    made = Database(tmp_path / "x.duckdb")
+    made.ensure()
+    return made
+
+
+def test_last_is_the_newest_run_that_no_check_made(database: Database) -> None:
+    add_run(database, "new", 3)
+    add_run(database, "old", 2)
+    add_run(database, "noise", 4, NOISE)
+    assert runs_meant(database, "last") == ["new"]
+    assert only_runs(database, ["last"]) == {"run_id": ("new",)}
+
+
+def test_a_run_with_the_label_last_comes_before_the_newest(database: Database) -> None:
+    add_run(database, "old", 2, "last")
+    add_run(database, "new", 3)
+    assert runs_meant(database, "last") == ["old"]
+
+
+def test_the_series_of_a_run_are_a_filter(database: Database) -> None:
+    add_run(database, "a", 2)
+    add_run(database, "b", 3)
+    assert measured_series(database, ["b"]) == {"series_key": ("s3",)}
+    with pytest.raises(NothingMeasuredError):
+        measured_series(database, ["c"])
+
+
+@pytest.mark.parametrize("word", ["my-llama", "my-llama/", "./my-llama", "/x/my-llama/"])
+def test_every_spelling_of_a_folder_finds_its_results(word: str) -> None:
+    assert "my-llama/" in filters_of([word])["model"]
+    both = filters_of(["my-llama/", word])["model"]
+    assert len(by_word("model", both)) == 1
