@@ -65,7 +65,7 @@ def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) ->
     }
     bodies = [
         {**result(model="resnet-50", latency_mean_ms=ms, latency_p50_ms=ms, **about),
-         "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}"}
+         "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}", "series_key": f"s{ms}"}
         for ms in (0.96, 38.0)
     ]  # fmt: skip
     database.bring_in("import-a", [], bodies)
