@@ -93,8 +93,14 @@ def test_python_and_sql_find_the_same_reason() -> None:
                 "latency_ci_high_ms": by.choice((None, 2.1, 4.0)),
                 "latency_p50_ms": by.choice((None, 2.0)),
                 "latency_mean_ms": by.choice((None, 2.0)),
+                "implausible_rate": by.choice((None, None, {"documented_peak": 1e12})),
             }
-            values = ", ".join(f"${name}::DOUBLE AS {name}" for name in row if name != "quality")
+            kinds = {"implausible_rate": "MAP(VARCHAR, DOUBLE)"}
+            values = ", ".join(
+                f"${name}::{kinds.get(name, 'DOUBLE')} AS {name}"
+                for name in row
+                if name != "quality"
+            )
             numbers = {name: value for name, value in row.items() if name != "quality"}
             query = f"SELECT {REASON_UNUSABLE_SQL} FROM (SELECT {values})"
             assert con.execute(query, numbers).fetchone() == (str(reason_unusable(row)),), row

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dashboard_world import result, store, visitor
 
+from accelbench.core.worth import UnusableReason
 from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES
 from accelbench.store.database import Database
 
@@ -38,3 +39,40 @@ def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
     database.ensure()
     store(database, "r", result(), result(hardware="cuda", device_name="A card", case_id="b"))
     assert "device-more" not in visitor(database).get("/results").text
+
+
+def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    store(database, "r", result(quality="unusable", unexplained_share=0.7))
+    site = visitor(database)
+    (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
+    for page in (site.get(address).text, site.get("/model/bert-tiny").text):
+        assert UnusableReason.UNACCOUNTED in page
+        assert UnusableReason.NOISY not in page
+        assert UnusableReason.WAITED not in page
+
+
+def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    about = {
+        "provenance": "imported",
+        "hardware": "vulkan",
+        "flops": 8.18e9,
+        "samples": {},
+        "device_name": "Board, Rockchip RK3588S",
+        "precision": "fp16",
+    }
+    bodies = [
+        {**result(model="resnet-50", latency_mean_ms=ms, latency_p50_ms=ms, **about),
+         "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}", "series_key": f"s{ms}"}
+        for ms in (0.96, 38.0)
+    ]  # fmt: skip
+    database.bring_in("import-a", [], bodies)
+    site = visitor(database)
+    for address in ("/model/resnet-50", "/device/Board%2C%20Rockchip%20RK3588S"):
+        table = site.get(address).text.partition('aria-label="Table of implausible results"')[2]
+        cells = re.findall(r'<td class="figure"[^>]*>([^<]*)</td>', table)
+        assert cells[1:6] == ["8.18", "0.960", "8.52", "1.02", "8.32"]
+    (model,) = re.findall(r"<tbody>(.*?)</tbody>", site.get("/models").text, re.DOTALL)
+    assert "26.3" in model  # 1,000 ÷ 38 items per second, and not 1,042
