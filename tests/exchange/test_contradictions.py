@@ -71,8 +71,44 @@ CORRUPTED: list[tuple[dict[str, Any], str]] = [
     ({"verification": "certainly"}, "verification"),
     ({"started_at": "2999-01-01T00:00:00Z"}, "started_at"),
 ]
+SCORED = {"accuracy": 0.5, "accuracy_metric": "top1", "accuracy_samples": 2}
+SCORED |= {"accuracy_per_sample": [1.0, 0.0]}
+#: Side values that are physically impossible, and the column that is named.
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"accuracy": 1.7, "accuracy_metric": "top1"}, "accuracy"),
+    ({"accuracy": 1.7}, "accuracy"),
+    ({"accuracy": 0.9, "accuracy_high": 1.1, "accuracy_metric": "f1"}, "accuracy_high"),
+    ({"accuracy": 0.2, "accuracy_metric": "perplexity"}, "accuracy"),
+    (SCORED | {"accuracy": 1.0}, "accuracy"),
+    (SCORED | {"accuracy_samples": 3}, "accuracy_samples"),
+    ({"power_watts": 1e7}, "power_watts"),
+    ({"idle_power_watts": 1e7}, "idle_power_watts"),
+    ({"energy_joules": 1e7}, "energy_joules"),
+    ({"energy_steps": 1000, "energy_window_ms": 5000.0}, "energy_steps"),
+    ({"prefill_ms": 900.0, "decode_ms": 1500.0}, "decode_ms"),
+    ({"prefill_ms": 1e-6, "decode_ms": 1e6}, "decode_ms"),
+    ({"memory_peak_mb": 1e-6}, "memory_peak_mb"),
+    ({"memory_peak_mb": 1e9}, "memory_peak_mb"),
+    ({"device_memory_peak_mb": 1e-6}, "device_memory_peak_mb"),
+    ({"first_inference_ms": 1e-3}, "first_inference_ms"),
+    ({"device_time_ms": 1e-4}, "device_time_ms"),
+    ({"verification": "failed"}, "verification"),
+    ({"self_check": "failed"}, "self_check"),
+]
+#: What may be: the same values within their bounds.
+POSSIBLE: list[dict[str, Any]] = [
+    {"accuracy": 1.0, "accuracy_low": 0.9, "accuracy_high": 1.0, "accuracy_metric": "top5"},
+    {"accuracy": 31.7, "accuracy_metric": "perplexity"},
+    SCORED,
+    {"power_watts": 1500.0, "idle_power_watts": 90.0, "energy_joules": 600.0},
+    {"energy_steps": 12, "energy_window_ms": 5000.0},
+    {"prefill_ms": 300.0, "decode_ms": 700.0},
+    {"device_memory_peak_mb": 0.0},
+    {"first_inference_ms": 371.0, "device_time_ms": 40.0},
+    {"verification": "not_done", "self_check": "not_done"},
+]
 each_corrupted = pytest.mark.parametrize(
-    ("changed", "column"), CORRUPTED, ids=lambda one: str(one)[:50]
+    ("changed", "column"), [*CORRUPTED, *IMPOSSIBLE], ids=lambda one: str(one)[:50]
 )
 
 
@@ -132,7 +168,9 @@ def test_what_the_rules_of_quality_allow_is_taken(changed: dict[str, Any], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("changed", "column"), [*CORRUPTED[:8], *CORRUPTED[-10:-5]], ids=lambda one: str(one)[:50]
+    ("changed", "column"),
+    [*CORRUPTED[:8], *CORRUPTED[-10:-5], *IMPOSSIBLE],
+    ids=lambda one: str(one)[:50],
 )
 def test_a_baseline_is_checked_alike(changed: dict[str, Any], column: str, tmp_path: Path) -> None:
     assert read_baseline(write(tmp_path / "good.json", honest())).rows
@@ -141,12 +179,43 @@ def test_a_baseline_is_checked_alike(changed: dict[str, Any], column: str, tmp_p
     assert caught.value.field == column
 
 
+@pytest.mark.parametrize("changed", POSSIBLE, ids=lambda one: str(one)[:50])
+def test_side_values_within_their_bounds_are_taken(changed: dict[str, Any], tmp_path: Path) -> None:
+    path = write(tmp_path / "r.json", honest() | changed)
+    assert read_import("json", path).results == 1
+    assert read_baseline(path).rows
+
+
+@pytest.mark.parametrize(("changed", "column"), IMPOSSIBLE, ids=lambda one: str(one)[:50])
+def test_a_record_of_another_program_is_bounded_too(
+    changed: dict[str, Any], column: str, tmp_path: Path
+) -> None:
+    foreign = {name: value for name, value in honest().items() if name not in _OURS}
+    with pytest.raises(MalformedError) as caught:
+        read_import("json", write(tmp_path / "r.json", foreign | changed))
+    assert caught.value.field == column
+
+
+_OURS = ("protocol_version", "samples", "sampling", "nulls")
+
+
+def test_a_merge_refuses_impossible_side_values(tmp_path: Path) -> None:
+    there = Database(tmp_path / "b.duckdb")
+    bring(there, write(tmp_path / "r.json", honest()))
+    with duckdb.connect(str(there.path)) as con:
+        con.execute("UPDATE fact_result SET power_watts = 1e7")
+    merged = Database(tmp_path / "a.duckdb").merge(there.path)
+    assert (merged.results, merged.refused) == (0, 1)
+    assert "power_watts: " in merged.problems[0]
+
+
 def test_a_journal_keeps_what_a_database_refuses(tmp_path: Path) -> None:
     """A line with a right checksum is no evidence: -7 ms was stored as measured and ok."""
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     database.journals.mkdir()
-    bodies = [honest() | changed for changed, _ in CORRUPTED]
+    wrong = [*CORRUPTED, *IMPOSSIBLE]
+    bodies = [honest() | changed for changed, _ in wrong]
     facts = [Fact(RESULT, f"bad-{n}", body) for n, body in enumerate(bodies)]
     good = honest()
     facts.append(Fact(RESULT, good["result_id"], good))
@@ -154,10 +223,10 @@ def test_a_journal_keeps_what_a_database_refuses(tmp_path: Path) -> None:
     journal.write_bytes(b"".join(map(encode, facts)))
     before = journal.read_bytes()
     filled = database.fill()
-    assert (filled.results, filled.refused) == (1, len(CORRUPTED))
+    assert (filled.results, filled.refused) == (1, len(wrong))
     assert [row["result_id"] for row in database.results()] == [good["result_id"]]
     refused: Any = database.status()["refused"]
-    assert {one["result_id"] for one in refused} == {f"bad-{n}" for n in range(len(CORRUPTED))}
+    assert {one["result_id"] for one in refused} == {f"bad-{n}" for n in range(len(wrong))}
     assert all(one["why"].partition(":")[0] in BY_NAME for one in refused)
     assert journal.read_bytes() == before
 

@@ -43,7 +43,7 @@ IMPOSSIBLE = [
     ({"latency_p50_ms": 4.0, "device_time_ms": 5.5}, "device_time_ms", "more than a whole step"),
     ({"latency_p50_ms": 4.0, "latency_max_ms": 9.0, "device_time_ms": 12.0}, "device_time_ms",
      "more than a whole step"),
-    ({"memory_peak_mb": 1e15}, "memory_peak_mb", "more than there can be, 4.29497e+09"),
+    ({"memory_peak_mb": 1e15}, "memory_peak_mb", "more than there can be, 1.34218e+08"),
     ({"energy_joules": -1.0}, "energy_joules", "is below 0"),
     ({"power_watts": 1e12}, "power_watts", "more than there can be"),
     ({"power_watts": -1.0}, "power_watts", "is below 0"),

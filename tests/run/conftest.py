@@ -24,3 +24,9 @@ def engine() -> Iterator[None]:
     """PyTorch is imported once, for all templates of a test process."""
     with warm_engine():
         yield
+
+
+@pytest.fixture(params=["pytorch", "remote"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of a lying session: the pytorch engine's own, or one in another process."""
+    return str(request.param)

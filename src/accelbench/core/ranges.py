@@ -35,10 +35,12 @@ class Range:
         return ""
 
 
-#: Physical addresses have 52 bits at most, on x86-64 and on Arm: 4 PiB, which is 64 times the
-#: largest machine with one memory (64 TiB).
+#: Physical addresses have 52 bits at most, on x86-64 and on Arm.
 _BYTES = 2.0**52
-MEMORY_MB = Range(0, _BYTES / 2**20)
+#: The largest machine with one memory has 64 TiB.
+MEMORY_MB = Range(0, 2.0**47 / 2**20)
+#: Allocators of devices give 512 bytes or more, those of hosts pages of 4 KiB.
+LEAST_MEMORY_MB = 2.0**8 / 2**20
 #: An estimate is made of what is asked for, which may be more than any machine has.
 ESTIMATE_MB = Range(0, 2.0**64)
 #: A year: no step takes that long, nor does anything around it.
@@ -46,6 +48,10 @@ TIME_MS = Range(0, 365 * 24 * 3600e3)
 #: A step takes time: light goes 0.3 mm in a picosecond, and no transistor switches in one. Ratios
 #: of less run over what a double holds.
 STEP_MS = Range(0, TIME_MS.most, above=True, floor=1e-9)
+#: Parts of a step are timed in a pass of their own, which waits for the device between them. On a
+#: busy machine they came to 2.25 times the median step. Parts of more than so many times the
+#: slowest step, and a millisecond, are not that step's.
+PHASE_TIMES = 3.0
 #: What is asked for has a size, and no more items than a memory has bytes.
 SIZE = Range(0, _BYTES, above=True)
 #: Threads or processes: the largest machines have ten million cores.
@@ -80,7 +86,10 @@ ACCELERATOR_OPERATIONS = 5e16
 BYTES_READ = 1e14
 #: The largest computing centres draw 10^8 W.
 POWER_W = Range(0, 1e9)
-#: That power for a year.
+#: Watts of one process and its devices. The largest single device, a wafer, takes 23 kW, and a rack
+#: of 72 GPUs 132 kW.
+POWER_EACH_W = 1e5
+#: The power of the largest computing centres for a year.
 ENERGY_J = Range(0, 3.2e16)
 #: That of an idle device is subtracted: it was more where something else ran beside it.
 ENERGY_ABOVE_IDLE_J = Range(-ENERGY_J.most, ENERGY_J.most)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accelbench.core.axes import AXES
 from accelbench.core.columns import BY_NAME
 from accelbench.core.possible import describe_misfit
-from accelbench.store.derived import ALWAYS_GIVEN, Rule, There, limits_of, row_rules
+from accelbench.store.bounds import COLUMNS_OF_BOUNDS
+from accelbench.store.derived import ALWAYS_GIVEN, limits_of, row_rules
+from accelbench.store.rule import Rule, There
 from accelbench.store.summaries import PERCENTILES, VALUES, sample_rules
 
 if TYPE_CHECKING:
@@ -44,14 +46,15 @@ COLUMNS_READ = tuple(dict.fromkeys((
     *("prefill_ms", "decode_ms", "embed_ms", "retrieve_ms", "generate_ms", "forward_ms"),
     *("loss_ms", "backward_ms", "optimizer_ms", "loss_first", "loss_last", "loss_per_step"),
     *("flops", "extra", "conditions", "protocol_version", "nulls"),
-    *ALWAYS_GIVEN,
+    *ALWAYS_GIVEN, *COLUMNS_OF_BOUNDS,
 )))  # fmt: skip
-#: Those of them that limits of devices are about.
-COLUMNS_OF_LIMITS = (
+#: Those of them that limits of devices, and bounds of side values, are about.
+COLUMNS_OF_LIMITS = tuple(dict.fromkeys((
     *("result_id", "run_id", "model", "family", "parameters", "device_name", "precision"),
     *("batch_size", "sequence_length", "image_size", "world_size", "latency_mean_ms"),
     *("latency_p50_ms", "latency_min_ms", "throughput", "throughput_unit", "flops", "extra"),
-)
+    *COLUMNS_OF_BOUNDS,
+)))  # fmt: skip
 _BOTH = """(
     SELECT r.*, s.* EXCLUDE (result_id), {values} FROM {results} r JOIN (
         SELECT result_id,

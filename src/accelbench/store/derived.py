@@ -6,8 +6,8 @@ a protocol version, and their values follow exactly. Other programs round theirs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from accelbench.core.axes import AXES
 from accelbench.core.case import QUESTION
@@ -22,31 +22,16 @@ from accelbench.core.worth import (
     WIDTH_COLUMNS,
     wide_sql,
 )
+from accelbench.store.bounds import bound_rules
 from accelbench.store.duck import quoted
+from accelbench.store.rule import EXACT, OWN, ROUNDED, Rule, There
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-There = Callable[[str], bool]
 #: Device name → operations a second and bytes a second that it cannot exceed.
 Limits = Mapping[str, tuple[float, float]]
 
-
-class Rule(NamedTuple):
-    """A condition that must hold of every row; it is never NULL."""
-
-    column: str
-    condition: str
-    why: str  # why a row that does not meet it is wrong, for `describe_misfit`
-    other: str = ""  # SQL of the value that the column contradicts; empty if there is none
-
-
-#: Condition of a result of this program.
-OWN = "protocol_version IS NOT NULL"
-#: A file may hold a value in single precision.
-EXACT = 1e-6
-#: Other programs round their summaries.
-ROUNDED = 1e-3
 
 #: A documented peak is for one kind of dense product. Fp16 sums and sparsity each double it, TF32
 #: is up to 8 times fp32, and boost clocks exceed the documented ones. Ten times is beyond all of
@@ -67,6 +52,7 @@ def row_rules(has: There, limits: Limits) -> Iterator[Rule]:
         yield from _losses(has)
         yield from _own_rates(has)
     yield from _physical(has, limits)
+    yield from bound_rules(has)
 
 
 def limits_of(con: DuckDBPyConnection, source: str) -> Limits:

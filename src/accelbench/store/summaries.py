@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from accelbench.core.vocabulary import Timing
-from accelbench.store.derived import EXACT, OWN, ROUNDED, Rule, There
 from accelbench.store.duck import quoted
+from accelbench.store.rule import EXACT, OWN, ROUNDED, Rule, There
 
 #: Samples are whole nanoseconds: summaries of other programs are of longer numbers.
 _NANOSECOND_MS = 1.001e-6
