@@ -191,7 +191,7 @@ def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> Non
         "memory_peak_mb": 18.0,
         "flops": 2e9,
         "started_at": "2025-12-02T01:50:14.000000Z",
-        "launch": 0,
+        "launch": 1,
         "arm": "",
     }
     assert {name: phone[name] for name in wanted} == wanted

@@ -83,7 +83,8 @@ POSSIBLE = [
     {"reason": "job_failed", "status": "failed", "runtime": "jax", "provenance": "imported"},
     {"reason": "crash", "status": "failed", "runtime": "jax"},
     {"latency_p50_ms": None, "nulls": {"latency_mean_ms": "only verified, not measured"}},
-    {"verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2},
+    {"verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2,
+     "status": "failed", "reason": "wrong_outputs"},
     {"evidence": {"shares": {"cuda:0": 1.0}}, "loss_per_step": [-1.0]},
     {"energy_above_idle_joules": -1.0},  # the idle device took more: something else ran
 ]  # fmt: skip
@@ -148,6 +149,8 @@ ALLOWED = {
     ("loss_per_step", -1): "the same",
     ("convergence", -1): "a loss may rise",
     ("energy_above_idle_joules", -1): "the idle device took more: something else ran beside it",
+    ("implausible_rate", -1): "a mark only takes a result out of comparisons",
+    ("implausible_rate", 1e300): "the same",
     ("extra", -1): "nothing is known of a plugin's figures but that they are finite",
     ("extra", 1e300): "the same",
 }

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accelbench.store.migrate import is_behind
 from bodies import body
 
 from accelbench.core.documented_peaks import bits_of, documented_peak
@@ -95,19 +94,13 @@ def test_predictions_and_recommendations_leave_it_out(tmp_path: Path) -> None:
     assert reason_unusable(aside.row) is UnusableReason.IMPLAUSIBLE
 
 
-def test_a_merge_and_a_migration_mark_what_older_versions_stored(tmp_path: Path) -> None:
+def test_a_merge_marks_what_the_other_store_has_not_marked(tmp_path: Path) -> None:
     older = imported(tmp_path / "a.duckdb", 0.96)
     with connect(older.path, write=True) as con:
         con.execute("UPDATE fact_result SET quality = NULL, implausible_rate = NULL")
     merged = Database(tmp_path / "b.duckdb")
     merged.merge(older.path)
     assert marked(merged)["r0"] is not None
-    with connect(older.path, write=True) as con:
-        con.execute("DROP VIEW benchmark_results")
-        con.execute("ALTER TABLE fact_result DROP COLUMN implausible_rate")
-        assert is_behind(con, older.path)
-    older.ensure()
-    assert marked(older)["r0"] is not None
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
