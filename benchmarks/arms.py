@@ -20,7 +20,7 @@ from typing import Any
 
 from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judged
-from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from keeping import keep, verdict
 
 _HOW = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from accelbench.core.spreads import interval_text
 from accelbench.core.worth import (
-    interval_text,
     percentile_text,
     rough_column,
     settled,

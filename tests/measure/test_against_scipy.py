@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from known_series import evenly_mixed
 from scipy import stats
 
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.measure.autocorrelation import effective_size, lag1
 from accelbench.measure.launches import (
-    FEWEST_LAUNCHES,
     MOST_LAUNCHES,
     aa_noise,
     paired_interval,

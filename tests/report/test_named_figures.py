@@ -140,5 +140,5 @@ def test_an_interval_of_1_05_to_504_is_no_ratio(database: Database) -> None:
     (_, engine) = json.loads(said(database, "compare", "--by", "engine", "--json"))["comparisons"]
     assert engine["speedup"] is None
     assert engine["cannot_tell"]
-    assert engine["speedup_high"] > 100 * engine["speedup_low"]
+    assert (engine["speedup_low"], engine["speedup_high"]) == (None, None)
     assert "can't tell (" in said(database, "compare", "--by", "engine")

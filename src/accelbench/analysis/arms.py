@@ -25,9 +25,10 @@ from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, reasons_unusable, usable
-from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
+from accelbench.measure.launches import MOST_LAUNCHES
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
 _ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})

@@ -29,10 +29,10 @@ from accelbench.analysis.sets import JudgedSet, judge_set
 from accelbench.core.columns import ASKED
 from accelbench.core.launch_failures import is_wrong, of_whole_runs, why_unusable
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, is_decisive, usable_launches
 from accelbench.measure.launches import (
-    FEWEST_LAUNCHES,
     LEAST_EFFECT,
     MOST_LAUNCHES,
     pooled,

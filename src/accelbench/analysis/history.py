@@ -22,10 +22,8 @@ from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_othe
 from accelbench.analysis.standing import Software
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
-from accelbench.measure.launches import (
-    interval_of,
-    typical,
-)
+from accelbench.core.spreads import Spread
+from accelbench.measure.launches import spread_of, typical
 from accelbench.measure.runs import FEWEST_RUNS
 
 if TYPE_CHECKING:
@@ -79,8 +77,7 @@ class NewestLevel(NamedTuple):
     """Where a line lies since the last thing that happened to it for good."""
 
     value: float  # the middle of its runs
-    low: float | None  # the 95 % interval of that; None of fewer runs than tell
-    high: float | None
+    spread: Spread | None  # of its runs; None if they do not differ
     runs: int
     since: int  # the first of its points
 
@@ -132,8 +129,7 @@ class Series:
             off |= {course.unconfirmed.at} if course.unconfirmed else set()
         kept = [at for at in range(since, len(self.points)) if at not in off]
         values = [self.points[at].value for at in kept or [len(self.points) - 1]]
-        low, high = interval_of(values) or (None, None)
-        return NewestLevel(typical(values), low, high, len(values), since)
+        return NewestLevel(typical(values), spread_of(values), len(values), since)
 
     @cached_property
     def software_changes(self) -> tuple[tuple[int, tuple[str, ...]], ...]:

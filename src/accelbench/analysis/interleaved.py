@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 
 from accelbench.analysis.judging import Judged, Judgement, Metric, as_times
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.measure.launches import (
-    FEWEST_LAUNCHES,
     HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,

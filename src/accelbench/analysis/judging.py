@@ -25,9 +25,9 @@ from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import Statistic, latency, rate_of, step_of
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.measure.launches import (
     ALPHA,
-    FEWEST_LAUNCHES,
     HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,

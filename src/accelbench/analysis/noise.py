@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from accelbench.analysis.judging import METRICS, Judged, Metric, NoisePrior, judged
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Status
 from accelbench.measure.launches import (
-    FEWEST_LAUNCHES,
     Noise,
     aa_noise,
     abba,

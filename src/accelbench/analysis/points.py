@@ -7,7 +7,7 @@ is what the samples of the only launch say, which knows nothing of how launches 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from accelbench.analysis.judging import METRICS
@@ -27,9 +27,10 @@ from accelbench.core.figures import (
 from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.provenance import COMPARABLE, of_this_arm
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import Spread
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable_launches
-from accelbench.measure.launches import interval_of, typical
+from accelbench.measure.launches import interval_of, spread_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}
 #: Measured on a stand-in for the device: right outputs, times that mean nothing.
@@ -40,11 +41,30 @@ KINDS = ("measured", "imported", "predicted", "simulated", EMULATED)
 
 @dataclass(frozen=True)
 class FigureInterval:
-    """A figure in the middle of launches with its 95 % interval, where there is one."""
+    """A figure in the middle of launches, with the ends that are shown of it if there are any.
+
+    Attributes:
+        spread: what the ends are.
+        sure: the ends of the 95 % interval, by which it is compared with others.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    spread: Spread | None = None
+    sure: tuple[float, float] | None = None
+
+    @property
+    def interval_of(self) -> str | None:
+        """What the ends are of, as records of charts have it: "range of 3 launches"."""
+        return None if self.spread is None else self.spread.of()
+
+    def times(self, factor: float) -> FigureInterval:
+        """Return the figure in another unit, or of so many parts."""
+        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        spread = None if self.spread is None else replace(self.spread, low=low, high=high)
+        sure = None if self.sure is None else (self.sure[0] * factor, self.sure[1] * factor)
+        return FigureInterval(self.value * factor, low, high, spread, sure)
 
 
 @dataclass(frozen=True)
@@ -132,7 +152,7 @@ class Point:
         known = interval_within(self.row, statistic) if len(self.rows) == 1 else None
         if interval is None or known is None:
             return interval
-        return FigureInterval(interval.value, *known)
+        return _figure(interval.value, spread_of([interval.value], known), known)
 
     @cached_property
     def latency_by(self) -> Statistic | None:
@@ -336,4 +356,11 @@ def _middle(figures: Iterable[float | None]) -> FigureInterval | None:
     sample = [float(value) for value in figures if value is not None and value > 0]
     if len(sample) < 2:  # a single launch says nothing of others
         return FigureInterval(sample[0]) if sample else None
-    return FigureInterval(typical(sample), *(interval_of(sample) or ()))
+    return _figure(typical(sample), spread_of(sample), interval_of(sample))
+
+
+def _figure(
+    value: float, spread: Spread | None, sure: tuple[float, float] | None
+) -> FigureInterval:
+    ends = (None, None) if spread is None else (spread.low, spread.high)
+    return FigureInterval(value, *ends, spread, sure)

@@ -19,6 +19,7 @@ from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.figures import MEANS, Statistic, Times, item_ms, step_of, times_by
 from accelbench.core.rows import Row
+from accelbench.core.spreads import Number, ends_text, shown_ends
 from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.runs import PRIOR
 from accelbench.measure.student import t_quantile
@@ -71,6 +72,15 @@ class Ratio:
             for reach in (math.log(self.value / self.low), math.log(self.high / self.value))
         )
         return self.value * math.exp(-down), self.value * math.exp(up)
+
+    @property
+    def shown(self) -> tuple[float | None, float | None]:
+        """The ends that a view shows: none of an interval that is too wide."""
+        return shown_ends(self.low, self.high)
+
+    def ends_text(self, number: Number, between: str = " to ") -> str:
+        """Return both ends, NOT_KNOWN of an interval that is too wide, "" without one."""
+        return ends_text(self.low, self.high, number, between)
 
     @property
     def no_interval(self) -> str:

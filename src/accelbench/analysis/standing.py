@@ -16,6 +16,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import whole_runs_sql
 from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Json, Row, record
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.worth import (
     ANSWERED_SQL,
     SETTLED_SQL,
@@ -25,7 +26,6 @@ from accelbench.core.worth import (
     usable,
     usable_launches,
 )
-from accelbench.measure.launches import FEWEST_LAUNCHES
 
 #: In a row that was read without those that do not stand: how many of them are newer.
 NEWER = "newer_launches_set_aside"

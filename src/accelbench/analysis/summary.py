@@ -260,7 +260,7 @@ def _sure(speedup: Ratio) -> str:
     if speedup.low is None or speedup.high is None:
         return speedup.no_interval
     of = "" if speedup.of == LAUNCHES else " within single launches"
-    return f"95 % interval of the ratio{of} {digits(speedup.low)} to {digits(speedup.high)}"
+    return f"95 % interval of the ratio{of} {speedup.ends_text(digits)}"
 
 
 def _times(point: Point) -> list[float]:

@@ -157,7 +157,8 @@ def _span(row: Row) -> Span:
 
 def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
     """What the template shows of a result."""
-    from accelbench.core.worth import interval_text, usable
+    from accelbench.core.spreads import interval_text
+    from accelbench.core.worth import usable
     from accelbench.exchange.titles import title
 
     statistic, low, middle, high = span

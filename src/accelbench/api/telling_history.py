@@ -18,9 +18,11 @@ from accelbench.api.table_lines import (
     across,
     figure_text,
 )
-from accelbench.core.absent import UNKNOWN_DEVICE
+from accelbench.core.absent import NOT_KNOWN, UNKNOWN_DEVICE
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
+from accelbench.core.nouns import counted
+from accelbench.core.spreads import SpreadKind
 from accelbench.core.visible import in_quotes, visible
 from accelbench.measure.launches import LEAST_EFFECT
 
@@ -137,8 +139,10 @@ def _told(line: Line) -> dict[str, Any]:
 
 def _interval(level: Mapping[str, Any], unit: str) -> str:
     if level["low"] is None or level["high"] is None:
-        return ""
-    return f"{figure_text(level['low'])} to {figure_text(level['high'], unit)}"
+        return NOT_KNOWN if level.get("ends_are") else ""
+    ends = f"{figure_text(level['low'])} to {figure_text(level['high'], unit)}"
+    is_range = level.get("ends_are") == SpreadKind.RANGE
+    return f"{ends}, range of {counted(level['runs'], 'run')}" if is_range else ends
 
 
 def _dots(values: Sequence[float]) -> list[tuple[float, float]]:

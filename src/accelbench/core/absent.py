@@ -11,6 +11,8 @@ from __future__ import annotations
 NO_DATA = "no data"
 #: There can be no value: the question does not apply.
 NOT_APPLICABLE = "n/a"
+#: What is shown instead of an interval that is too wide to be one.
+NOT_KNOWN = "not known"
 UNKNOWN_DEVICE = "unknown device"
 UNKNOWN_ENGINE = "unknown engine"
 UNKNOWN_HARDWARE = "unknown hardware"

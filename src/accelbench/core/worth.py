@@ -52,11 +52,6 @@ USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 #: to the slowest, and five that happen to be alike say nothing of the sixth.
 _NARROW, _KNOWN = 0.01, 20.0
 _FAIRLY_NARROW = 0.05
-#: An interval is lopsided where one end is so many times as far from the figure as the other, and
-#: further by so large a part of it: ± would put both ends at the wrong place by half of that.
-_LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
-#: Of ±100 % the one end is nothing and the other twice the figure: these are told as what they are.
-_NO_LONGER_A_SHARE = 0.5
 
 
 def usable(row: Row) -> bool:
@@ -202,31 +197,3 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
     """A percentile as tables show it: ~ before one that is only rough."""
     text = words(number(row, name))
     return f"~{text}" if row.get(rough_column(name)) else text
-
-
-def interval_text(
-    low: float | None,
-    middle: float | None,
-    high: float | None,
-    number: Callable[[float], str],
-    unit: str = "",
-) -> str:
-    """An interval around a figure: ± per cent of it, or both ends where it is lopsided.
-
-    Args:
-        low: where it begins; without both ends there is nothing to say.
-        middle: the figure.
-        high: where it ends.
-        number: how the figure itself is written.
-        unit: what stands behind both ends, with its space.
-    """
-    if low is None or high is None or not middle:
-        return ""
-    below, above = middle - low, high - middle
-    far, near = max(below, above), min(below, above)
-    lopsided = any(
-        far > times * near and far - near > part * abs(middle) for times, part in _LOPSIDED
-    )
-    if lopsided or far > _NO_LONGER_A_SHARE * abs(middle):
-        return f"{number(low)} … {number(high)}{unit}"
-    return f"±{50.0 * (high - low) / abs(middle):.1f}%"

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
+from accelbench.core.spreads import FEWEST_LAUNCHES, Spread, SpreadKind, shown_ends
 from accelbench.measure.student import t_cdf, t_quantile
 
-FEWEST_LAUNCHES = 5
 MOST_LAUNCHES = 40
 LEAST_EFFECT = 0.03
 ALPHA = 0.01
@@ -133,6 +133,24 @@ def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, f
     center, n = fmean(logs), independent_launches(logs)
     reach = min(t_quantile((1.0 + level) / 2.0, n - 1) * spread(logs) / math.sqrt(n), HUGE)
     return math.exp(center - reach), math.exp(center + reach)
+
+
+def spread_of(values: Sequence[float], within: tuple[float, float] | None = None) -> Spread | None:
+    """Return the ends that views show next to the middle of launches; None if none are known.
+
+    Args:
+        values: one a launch.
+        within: the 95 % interval within a single launch.
+    """
+    if len(values) == 1:
+        return None if within is None else Spread(*shown_ends(*within), SpreadKind.SAMPLES)
+    if not values or not differ(values):
+        return None
+    if len(values) < FEWEST_LAUNCHES:
+        return Spread(min(values), max(values), SpreadKind.RANGE, len(values))
+    return Spread(
+        *shown_ends(*(interval_of(values) or (None, None))), SpreadKind.INTERVAL, len(values)
+    )
 
 
 def paired_interval(

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist, fmean
 
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.measure.launches import (
     ALPHA,
-    FEWEST_LAUNCHES,
     HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,

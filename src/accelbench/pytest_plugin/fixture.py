@@ -18,9 +18,9 @@ from accelbench.api.result import Result
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.near import meant
 from accelbench.core.rows import Row
+from accelbench.core.spreads import FEWEST_LAUNCHES, ends_document
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning
 from accelbench.pytest_plugin.gate import (
     BaselineQuestion,
@@ -248,4 +248,6 @@ def _line(
     for name in ("latency", "rate", "memory"):
         bounds = getattr(figures, name)
         line[name] = None if bounds is None else [bounds.low, bounds.middle, bounds.high]
+    spread = figures.latency_spread
+    line["latency_spread"] = spread and {**ends_document(spread), "count": spread.count}
     return {**line, "statistic": str(figures.statistic), "unit": f"{figures.unit}/s"}

@@ -15,8 +15,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import Statistic, rate_of, step_of
 from accelbench.core.launch_failures import why_unusable
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import Spread
 from accelbench.core.worth import counting_launches, usable_launches
-from accelbench.measure.launches import interval_of, typical
+from accelbench.measure.launches import interval_of, spread_of, typical
 from accelbench.select.constraints.limits import LimitReason, Limits, kept
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.figures import MEASURED
@@ -53,6 +54,7 @@ class CaseFigures:
 
     Attributes:
         statistic: which figure its latency is: the median, as `check` judges it, else the mean.
+        latency_spread: the ends that are shown of the latency.
         rate: items a second.
         memory: its high end is of the launch that took most.
     """
@@ -60,6 +62,7 @@ class CaseFigures:
     rows: Sequence[Row]
     statistic: Statistic
     latency: Bounds | None
+    latency_spread: Spread | None
     rate: Bounds | None
     memory: Bounds | None
 
@@ -78,12 +81,14 @@ def figures_of(rows: Sequence[Row]) -> CaseFigures:
     mean, within = step_of(first, Statistic.MEAN), _within(first, Statistic.MEAN)
     rate = rate_of(first)
     rates = (rate * mean / within[1], rate * mean / within[0]) if rate and mean and within else None
+    steps = [step for row in counting if (step := step_of(row, statistic))]
     memory = [float(mb) for row in rows if (mb := number(row, "memory_peak_mb"))]
     middle = typical(memory) if memory else 0.0
     return CaseFigures(
         rows,
         statistic,
-        _bounds([step_of(row, statistic) for row in counting], _within(first, statistic)),
+        _bounds(steps, _within(first, statistic)),
+        spread_of(steps, _within(first, statistic)),
         _bounds([rate_of(row) for row in counting], rates),
         Bounds(middle, middle, max(memory)) if memory else None,
     )

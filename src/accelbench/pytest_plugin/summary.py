@@ -11,8 +11,8 @@ from accelbench.cli.display.words import figure
 from accelbench.core.absent import NO_DATA
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import counted
+from accelbench.core.spreads import spread_in
 from accelbench.core.visible import visible
-from accelbench.core.worth import interval_text
 from accelbench.pytest_plugin.gate import BaselineQuestion, GateAnswer, checked_against, told
 
 Line = Mapping[str, Any]
@@ -92,7 +92,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (
         line["what"],
         figure(latency[1]) if latency else NO_DATA,
-        _interval(latency),
+        _interval(line),
         f"{figure(rate[1])} {line['unit']}" if rate else NO_DATA,
         figure(memory[1]) if memory else NO_DATA,
         str(line["launches"]),
@@ -100,9 +100,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     )
 
 
-def _interval(latency: Sequence[float] | None) -> str:
-    """The interval of launches; of samples that have none nothing."""
-    if latency is None or latency[0] == latency[2]:
-        return NO_DATA
-    low, middle, high = latency
-    return interval_text(low, middle, high, figure)
+def _interval(line: Line) -> str:
+    """Return the interval of launches, or of the samples of one; "no data" without any."""
+    spread = spread_in(line.get("latency_spread"))
+    return spread.text(line["latency"][1], figure) if spread else NO_DATA

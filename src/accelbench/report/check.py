@@ -12,6 +12,7 @@ from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Json, record, texts
+from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
 
 _ORDER = list(Outcome)
@@ -122,7 +123,7 @@ def change(figure: Judged) -> str:
     ends = [figure.low, figure.high]
     if not figure.metric.lower_is_better:
         ends = [-end / (1.0 + end) if end > -1.0 else math.inf for end in reversed(ends)]
-    return f"{percent} ({_share(ends[0])} … {_share(ends[1])})"
+    return f"{percent} ({changes_text(ends[0], ends[1], _share)})"
 
 
 def sentences(check: Check, about: Json) -> Iterable[str]:

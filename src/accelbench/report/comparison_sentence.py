@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from accelbench.analysis.ratios import SAMPLES, Ratio
+from accelbench.core.absent import NOT_KNOWN
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.cards import title_of
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row, text
+from accelbench.core.spreads import is_too_wide
 from accelbench.report.charts.words import short_device
 
 #: Rounding may make an interval so many times as wide, before more digits are written.
@@ -271,6 +273,8 @@ def _turned(ratio: Ratio) -> Ratio:
 def _factor(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
         return f"{digits(ratio.value)}×"
+    if is_too_wide(ratio.low, ratio.high):
+        return f"{digits(ratio.value)}× (interval {NOT_KNOWN})"
     return times(ratio.low, ratio.high)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
+from accelbench.core.spreads import ends_document
 from accelbench.exchange.titles import title
 from accelbench.report.other_series import left_out_text
 
@@ -96,8 +97,7 @@ def _level(series: Series) -> dict[str, object]:
     level = series.newest_level
     return {
         "value": level.value,
-        "low": level.low,
-        "high": level.high,
+        **ends_document(level.spread),
         "runs": level.runs,
         "since": series.points[level.since].moment,
     }

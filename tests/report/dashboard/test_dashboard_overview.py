@@ -69,7 +69,7 @@ def test_a_figure_of_the_page_is_sqls(tmp_path: Path) -> None:
         " - avg(ln(latency_mean_ms)) FILTER (runtime = 'onnxruntime')) FROM benchmark_results"
     )[1]
     page = plain(overview(visitor(database)))
-    assert f"{fastest:.2f} ms a step (95 % interval" in page
+    assert f"{fastest:.2f} ms a step (range of 3 launches" in page
     assert f"{ratio:.2f}× as fast as pytorch on cpu in fp32 (95 % interval" in page
 
 

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import Statistic
+from accelbench.core.spreads import SpreadKind
 from accelbench.measure.launches import interval_of
 from accelbench.report.dashboard.asked import PageQuery, asked
 from accelbench.report.dashboard.results import grouping
@@ -268,11 +269,13 @@ def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
         times = TIMES[str(cell["runtime"]), int(str(cell["batch_size"]))]
         known, rate = interval(cell, "latency"), interval(cell, "throughput")  # type: ignore[arg-type]
         assert known is not None and rate is not None  # noqa: PT018
-        assert (known.low, known.high) == pytest.approx(interval_of(times))
+        assert (known.spread.low, known.spread.high) == (min(times), max(times))
+        assert known.sure == pytest.approx(interval_of(times))
         batch = int(str(cell["batch_size"]))
-        rates = interval_of([1e3 * batch / ms for ms in times])
-        assert (rate.low, rate.high) == pytest.approx(rates)
-        assert known.of == "of 3 launches"
+        rates = [1e3 * batch / ms for ms in times]
+        assert (rate.spread.low, rate.spread.high) == pytest.approx((min(rates), max(rates)))
+        assert rate.sure == pytest.approx(interval_of(rates))
+        assert (known.spread.kind, known.spread.count) == (SpreadKind.RANGE, 3)
 
 
 def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
@@ -283,8 +286,8 @@ def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
     (cell,) = taken(made, "now").ask("SELECT * FROM cell")
     known = interval(cell, "latency")  # type: ignore[arg-type]
     assert known is not None
-    assert (known.low, known.high) == pytest.approx(interval_within(row, Statistic.MEAN))
-    assert known.of == "within one launch"
+    assert known.sure == pytest.approx(interval_within(row, Statistic.MEAN))
+    assert known.spread.kind is SpreadKind.SAMPLES
     assert f"{known.text}</small>" in visitor(made).get("/results").text
 
 

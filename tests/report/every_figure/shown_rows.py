@@ -11,7 +11,7 @@ from shown_figures import ShownCell, ShownRow
 from walked_store import Held
 
 #: Student's t for 95 % of as many launches.
-_QUANTILES = {2: 12.7062, 3: 4.30265, 4: 3.18245, 5: 2.77645}
+_QUANTILES = {5: 2.77645}
 #: What the columns of figures are called in three kinds of tables.
 _FORMS: Mapping[str, tuple[str, str, str, str]] = {
     "results": ("Mean latency, ms", "Items/s", "Peak memory, MB", "$/M"),
@@ -56,14 +56,14 @@ def _latency(held: Held, where: str, shown: ShownCell, cell: Cell, *, intervals:
     held.exact(f"{where} use", "unusable" in shown.text, cell["unusable"])
     if intervals and cell["by_mean"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
         said = re.match(
-            r"95 % interval (\S+) to (\S+), of (\d) launches; the launches (\S+) – (\S+)$",
+            r"95 % interval (\S+) to (\S+), of (\d) launches$",
             shown.title("sure"),
         )
         reach = _QUANTILES[cell["timed"]] * cell["spread_log"] / math.sqrt(cell["timed"])
         held.exact(f"{where} has an interval", said is not None, True)
         if said is not None:
             ends = [math.exp(cell["mean_log"] + way * reach) for way in (-1.0, 1.0)]
-            exact = (*ends, cell["timed"], cell["latency_low"], cell["latency_high"])
+            exact = (*ends, cell["timed"])
             for text, value in zip(said.groups(), exact, strict=True):
                 held.figure(f"{where} interval", text, value, whole=value == cell["timed"])
 

@@ -279,13 +279,13 @@ def test_the_table_of_a_published_bundle(
     assert {row["key"] for row in rows} == set(store.cells)
     for row in rows:
         cell = store.cells[row["key"]]
-        for name, ours in IN_FILES.items():
-            value = cell[ours]
+        for name in IN_FILES.keys() & row.keys():
+            value = cell[IN_FILES[name]]
             held.exact(f"{row['key']} {name}", row[name], None if value is None else float(value))
         held.exact(row["key"], row["tail_of"], cell["tail_of"] if cell["tail"] else None)
         if cell["cost"] is not None:
             held.figure(f"{row['key']} cost", row["cost"], cell["cost"])
-    held.past(12 * len(store.cells))
+    held.past(10 * len(store.cells))
 
 
 @pytest.mark.parametrize(

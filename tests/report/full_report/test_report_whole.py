@@ -108,11 +108,11 @@ def test_whatever_launches_of_one_cell_say_otherwise_is_in_the_tables() -> None:
 def test_of_an_interval_it_says_what_it_is_of() -> None:
     (results,) = tables(report(two_platforms()), "Results")
     by_launches = {one[7]: one[3] for one in results.rows}
-    assert re.fullmatch(r"[\d.]+ to [\d.]+", by_launches["2"])
+    assert re.fullmatch(r"[\d.]+ to [\d.]+, range of 2 launches", by_launches["2"])
     assert by_launches["1"] == ""
     within = known(measured(1, latency_ci_low_ms=8.5, latency_ci_high_ms=9.5))
     (results,) = tables(report(within), "Results")
-    assert results.rows[0][3] == "8.5 to 9.5, within the launch"
+    assert results.rows[0][3] == "8.5 to 9.5, within one launch"
 
 
 def test_a_matrix_says_what_precisions_it_is_of() -> None:

@@ -25,9 +25,11 @@ _WITH_UNIT = re.compile(
     rf"(?<![\w.,≈<>/-])(?P<number>{_NUMBER})(?:[ \u00a0\u202f](?P<unit>ms|µs|MB|GiB|s|{_RATE})"
     r"|(?P<times>×))(?![\w/])(?P<item> an item)?"
 )
+#: How many launches a range is of is no figure of a row.
+_COUNT = re.compile(r", range of \d+ (?:launches|runs)")
 #: A ratio or the interval of one: how sure it is, and no figure of a row.
 _INTERVAL = re.compile(
-    rf"\((?:95 % interval[^()]*?)?(?P<low>{_NUMBER})×? (?:–|to) (?P<high>{_NUMBER})×?\)"
+    rf"\((?:95 % interval[^()]*?)?(?P<low>{_NUMBER})×? (?:–|to|…) (?P<high>{_NUMBER})×?\)"
 )
 
 
@@ -107,6 +109,7 @@ def _of_cell(cell: str, kind: Kind | None, context: str) -> Iterator[Printed]:
     # An estimate says so, by ≈ or by ~ before it; a cell that cannot tell tells nothing.
     if "≈" in cell or re.match(r"~\d", cell) or ("can" in cell and "tell" in cell):
         return
+    cell = _COUNT.sub("", cell)
     known = list(figures_with_units(cell))
     if kind is None or known:
         yield from (Printed(one.kind, one.value, one.reach, context[:300]) for one in known)

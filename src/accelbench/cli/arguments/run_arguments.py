@@ -23,12 +23,12 @@ from accelbench.core.modes import parse_mode
 from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import words
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.names import platform_named
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.plan.request import AUTO
 from accelbench.runtimes.shared.names import runtime_named
 

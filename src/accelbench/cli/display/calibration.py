@@ -15,6 +15,7 @@ from accelbench.core.calibration import (
     TimedCollectives,
 )
 from accelbench.core.nouns import digits
+from accelbench.core.spreads import ends_text
 
 #: What a rate is shown in, the largest first.
 _OPERATIONS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"))
@@ -153,9 +154,7 @@ def _figures(best: ProbeFigure) -> tuple[str, str]:
 
 
 def _interval(entry: ProbeFigure, scale: float, spelled: Callable[[float], str] = figure) -> str:
-    if entry.low is None or entry.high is None:
-        return ""
-    return f"{spelled(entry.low / scale)} … {spelled(entry.high / scale)}"
+    return ends_text(entry.low, entry.high, lambda end: spelled(end / scale), " … ")
 
 
 def _scale(best: ProbeFigure) -> tuple[float, str]:

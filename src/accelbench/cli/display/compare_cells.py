@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from accelbench.analysis.accuracies import accuracy_among, accuracy_heading
 from accelbench.analysis.comparison import Compared, doubtful
 from accelbench.analysis.questions import ComparisonAxis
+from accelbench.analysis.ratios import Ratio
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import figure
-from accelbench.core.absent import NO_DATA
+from accelbench.core.absent import NO_DATA, NOT_KNOWN
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.rows import record, text
@@ -88,7 +89,7 @@ def _submission(line: Compared) -> str:
     if span := line.side.range_alike:
         low, high, kind = span
         unit = "" if kind is Statistic.RATE else " ms an item"
-        parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} – {figure(high)}{unit}")
+        parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} … {figure(high)}{unit}")
     return ", ".join(parts) or NO_DATA
 
 
@@ -133,7 +134,7 @@ def speed(line: Compared, axis: ComparisonAxis) -> str:
         return "baseline knee" if line.knee else "baseline"
     ratio = line.ratio
     known = ratio.low is not None and ratio.high is not None
-    ends = f" ({figure(ratio.low)} – {figure(ratio.high)})" if known else ""
+    ends = f" ({_ends(ratio)})" if known else ""
     cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
     if unlike(line):
         cell += f" {UNLIKE}"
@@ -152,3 +153,8 @@ def unlike(line: Compared) -> list[str]:
 def in_short(value: str) -> str:
     """A value that leaves room for others."""
     return value if len(value) <= _LONG else f"{value[: _LONG - 1]}…"
+
+
+def _ends(ratio: Ratio) -> str:
+    ends = ratio.ends_text(figure, " … ")
+    return f"interval {ends}" if ends == NOT_KNOWN else ends

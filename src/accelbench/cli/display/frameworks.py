@@ -12,8 +12,8 @@ from accelbench.cli.display.words import shapes
 from accelbench.core.figures import statistic_of
 from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.nouns import counted
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.worth import answered, usable_launches
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.plan.simulated_cases import measured_of
 
 Row = Mapping[str, Any]
@@ -57,7 +57,7 @@ def _said(known: Ratio, first: str, second: str) -> str:
         return f"which of {first} and {second} is faster cannot be told; {CANNOT_TELL}; {launches}"
     about = [launches, known.otherwise] if known.otherwise else [launches]
     if known.of == LAUNCHES and known.low is not None and known.high is not None:
-        about = [f"95 % interval {known.low:.2f} … {known.high:.2f}", *about]
+        about = [f"95 % interval {known.ends_text('{:.2f}'.format, ' … ')}", *about]
         if known.low <= 1.0 <= known.high:
             return f"which of {first} and {second} is faster cannot be told ({'; '.join(about)})"
     return f"{second} takes {known.value:.2f} times as long as {first} ({'; '.join(about)})"

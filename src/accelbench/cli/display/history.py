@@ -10,7 +10,7 @@ from accelbench.analysis.versions import in_short
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
 from accelbench.core.nouns import counted
-from accelbench.core.worth import interval_text
+from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.report.other_series import left_out_text
@@ -88,8 +88,8 @@ def _course_of(series: Series, widest: int) -> str:
 def _level(series: Series) -> str:
     """Where it lies now, by all runs of its newest level, with the interval of that."""
     level, unit = series.newest_level, series.metric.header
-    interval = interval_text(level.low, level.value, level.high, figure)
-    apart = f" ({interval})" if "…" in interval else f" {interval}" if interval else ""
+    interval = level.spread.text(level.value, figure, noun=("run", "runs")) if level.spread else ""
+    apart = f" {interval}" if interval.startswith("±") else f" ({interval})" if interval else ""
     since = series.points[level.since].moment[:10]
     runs = counted(level.runs, "run")
     return f"Level: {figure(level.value)} {unit}{apart}, of {runs} since {since}"
@@ -159,7 +159,7 @@ def _happened(series: Series, course: Course) -> Iterable[str]:
     for step in course.steps:
         worse = (step.share > 0) == series.metric.lower_is_better
         word = "worse" if worse else series.doubt_of(step.at) or "better"
-        interval = f"{_share(step.low)} … {_share(step.high)}"
+        interval = changes_text(step.low, step.high, _share)
         before, since = series.points[step.at - 1], series.points[step.at]
         yield (
             f"{_share(step.share)} ({interval}), {word}:"

@@ -11,6 +11,7 @@ from accelbench.cli.display.words import duration
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AXES
 from accelbench.core.cards import short_of
+from accelbench.core.spreads import ends_text
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def show_answer(answer: PredictionAnswer) -> None:
         cells += [_place(entry, alike, short=narrow), f"{entry['batch_size']:,}"]
         cells += [
             _figure(entry["latency_ms"]),
-            f"{_figure(entry['latency_low_ms'])} … {_figure(entry['latency_high_ms'])}",
+            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], _figure, " … "),
             _rate(entry, unit),
         ]
         cells += [_or_no_data(entry["ttft_ms"]), _or_no_data(entry["tpot_ms"])] if parts else []

@@ -12,8 +12,8 @@ from accelbench.core.cards import short_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
+from accelbench.core.spreads import interval_text, spread_in
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import interval_text
 from accelbench.select.evidence.origins import is_imported
 from accelbench.select.evidence.ways import threads_said
 
@@ -109,10 +109,9 @@ def within(candidate: Answer) -> str:
     if known.get("latency") is None:
         return ""
     if _is_of_a_measurement(candidate):
-        measured = known.get("latency_interval") or {}
-        low, high = measured.get("low"), measured.get("high")
-    else:
-        low, high = known.get("latency_low"), known.get("latency_high")
+        spread = spread_in(known.get("latency_interval"))
+        return spread.text(known["latency"], figure) if spread else ""
+    low, high = known.get("latency_low"), known.get("latency_high")
     return interval_text(low, known["latency"], high, figure)
 
 

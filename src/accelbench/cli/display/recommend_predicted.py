@@ -10,8 +10,8 @@ from rich.table import Table
 from accelbench.cli.display.columns import table
 from accelbench.cli.display.recommend_cells import rate_head
 from accelbench.cli.display.words import figure
+from accelbench.core.spreads import interval_text
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import interval_text
 from accelbench.predict.learned_words import poor_notes
 
 Answer = Mapping[str, Any]

@@ -27,8 +27,8 @@ from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import simulation_of
+from accelbench.core.spreads import interval_text
 from accelbench.core.visible import visible
-from accelbench.core.worth import interval_text
 from accelbench.run.process.observer import Progress
 
 

@@ -11,8 +11,8 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import sharing
 from accelbench.core.provenance import THIS_ARM, simulation_of
+from accelbench.core.spreads import interval_text
 from accelbench.core.visible import visible
-from accelbench.core.worth import interval_text
 
 #: Machines that are named; a lake may hold results of hundreds.
 _MACHINES = 8

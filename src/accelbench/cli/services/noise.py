@@ -15,9 +15,9 @@ from accelbench.cli.display.json_output import print_document
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import Filters, by_word, words_of
 from accelbench.query.histories import NOISE

@@ -15,8 +15,8 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import counted
 from accelbench.core.protocols import Device
 from accelbench.core.rows import number
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Status
-from accelbench.measure.launches import FEWEST_LAUNCHES
 
 if TYPE_CHECKING:
     from accelbench.core.rows import ResultRow

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import UsageError
-from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.histories import RERUN_OF
 from accelbench.run.conduct import lifecycle

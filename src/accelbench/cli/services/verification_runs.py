@@ -18,8 +18,8 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES

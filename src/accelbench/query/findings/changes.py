@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from accelbench.analysis.checking import Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.nouns import counted
+from accelbench.core.spreads import changes_text
 from accelbench.core.visible import visible
 from accelbench.exchange.titles import title
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
@@ -100,7 +101,8 @@ def _change(figure: Judged) -> str:
     text = f"{name} {before:.4g} → {now:.4g} {unit} ({now / before - 1.0:+.1%}"
     if figure.low is None or figure.high is None:
         return f"{text}, no interval: a single figure a side)"
-    return f"{text}; worse by {figure.low:+.1%} to {figure.high:+.1%}, 99 % interval)"
+    worse = changes_text(figure.low, figure.high, "{:+.1%}".format, " to ")
+    return f"{text}; worse by {worse}, 99 % interval)"
 
 
 def _listed(

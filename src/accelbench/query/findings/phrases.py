@@ -14,6 +14,7 @@ from accelbench.core.nouns import counted, digits, listed
 from accelbench.core.provenance import source_of
 from accelbench.core.rates import unit_of
 from accelbench.core.rows import Row, number
+from accelbench.core.spreads import ends_text
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.exchange.titles import title
@@ -131,7 +132,7 @@ def sure(ratio: Ratio, unit: str = "") -> str:
 
 def span(low: float, high: float) -> str:
     """Both ends."""
-    return f"{digits(low)} to {digits(high)}"
+    return ends_text(low, high, digits)
 
 
 def figure_of(point: Point) -> str:
@@ -144,10 +145,9 @@ def figure_of(point: Point) -> str:
         known, unit = point.throughput, f" {unit_of(point.row)}"
     if known is None:
         return "a figure that is no time"
-    if known.low is None or known.high is None:
+    if known.spread is None:
         return f"{digits(known.value)}{unit} (no interval: {counted(launches, 'figure')})"
-    within = "" if launches > 1 else " within its single launch"
-    return f"{digits(known.value)}{unit} (95 % interval{within} {span(known.low, known.high)})"
+    return f"{digits(known.value)}{unit} ({known.spread.sentence(digits)})"
 
 
 def and_more(every: Sequence[str], most: int = NAMED) -> str:

@@ -266,9 +266,7 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
     )
     best, cost = order[0], order[0].cost
     assert cost is not None
-    interval = "no interval"
-    if cost.low is not None and cost.high is not None:
-        interval = f"95 % interval {money(cost.low)} to {money(cost.high)}"
+    interval = cost.spread.sentence(money) if cost.spread else "no interval"
     figure = f"{amount_of(cost.value, sign)} a million {of} ({interval})"
     others, among = _rivals(best, order, several)
     if not others:
@@ -276,7 +274,7 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
     second, other = others[0], others[0].cost
     assert other is not None
     name = f"{_name(second, best, several)}, {amount_of(other.value, sign)}"
-    rough = [point for point in others if not _costs_more(point, cost.high)]
+    rough = [point for point in others if not _costs_more(point, cost.sure and cost.sure[1])]
     if not rough:
         return Best(best, figure, f"less than {name}", True, second, among=among)
     beside = f"whether it is less than {name} can't be told"
@@ -288,7 +286,7 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
 
 def _costs_more(point: Point, most: float | None) -> bool:
     """Whether something certainly costs more than this."""
-    low = point.cost.low if point.cost is not None else None
+    low = point.cost.sure[0] if point.cost is not None and point.cost.sure else None
     return most is not None and low is not None and most < low
 
 

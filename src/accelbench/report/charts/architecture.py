@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from accelbench.analysis.points import FigureInterval, Point
+from accelbench.analysis.points import Point
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import items
 from accelbench.report.charts.axes import Spec, axis
@@ -95,7 +95,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
 def _record(point: Point, alone: bool) -> Record:
     assert point.latency is not None
     n, span = items(point.row), point.latency
-    each = FigureInterval(span.value / n, span.low and span.low / n, span.high and span.high / n)
+    each = span.times(1 / n)
     architecture = _name(point)
     line = f"{architecture} · {safe(point.row.get('model'), 26)}" if alone else architecture
     return record(point, each, architecture=architecture, line=line)

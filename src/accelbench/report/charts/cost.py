@@ -39,8 +39,7 @@ def _steps(point: Point) -> FigureInterval | None:
     cost = point.step_cost
     if cost is None:
         return None
-    low, high = (None if end is None else end * _STEPS for end in (cost.low, cost.high))
-    return FigureInterval(cost.value * _STEPS, low, high)
+    return cost.times(_STEPS)
 
 
 def _title(subject: Subject) -> str:

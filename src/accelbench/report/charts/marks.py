@@ -68,6 +68,7 @@ def record(
         **({"unit": safe(unit_of(row))} if rate else {}),
         "low": figure.low,
         "high": figure.high,
+        "interval_of": figure.interval_of,
         "launches": len(point.rows),
         "samples": point.samples,
         "date": str(row.get("started_at") or "")[:10],
@@ -157,6 +158,8 @@ def tooltip(
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     figures = [(field, title), ("low", f"{level} from"), ("high", f"{level} to")]
+    if any(datum.get("interval_of") for datum in records):
+        figures[1:] = [("low", "from"), ("high", "to")]
     return [
         *({"field": name, "type": "nominal"} for name in _TOLD if name in fields),
         *(
@@ -165,7 +168,11 @@ def tooltip(
             if name in fields
         ),
         *({"field": n, "type": "quantitative"} for n in ("launches", "samples") if n in fields),
-        *({"field": n, "type": "nominal"} for n in ("statistic", "date") if n in fields),
+        *(
+            {"field": n, "type": "nominal"}
+            for n in ("interval_of", "statistic", "date")
+            if n in fields
+        ),
     ]
 
 

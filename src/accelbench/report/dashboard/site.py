@@ -38,6 +38,7 @@ from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
+from accelbench.report.dashboard.snapshots.cell_intervals import interval
 from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, choices
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -116,7 +117,9 @@ class Site:
             address_of=address_of,
             exactly=exactly,
             number_fields=NUMBER_FIELDS,
-            spread=words.spread,
+            sure=interval,
+            ends=words.ends,
+            ratio_ends=words.ratio_ends,
             picked=_picked,
             rest_of=_rest_of,
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
+from accelbench.analysis.ratios import Ratio
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
@@ -14,6 +15,7 @@ from accelbench.core.documented_peaks import describe_rate
 from accelbench.core.launch_failures import FAILED, LAUNCHED, mostly_failed, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
+from accelbench.core.spreads import ends_text
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
@@ -97,11 +99,14 @@ def explain_cell(cell: Row) -> str:
     return f"{why_not(cell)}{f' ({calculation})' if calculation else ''}"
 
 
-def spread(low: float | None, high: float | None, middle: float | None) -> str:
-    """The fastest and the slowest launch of a cell, which is no interval: 1.52 – 2.83."""
-    if not low or not high or not middle or low == high:
-        return ""
-    return f"{figure(low)} – {figure(high)}"
+def ends(low: float | None, high: float | None) -> str:
+    """Return both ends of an interval: 1.52 to 2.83; "" without them."""
+    return ends_text(low, high, figure)
+
+
+def ratio_ends(ratio: Ratio) -> str:
+    """Return both ends of a ratio's interval: 1.1× to 1.3×."""
+    return ratio.ends_text(share)
 
 
 def tails(row: Row) -> str:

@@ -93,7 +93,7 @@ def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
     (first, _), (second, name) = ordered[:2]
     if min(len(first.rows), len(second.rows)) < 2 or first.cost is None or second.cost is None:
         return " A single launch does not show how sure it is."
-    if (first.cost.high or 0.0) < (second.cost.low or 0.0):
+    if first.cost.sure and second.cost.sure and first.cost.sure[1] < second.cost.sure[0]:
         return ""
     return f" Launches do not tell it from {name}."
 
@@ -124,12 +124,11 @@ def _place(point: Point) -> tuple[str, str, float]:
 def _cell(point: Point) -> list[str]:
     cost, step = point.cost, point.step_cost
     price = known_price(point.row)
-    known = cost is not None and cost.low is not None and cost.high is not None
     return [
         point.kind,
         money(cost.value) if cost else NO_DATA,
         items_of(point.row),
-        f"{money(cost.low)} to {money(cost.high)}" if cost and known else "",
+        cost.spread.ends(money) if cost and cost.spread else "",
         money(step.value) if step else "",
         amount(price.per_hour, "") if price else NOT_APPLICABLE,
         _priced_as(price),

@@ -104,7 +104,7 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
         name,
         point.kind,
         _time(point) if timed else NOT_APPLICABLE,
-        _interval(latency, len(point.rows)) if timed else "",
+        latency.spread.ends(digits) if timed and latency and latency.spread else "",
         _rate(point, unit) if timed else NOT_APPLICABLE,
         figure(point.memory),
         figure(first) if timed else NOT_APPLICABLE,
@@ -129,13 +129,6 @@ def _rate(point: Point, unit: str) -> str:
 
 def _plain(word: object) -> str:
     return str(word).replace("_", " ")
-
-
-def _interval(span: FigureInterval | None, launches: int) -> str:
-    if span is None or span.low is None or span.high is None:
-        return ""
-    interval = f"{digits(span.low)} to {digits(span.high)}"
-    return interval if launches > 1 else f"{interval}, within the launch"
 
 
 def figure(span: FigureInterval | None) -> str:

@@ -12,6 +12,7 @@ from accelbench.core.visible import visible
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import AS_THEY_LIE
+from accelbench.report.dashboard.snapshots.cell_intervals import interval
 from accelbench.report.dashboard.snapshots.cells import Cell, told_apart
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ COLUMNS: Mapping[str, str] = {
             *("key", "model", "family", "hardware", "colour", "device", "devices", "machine"),
             *("machine_id", "runtime", "precision", "mode", "size", "scenario", "kind", "status"),
             *("reason", "apart", "latency_of", "tail_of", "unit", "quality", "why_unusable"),
-            *("verification", "moment", "run_id", "cost", "device_name"),
+            *("verification", "moment", "run_id", "cost", "device_name", "latency_spread"),
+            "throughput_spread",
         ),
         "text",
     ),
     **dict.fromkeys(
         (
-            *("batch_size", "latency", "latency_low", "latency_high", "tail", "throughput"),
+            *("batch_size", "latency", "tail", "throughput"),
             *("memory", "cost_per_million", "launches", "answered", "left_out", "failed"),
             "samples",
         ),
@@ -72,6 +74,7 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
         "unit": words.unit(cell),
         "moment": words.day(cell["moment"]) if cell["moment"] else None,
         "cost": money(cast("float", cost)) if cost is not None else None,
+        **{f"{name}_spread": _spread(cell, name) for name in ("latency", "throughput")},
         "why_unusable": words.why_not(cell) if cell["quality"] == "unusable" else None,
     }
     row: dict[str, Any] = {}
@@ -82,6 +85,12 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
         elif kind == "number":
             row[name] = None if value is None else float(cast("float", value))
     return row
+
+
+def _spread(cell: Row, figure: str) -> str:
+    """Return the interval of a figure as the dashboard's pages show it; "" without one."""
+    known = interval(cast("Cell", cell), figure)
+    return known.text if known else ""
 
 
 def write_results(rows: Sequence[Row], pages: Collection[str], path: Path) -> None:

@@ -16,7 +16,8 @@ from accelbench.core.devices import devices_in
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic
 from accelbench.core.rows import ResultRow, Row
-from accelbench.measure.launches import interval_of, typical
+from accelbench.core.spreads import ends_document
+from accelbench.measure.launches import interval_of, spread_of, typical
 
 #: What else has to be alike for two figures to answer one question. Which weights and which data
 #: went in is no part of it: what a step takes does not depend on them.
@@ -153,13 +154,13 @@ class EvidenceCell(EvidenceAttempt):
 
     def interval_told(self) -> dict[str, object] | None:
         """The interval that was measured, and of what; None of a figure that has none."""
-        if self.interval is None:
+        spread = spread_of(self.latencies, self.interval)
+        if spread is None:
             return None
-        low, high = self.interval
         return {
             "of": "launches" if len(self.latencies) > 1 else "samples",
-            "low": low,
-            "high": high,
+            **ends_document(spread),
+            "count": spread.count,
         }
 
     @cached_property

@@ -19,7 +19,6 @@ from accelbench.report.dashboard.results import rows as result_rows
 from accelbench.report.dashboard.results.columns import COLUMNS, MODEL, ResultColumn
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells, details
-from accelbench.report.dashboard.snapshots.cell_intervals import intervals
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -45,8 +44,6 @@ class ComparedPage:
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
         columns = _differing(chosen)
         cells.told_apart(chosen, result_rows.told_by([MODEL, *columns]))
-        for cell in chosen:
-            cell["sure"] = intervals(cell)
         drawn = picture_of([_ends(side) for side in sides])
         return self.site.page(
             request,
@@ -132,4 +129,4 @@ def _ends(side: ComparedCell) -> tuple[float, float | None, float | None] | None
     if side.first:
         return None if side.refused else (1.0, None, None)
     ratio = side.ratio
-    return None if ratio is None or side.refused else (ratio.value, ratio.low, ratio.high)
+    return None if ratio is None or side.refused else (ratio.value, *ratio.shown)

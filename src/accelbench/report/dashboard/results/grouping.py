@@ -327,7 +327,7 @@ def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: 
     apart = unlike([group.cell for group in ranked if group.cell], across)
     apart += _doubt([group.cell for group in ranked if group.cell])
     first, second = ranked[0].interval, ranked[1].interval
-    is_best = not apart and first is not None and second is not None and first.apart_from(second)
+    is_best = not apart and first is not None and second is not None and first.is_apart_from(second)
     best = str(ranked[0].values[across.name]) if is_best else ""
     return PivotRow(value, by_value, best, apart, mode)
 

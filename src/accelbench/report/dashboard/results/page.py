@@ -17,7 +17,6 @@ from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS
 from accelbench.report.dashboard.results.table_query import GROUP_ORDERS, TableQuery, table_query
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells
-from accelbench.report.dashboard.snapshots.cell_intervals import intervals
 
 #: What is shown beside the table.
 _BESIDE = ("hardware-latency", "throughput-by-batch")
@@ -43,8 +42,6 @@ class Results:
             found = found if groups else cells.found(snapshot, query)
         shown = result_rows.shown(found.cells, query.columns, costed=snapshot.costed)
         cells.told_apart(list(found.cells), result_rows.told_by(shown))
-        for row in found.cells:
-            row["sure"] = intervals(row)
         return self.site.filtered(
             request,
             "results.html",

@@ -1,15 +1,16 @@
-"""The 95 % intervals of cells' figures, by the launches that they are of. Pure."""
+"""The intervals of cells' figures, or the ranges of their launches, as pages show them. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.launch_intervals import interval_within
-from accelbench.core.figures import MEANS, Statistic
-from accelbench.core.nouns import counted, digits
-from accelbench.core.worth import interval_text
-from accelbench.measure.launches import interval_of
+from accelbench.core.figures import Statistic
+from accelbench.core.nouns import digits
+from accelbench.core.spreads import Spread
+from accelbench.measure.launches import interval_of, spread_of
 
 if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshots.cells import Cell
@@ -20,79 +21,82 @@ class LaunchInterval:
     """Where a figure lies.
 
     Attributes:
-        low: where it begins, and `high` where it ends.
         middle: the figure.
-        of: what it is of, in words.
+        spread: the ends that are shown.
+        sure: the ends of the 95 % interval, by which it is compared with others.
     """
 
-    low: float
     middle: float
-    high: float
-    of: str
+    spread: Spread
+    sure: tuple[float, float]
 
     @property
     def text(self) -> str:
-        """As ± where it is as far to both sides: ±2.1%."""
-        return interval_text(self.low, self.middle, self.high, digits)
+        """The ends next to the figure: ±2.1%."""
+        return self.spread.text(self.middle, digits)
 
     @property
     def ends(self) -> str:
-        """In a sentence: 95 % interval 7.90 to 8.12, of 5 launches."""
-        return f"95 % interval {digits(self.low)} to {digits(self.high)}, {self.of}"
+        """The ends in a sentence: 95 % interval 7.90 to 8.12, of 5 launches."""
+        return self.spread.sentence(digits)
 
-    def apart_from(self, other: LaunchInterval) -> bool:
-        """Whether the two have nothing in common."""
-        return self.high < other.low or other.high < self.low
-
-
-#: Figures that have an interval.
-_SURE = ("latency", "throughput", "cost")
-
-
-def intervals(cell: Cell) -> dict[str, LaunchInterval]:
-    """The intervals of a cell's latency, rate and cost, of those of which one is known.
-
-    A rate and what a million of its items costs are as certain as the mean of the times.
-    """
-    relative = _relative(cell)
-    if relative is None:
-        return {}
-    known = {figure: _interval(cell, figure, relative) for figure in _SURE}
-    return {figure: found for figure, found in known.items() if found is not None}
+    def is_apart_from(self, other: LaunchInterval) -> bool:
+        """Return whether the two intervals have nothing in common."""
+        return self.sure[1] < other.sure[0] or other.sure[1] < self.sure[0]
 
 
 def interval(cell: Cell, figure: str) -> LaunchInterval | None:
-    """That of one figure."""
-    return intervals(cell).get(figure)
+    """Return the interval of a cell's latency, throughput or cost; None if it is not known.
+
+    A latency has the interval of its launches' latencies, a rate that of their rates. The cost of a
+    million items has that of the rate.
+    """
+    if figure == "latency":
+        return _of_latency(cell)
+    rate = _of_rate(cell)
+    if figure == "throughput" or rate is None:
+        return rate if figure == "throughput" else None
+    cost = cell.get("cost_per_million")
+    return None if figure != "cost" or not cost else _inverse(rate, cost * rate.middle)
 
 
-def _interval(cell: Cell, figure: str, relative: tuple[float, float, str]) -> LaunchInterval | None:
-    column = "cost_per_million" if figure == "cost" else figure
-    middle = cell.get(column)
-    if not isinstance(middle, float) or not middle:
-        return None
-    low, high, of = relative
-    of_times, rises = bool(cell.get("latency")), figure == "throughput"
-    if figure != "latency" and of_times and cell.get("latency_of") not in tuple(MEANS):
-        return None
-    if (of_times and rises) or (not of_times and figure == "cost"):
-        low, high = 1.0 / high, 1.0 / low
-    return LaunchInterval(middle * low, middle, middle * high, of)
-
-
-def _relative(cell: Cell) -> tuple[float, float, str] | None:
-    """Both ends as parts of the times, or of the rates where there are no times; and of what."""
-    times, middle = cell.get("times") or [], cell.get("latency") or cell.get("throughput")
+def _of_latency(cell: Cell) -> LaunchInterval | None:
+    middle = cell.get("latency")
     if not middle:
         return None
-    if len(times) > 1:
-        known = interval_of(times)
-        of = f"of {counted(len(times), 'launch', 'launches')}"
-    elif cell.get("latency") and cell.get("launches") == 1:
-        known = interval_within(cell, Statistic(cell.get("latency_of") or "mean"))
-        of = "within one launch"
-    else:
+    within = None
+    if cell.get("launches") == 1:
+        within = interval_within(cell, Statistic(cell.get("latency_of") or "mean"))
+    return _made(middle, cell.get("times") or [], within)
+
+
+def _of_rate(cell: Cell) -> LaunchInterval | None:
+    rate, rates = cell.get("throughput"), cell.get("rates") or []
+    if not rate:
         return None
-    if known is None or known[0] <= 0.0:
+    mean = cell.get("latency_mean_ms")
+    within = interval_within(cell, Statistic.MEAN) if cell.get("launches") == 1 and mean else None
+    if within is not None and within[0] > 0.0 and mean:
+        within = rate * mean / within[1], rate * mean / within[0]
+    return _made(rate, rates, within)
+
+
+def _made(
+    middle: float, each: Sequence[float], within: tuple[float, float] | None
+) -> LaunchInterval | None:
+    sure = interval_of(each) if len(each) > 1 else within
+    spread = spread_of(each, within)
+    if spread is None or sure is None or sure[0] <= 0.0:
         return None
-    return known[0] / middle, known[1] / middle, of
+    return LaunchInterval(middle, spread, sure)
+
+
+def _inverse(known: LaunchInterval, product: float) -> LaunchInterval:
+    """Return the interval of what a product divided by the figure is."""
+    low, high = (
+        None if end is None else product / end for end in (known.spread.high, known.spread.low)
+    )
+    spread = Spread(low, high, known.spread.kind, known.spread.count)
+    return LaunchInterval(
+        product / known.middle, spread, (product / known.sure[1], product / known.sure[0])
+    )

@@ -12,11 +12,10 @@ from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
 from accelbench.core.rows import Json, Row, number
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
-from accelbench.report.dashboard.snapshots.cell_intervals import LaunchInterval
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
-BEHIND = ("times", *OF_AN_INTERVAL)
+BEHIND = ("times", "rates", *OF_AN_INTERVAL)
 #: Values of a facet that have a box of their own in a form; the others are in a list below them.
 MOST_CHOICES = 60
 
@@ -43,9 +42,10 @@ class Cell(TypedDict, total=False):
     throughput: float | None
     memory: float | None
     cost_per_million: float | None
-    times: list[float]  # of each launch that counts: the latency, else the rate
+    times: list[float]  # the latency of each launch that counts
+    rates: list[float]  # the throughput of each
+    latency_mean_ms: float | None  # of the first launch
     apart: str  # what tells it from others beside it
-    sure: Mapping[str, LaunchInterval]  # of its figures
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import WHOLE_RUNS_COLUMNS, failing_sql, same_configuration_sql
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import (
     ANSWERED_SQL,
@@ -32,7 +33,6 @@ from accelbench.core.worth import (
     REASON_UNUSABLE_SQL,
     USABLE_SQL,
 )
-from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ WITH cell AS (
         greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
         count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples,
-        {latency_of} AS latency_of, {of_latency}, {times} AS times,
+        {latency_of} AS latency_of, {of_latency}, {times} AS times, {rates} AS rates,
         {typical_rate} AS throughput,
         {typical_tail} AS tail, {tail_of} AS tail_of,
         {typical_memory} AS memory,
@@ -315,8 +315,8 @@ def _latency(con: DuckDBPyConnection, runs: Sequence[str | None]) -> dict[str, s
     figures = {"latency": typical_sql, "latency_low": _least, "latency_high": _most}
     of_each = " ".join(f"WHEN {having[stat]} THEN {_in_order(names[stat])}" for stat in names)
     return {
-        # Of rates alone those: either says how far launches are apart.
-        "times": f"CASE {of_each} ELSE {_in_order('rate')} END",
+        "times": f"CASE {of_each} END",
+        "rates": _in_order("rate"),
         "latency_of": f"CASE {cases} END",
         "of_latency": ", ".join(f"{of_all(how)} AS {name}" for name, how in figures.items()),
     }

@@ -1,5 +1,5 @@
 // Chosen configurations beside each other: what was asked of each, and its figures.
-import { called, counted, el, NO_DATA, number, spaced, spread, text, whole } from "./words.mjs";
+import { called, counted, el, NO_DATA, number, spaced, text, whole } from "./words.mjs";
 
 const timed = (shown) => (row) => (row.kind === "emulated" ? "no times: emulated" : row.status !== "ok" ? NO_DATA : shown(row));
 const whatever = (name) => (row) => (row[name] === null ? NO_DATA : spaced(String(row[name])));
@@ -15,8 +15,9 @@ const ASKED = [
 const FIGURES = [
   ["Latency, ms", timed((row) => row.latency === null ? (row.tail === null ? NO_DATA : `${number(row.tail)} ${row.tail_of ?? ""}`)
     : `${number(row.latency)} ${row.latency_of === "p50" ? "p50" : "mean"}`)],
-  ["Its launches, ms", timed((row) => spread(row.latency_low, row.latency_high, row.latency))],
+  ["Interval of the latency, ms", timed((row) => row.latency_spread ?? NO_DATA)],
   ["Items/s", timed((row) => `${number(row.throughput)}${row.throughput !== null && row.unit ? ` ${row.unit}` : ""}`)],
+  ["Interval of the rate", timed((row) => row.throughput_spread ?? NO_DATA)],
   ["Peak, MB", (row) => number(row.memory)],
   ["Cost of a million", (row) => row.cost ?? ""],
   ["Status", (row) => spaced(row.status) + (row.reason ? `: ${spaced(row.reason)}` : "")],

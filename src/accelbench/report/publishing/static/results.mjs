@@ -3,7 +3,7 @@
 import { parquetMetadata } from "./parquet/metadata.js";
 import { parquetRead } from "./parquet/read.js";
 import { compared, tray } from "./comparison.mjs";
-import { called, counted, digits, el, NO_DATA, NOT_APPLICABLE, number, spaced, spread, text, whole } from "./words.mjs";
+import { called, counted, digits, el, NO_DATA, NOT_APPLICABLE, number, spaced, text, whole } from "./words.mjs";
 
 const PAGE = 100;
 const LISTED = 12, CHOSEN = 12;
@@ -198,12 +198,13 @@ function figures(row) {
   const badge = row.quality && row.quality !== "converged"
     ? el("span", { class: `badge ${row.quality === "unusable" ? "unusable" : ""}`, title: row.why_unusable }, text(spaced(row.quality)))
     : "";
-  const launches = spread(row.latency_low, row.latency_high, row.latency);
+  const sure = (ends) => (ends ? [" ", el("small", { class: "sure" }, ends)] : "");
   return [
     el("td", { class: `figure ${row.kind}` }, time, badge,
-      launches ? [" ", el("small", { title: "its launches, fastest to slowest" }, launches)] : ""),
+      sure(row.latency_spread)),
     el("td", { class: `figure ${row.kind}` }, number(row.throughput),
-      row.throughput !== null && row.unit ? [" ", el("small", {}, text(row.unit))] : ""),
+      row.throughput !== null && row.unit ? [" ", el("small", {}, text(row.unit))] : "",
+      sure(row.throughput_spread)),
     el("td", { class: `figure ${row.kind}` }, number(row.memory)),
     ...cost(row.cost),
   ];

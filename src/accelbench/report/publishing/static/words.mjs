@@ -17,8 +17,6 @@ export const number = (value) => (value === null ? NO_DATA : digits(value));
 export const whole = (value) => (value === null ? NO_DATA : Math.trunc(value).toLocaleString("en-US"));
 export const counted = (n, one, many = `${one}s`) => `${whole(n)} ${n === 1 ? one : many}`;
 export const spaced = (text) => (text ?? "None").replaceAll("_", " ");
-export const spread = (low, high, middle) =>
-  !low || !high || !middle || low === high ? "" : `${digits(low)} – ${digits(high)}`;
 
 /** An element; children that are text stay text. */
 export function el(name, attributes = {}, ...children) {
