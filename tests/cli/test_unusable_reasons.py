@@ -16,7 +16,7 @@ from accelbench.cli.commands import compare, matrix
 from accelbench.core.worth import (
     REASON_COLUMNS,
     REASON_UNUSABLE_SQL,
-    UnusableReason,
+    UnusableText,
     reason_unusable,
     reasons_unusable,
 )
@@ -24,16 +24,16 @@ from accelbench.query import baselines
 
 DB = "accelbench.duckdb"
 CAUSES = [
-    ({}, UnusableReason.NOISY),
-    ({"cpu_wait_share": 0.7}, UnusableReason.WAITED),
-    ({"unexplained_share": 0.7}, UnusableReason.UNACCOUNTED),
+    ({}, UnusableText.NOISY),
+    ({"cpu_wait_share": 0.7}, UnusableText.WAITED),
+    ({"unexplained_share": 0.7}, UnusableText.UNACCOUNTED),
 ]
 each_cause = pytest.mark.parametrize(("cause", "reason"), CAUSES)
 
 
 @each_cause
 def test_check_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
 ) -> None:
     before = [{"launch": n, "series_key": "s"} for n in range(3)]
     store(tmp_path / DB, *before, run="r1", about={"label": "main"})
@@ -45,7 +45,7 @@ def test_check_names_the_reason(
 
 @each_cause
 def test_compare_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
 ) -> None:
     gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
     store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
@@ -57,7 +57,7 @@ def test_compare_names_the_reason(
 
 @each_cause
 def test_launches_that_are_left_out_have_their_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableReason
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
 ) -> None:
     gpus = [{"hardware": "cuda", "device_name": "A GPU", "launch": n} for n in range(3)]
     gpus[0] |= {"quality": "unusable", **cause}

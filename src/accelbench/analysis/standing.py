@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from accelbench.analysis.questions import PASSED_OVER, flat
 from accelbench.core.identity import canonical
-from accelbench.core.launch_failures import whole_runs_sql
 from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Json, Row, record
 from accelbench.core.spreads import FEWEST_LAUNCHES
@@ -167,7 +166,7 @@ def _ranked(cell: Sequence[str], where: str) -> str:
                 any_value(conditions) AS conditions, max({OWNED_SQL}) AS owned,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                 count(*) FILTER ({ANSWERED_SQL}) AS answered, {worth_sql(ANSWERED_SQL)} AS worth
-            FROM {whole_runs_sql()} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
+            FROM launches WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
 
 
 #: `by_run` in SQL: of what names no run, and of an import, a day is a run.

@@ -20,7 +20,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import (
     ANSWERED_SQL,
-    UnusableReason,
+    UnusableText,
     answered,
     reasons_unusable,
 )
@@ -127,7 +127,7 @@ def why_unusable(rows: Sequence[Row]) -> str:
     """Return why the times of launches are unusable, as the end of a sentence."""
     if mostly_failed(rows):
         return launches_failed(rows)
-    return reasons_unusable(rows) or UnusableReason.NOISY
+    return reasons_unusable(rows) or UnusableText.NOISY
 
 
 def mostly_failed(rows: Sequence[Row]) -> bool:

@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import Quality, Status
 Launch = TypeVar("Launch", bound=Row)
 
 
-class UnusableReason(StrEnum):
+class UnusableText(StrEnum):
     """Why the times of a launch decide nothing; the value is the end of a sentence."""
 
     NOISY = "interval wider than ±25 %"
@@ -59,14 +59,14 @@ def usable(row: Row) -> bool:
     return row.get("quality") != Quality.UNUSABLE
 
 
-def reason_unusable(row: Row) -> UnusableReason:
+def reason_unusable(row: Row) -> UnusableText:
     """Return why a result's times are unusable; the noise, if its row names no other cause."""
     if row.get("implausible_rate"):
-        return UnusableReason.IMPLAUSIBLE
+        return UnusableText.IMPLAUSIBLE
     if (number(row, "cpu_wait_share") or 0.0) > MOST_WAITING:
-        return UnusableReason.WAITED
+        return UnusableText.WAITED
     hidden = (number(row, "unexplained_share") or 0.0) > MOST_UNACCOUNTED
-    return UnusableReason.UNACCOUNTED if hidden and not _is_wide(row) else UnusableReason.NOISY
+    return UnusableText.UNACCOUNTED if hidden and not _is_wide(row) else UnusableText.NOISY
 
 
 def reasons_unusable(rows: Iterable[Row]) -> str:
@@ -104,10 +104,10 @@ def wide_sql(slack: float = 0.0) -> str:
 
 #: `reason_unusable` of a row in SQL.
 REASON_UNUSABLE_SQL = f"""CASE
-    WHEN implausible_rate IS NOT NULL THEN '{UnusableReason.IMPLAUSIBLE}'
-    WHEN coalesce(cpu_wait_share, 0) > {MOST_WAITING} THEN '{UnusableReason.WAITED}'
+    WHEN implausible_rate IS NOT NULL THEN '{UnusableText.IMPLAUSIBLE}'
+    WHEN coalesce(cpu_wait_share, 0) > {MOST_WAITING} THEN '{UnusableText.WAITED}'
     WHEN coalesce(unexplained_share, 0) > {MOST_UNACCOUNTED} AND NOT {wide_sql()}
-    THEN '{UnusableReason.UNACCOUNTED}' ELSE '{UnusableReason.NOISY}' END"""
+    THEN '{UnusableText.UNACCOUNTED}' ELSE '{UnusableText.NOISY}' END"""
 
 
 def settled(row: Row) -> bool:

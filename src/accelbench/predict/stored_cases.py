@@ -19,10 +19,9 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
-from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
 from accelbench.predict.learned_words import measured_cases
 from accelbench.query.histories import OF_NO_CHECK_SQL
@@ -50,9 +49,8 @@ WITH counted AS (
         conditions->'source'->>'name' AS source,
         {_STEP} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
         coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
-    FROM benchmark_results
-    WHERE {ANSWERED_SQL} AND {USABLE_SQL} AND {COMPARABLE_SQL} AND {OF_NO_CHECK_SQL}
-        AND NOT coalesce(emulated, false) AND coalesce(world_size, 1) = 1
+    FROM launches
+    WHERE usable AND {THIS_ARM_SQL} AND {OF_NO_CHECK_SQL} AND coalesce(world_size, 1) = 1
         AND coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND batch_size > 0 AND model IS NOT NULL
 ), newest AS (

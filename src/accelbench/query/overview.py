@@ -11,7 +11,7 @@ from accelbench.analysis.standing import standing_sql
 from accelbench.core.columns import STEP_MS
 from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
-from accelbench.core.worth import ANSWERED_SQL, USABLE_SQL
+from accelbench.core.worth import ANSWERED_SQL
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -33,10 +33,10 @@ SELECT run_id, max(coalesce(finished_at, started_at)) FROM benchmark_results
 GROUP BY run_id ORDER BY 2 DESC, 1 DESC LIMIT 1
 """
 _OF_RUN = "SELECT status, count(*) FROM benchmark_results WHERE run_id = ? GROUP BY 1 ORDER BY 1"
-_USABLE = f"{ANSWERED_SQL} AND {USABLE_SQL} AND {_MEASURED} AND {_STEP} > 0"
+_USABLE = f"usable AND {_MEASURED} AND {_STEP} > 0"
 #: Models by when they were measured last.
 _NEWEST = f"""
-SELECT model FROM benchmark_results WHERE {_USABLE}
+SELECT model FROM launches WHERE {_USABLE}
 GROUP BY model ORDER BY max(started_at) DESC, model LIMIT {MOST_MODELS}
 """  # noqa: S608
 #: Of each model the configuration with the fastest step, at the batch size that most devices ran,
@@ -46,7 +46,7 @@ _FASTEST = """
 WITH standing AS (
     SELECT result_id, model, task, batch_size, {step} AS step, started_at, {device} AS device,
         avg(ln({step})) OVER (PARTITION BY {configuration}) AS middle
-    FROM benchmark_results WHERE {usable} AND {of_them} AND {stands}
+    FROM launches WHERE {usable} AND {of_them} AND {stands}
 ), ran AS (
     SELECT model, batch_size, count(DISTINCT device) AS devices FROM standing GROUP BY ALL
 ), fastest AS (

@@ -20,7 +20,7 @@ from accelbench.analysis.line_parts import Kinds
 from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.launch_failures import WRONG_SQL, whole_runs_sql
+from accelbench.core.launch_failures import WRONG_SQL
 from accelbench.core.rows import Row
 from accelbench.core.worth import ANSWERED_SQL, REASON_UNUSABLE_SQL, SETTLED_SQL, USABLE_SQL
 from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
@@ -300,7 +300,7 @@ def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str
         constant=reading.sql_of_all,
         answered=ANSWERED_SQL,
         wrong=WRONG_SQL,
-        results=whole_runs_sql(),
+        results="launches",
         **more,
     )
 

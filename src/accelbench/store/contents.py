@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.store.fit import spell_time
 from accelbench.store.implausible import implausible_results
-from accelbench.store.schema import VIEWS
+from accelbench.store.schema import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,6 +26,9 @@ def contents(con: DuckDBPyConnection) -> dict[str, object]:
         "SELECT coalesce(provenance, 'unknown'), count(*) FROM benchmark_results"
         " GROUP BY 1 ORDER BY 1"
     ).fetchall()
+    unusable = con.execute(
+        "SELECT unusable_reason, count(*) FROM launches WHERE NOT usable GROUP BY 1 ORDER BY 1"
+    ).fetchall()
     first, last = con.execute(
         "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
     ).fetchall()[0]
@@ -33,9 +36,10 @@ def contents(con: DuckDBPyConnection) -> dict[str, object]:
     runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
     runs_by_status = dict(runs.fetchall())
     return {
-        "tables": {view: scalar(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
+        "tables": {name: scalar(f"SELECT count(*) FROM {name}") for name in TABLES},  # noqa: S608
         "results_by_status": dict(by_status),
         "results_by_provenance": dict(by_provenance),
+        "unusable_by_reason": dict(unusable),
         "runs_by_status": runs_by_status,
         "models": [name for (name,) in models if name is not None],
         "hardware": [

@@ -14,6 +14,7 @@ from typing import Any
 from accelbench import __version__
 from accelbench.core.column import Column, Kind
 from accelbench.core.columns import COLUMNS
+from accelbench.store.launches import LAUNCHES
 
 APPLICATION = "accelbench"
 
@@ -34,10 +35,12 @@ SQL_TYPES: dict[Kind, str] = {
 #: with every change of the columns, the tables or the views.
 SCHEMA_VERSION = 3
 
-VIEWS = (
+#: The documents' tables, and the calibrations of devices.
+TABLES = (
     *("benchmark_runs", "hardware_info", "benchmark_results", "raw_benchmark_data"),
     "device_calibrations",
 )
+VIEWS = (*TABLES, "launches")
 
 _TABLES = """
 CREATE TABLE store_meta (
@@ -168,6 +171,7 @@ def statements(columns: Sequence[Column] = COLUMNS) -> list[str]:
         f"CREATE VIEW benchmark_results AS SELECT {names} FROM fact_result",  # noqa: S608
         _SAMPLES,
         _CALIBRATIONS,
+        LAUNCHES,
     ]
 
 

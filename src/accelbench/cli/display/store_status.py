@@ -25,6 +25,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         *((name, str(count)) for name, count in tables.items()),
         ("results by status", _counted(summary["results_by_status"])),
         ("by provenance", _counted(summary["results_by_provenance"])),
+        ("unusable results", _counted(summary["unusable_by_reason"])),
         ("runs by status", _counted(summary["runs_by_status"])),
         ("models", _named(summary["models"])),
         ("hardware", ", ".join(summary["hardware"]) or "none"),

@@ -26,7 +26,7 @@ from accelbench.core.figures import (
     TAIL_SQL,
     Statistic,
 )
-from accelbench.core.launch_failures import FAILED, LAUNCHED, whole_runs_sql
+from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
@@ -225,7 +225,7 @@ def cells_sql(where: str) -> str:
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         version=version_sql(),
         of_import=OF_IMPORT_SQL,
-        results=whole_runs_sql(),
+        results="launches",
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
@@ -260,7 +260,7 @@ def rates_sql() -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
         latency=_STEP,
-        results=whole_runs_sql(),
+        results="launches",
         real=_REAL,
         answered=ANSWERED_SQL,
         usable=USABLE_SQL,
@@ -276,7 +276,7 @@ def tried_sql() -> str:
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION),
         counted=kind_sql("throughput_unit"),
-        results=whole_runs_sql(),
+        results="launches",
         real=_REAL,
         answered=ANSWERED_SQL,
     )
