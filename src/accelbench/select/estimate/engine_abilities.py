@@ -36,11 +36,7 @@ def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
         query: the question.
         generates: whole requests are asked for.
     """
-    engines = [
-        card
-        for card in cards().values()
-        if platform in card.hardware and card.provenance == Provenance.MEASURED
-    ]
+    engines = _engines(platform)
     if not engines:
         return ""
     reasons = [_why_not(card, query, generates=generates) for card in engines]
@@ -55,8 +51,26 @@ def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
     )
 
 
+def can_train(platform: str) -> bool:
+    """Return whether an engine of a platform trains models, or none of its engines is known."""
+    engines = _engines(platform)
+    return not engines or any(map(_trains, engines))
+
+
+def _engines(platform: str) -> list[RuntimeInfo]:
+    return [
+        card
+        for card in cards().values()
+        if platform in card.hardware and card.provenance == Provenance.MEASURED
+    ]
+
+
+def _trains(card: RuntimeInfo) -> bool:
+    return card.consumes == "torch"
+
+
 def _why_not(card: RuntimeInfo, query: Query, *, generates: bool) -> str:
-    if query.mode == Mode.TRAINING and card.consumes != "torch":
+    if query.mode == Mode.TRAINING and not _trains(card):
         return "train"
     if generates and not card.generates:
         return "generate token by token"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.vocabulary import Family, Mode
+from accelbench.select.estimate.engine_abilities import can_train
 
 HIGH, MEDIUM = 2.0, 1.0
 #: How much a rule about the batch, or about the size, counts: by how a family's importance is set.
@@ -103,9 +104,6 @@ RULES = (
     Rule("tpu", 1, "training", mode=_TRAINING),
 )  # fmt: skip
 
-#: What has no way to train a model; a platform that is not known is taken to have one.
-INFERENCE_ONLY = frozenset({"openvino", "qnn", "webnn", "webgpu", "wasm"})
-
 
 @dataclass(frozen=True)
 class RuleAnswer:
@@ -134,7 +132,7 @@ def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleA
         rating: what a matrix says of it for this family: it stands in for what the rules say of the
             platform and the family, and the rules about size, batch and mode go on from there.
     """
-    if about.mode == _TRAINING and hardware in INFERENCE_ONLY:
+    if about.mode == _TRAINING and not can_train(hardware):
         return RuleAnswer(0.0, compatible=False, why=(f"{hardware} trains no models",))
     mine = [rule for rule in RULES if rule.hardware == hardware and rule.holds(about)]
     if rating is not None:
