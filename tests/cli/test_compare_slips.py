@@ -84,7 +84,7 @@ def test_what_the_program_knows_is_not_looked_for_in_the_database(
 
     monkeypatch.setattr(Database, "query", noted)
     assert shell("bert-tiny", "--hardware", "cpu,cuda", "--framework", "torch,onnx")[0] == 0
-    assert len(asked) == 4  # its runs, its columns, where its rows lie, and these
+    assert len(asked) == 3  # its runs, where its rows lie, and these
 
 
 def test_the_other_names_of_a_runtime_find_it(tmp_path: Path, shell: Command) -> None:
@@ -183,3 +183,21 @@ def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
     code, _, err = shell("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("name", ["compare", "history", "plot"])
+def test_a_filter_of_a_run_names_the_command_that_measures_it(
+    tmp_path: Path, command: Callable[..., Command], name: str
+) -> None:
+    store(tmp_path / DB, {"series_key": "a"}, {**GPU, "series_key": "b"})
+    code, _, err = command(name)("bert-tiny", "--run", "last", "--precision", "bf16")
+    assert (code, "`accelbench run bert-tiny --precision bf16`" in err) == (4, True)
+
+
+def test_a_folder_without_such_results_is_measured_by_its_name(
+    tmp_path: Path, command: Callable[..., Command]
+) -> None:
+    (tmp_path / "my-llama").mkdir()
+    store(tmp_path / DB, {"model": "my-llama/"})
+    code, _, err = command("compare")("my-llama", "--precision", "bf16")
+    assert (code, "`accelbench run my-llama --precision bf16`" in err) == (4, True)
