@@ -204,7 +204,7 @@ def test_a_small_change_that_could_hide_in_the_noise_is_not_denied() -> None:
     assert line(quiet).answer is Judgement.STEADY
     noisy = [[10.0 * f] for f in (1.0, 1.06, 0.95, 1.05, 0.93, 1.02)]
     told = line(noisy)
-    assert (told.answer, told.changed) == (Judgement.CANNOT_TELL, False)
+    assert (told.answer, told.is_eventful) == (Judgement.CANNOT_TELL, False)
     wide = [HistoryPoint(str(n), str(n), "", one[0], 1) for n, one in enumerate(noisy)]
     assert series_of({}, LATENCY, wide, 0.3).answer is Judgement.STEADY
 

@@ -8,6 +8,7 @@ would judge it (`analysis.judging`). Two runs make a line; of fewer than four no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,8 +91,13 @@ class Series:
     beside_first: float | None = None  # the newest beside the first, where it gained nothing
 
     @property
-    def changed(self) -> bool:
-        """Whether anything is to be told of it."""
+    def is_line(self) -> bool:
+        """Whether it has points enough, or one before a run without a figure."""
+        return len(self.points) >= FEWEST_DRAWN or self.gap is not None
+
+    @property
+    def is_eventful(self) -> bool:
+        """Whether anything happened along it, also what came back or has no answer."""
         course = self.course
         if self.gap is not None or self.partings:
             return True
@@ -211,6 +217,13 @@ class Series:
                 f"{self.answer.value} in {runs}{f' since {since}' if where.start or late else ''}"
             )
         return self.answer.value
+
+
+def answer_counts(several: Iterable[Series]) -> dict[str, int]:
+    """Count the series of each answer; a series that is not judged has none."""
+    counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in several)
+    order = [*Judgement, NOT_JUDGED]
+    return {str(answer): counts[str(answer)] for answer in order if counts[str(answer)]}
 
 
 def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:

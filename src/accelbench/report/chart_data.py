@@ -234,4 +234,4 @@ def _series(database: Database, where: str, values: Sequence[object]) -> Sequenc
     all_series, _ = series_in(
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
     )
-    return sorted(all_series, key=lambda series: not series.changed)
+    return sorted(all_series, key=lambda series: not series.is_eventful)

@@ -30,7 +30,7 @@ def document(
         "device_name": series.row.get("device_name"),
         "unit": series.metric.header,
         "figure": series.metric.statistic and series.metric.statistic.value,
-        "changed": series.changed,
+        "changed": series.is_eventful,
         "answer": None if series.answer is None else series.answer.value,
         "said": series.said,
         "point_count": len(series.points),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import NOT_JUDGED, Series, same_jobs
+from accelbench.analysis.history import Series, answer_counts, same_jobs
 from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.json_output import print_document
@@ -81,7 +80,7 @@ def history(
         raise _no_history(here, undated, names)
     if not all_series:
         raise _no_figure(here, metric, lacking, names)
-    counts = answers(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
+    counts = answer_counts(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
     if as_json:
         from accelbench.report.history import document
 
@@ -94,7 +93,7 @@ def history(
             "series": [
                 document(
                     series_,
-                    points=every or series_.changed,
+                    points=every or series_.is_eventful,
                     same=same.get(str(series_.row.get("series_key")), ()),
                 )
                 for series_ in all_series
@@ -132,20 +131,11 @@ def worth_showing(all_series: Sequence[Series]) -> list[Series]:
     open_ = [
         series_
         for series_ in all_series
-        if not series_.changed and series_.answer is not Judgement.STEADY
+        if not series_.is_eventful and series_.answer is not Judgement.STEADY
     ]
-    return [series_ for series_ in all_series if series_.changed] + (
+    return [series_ for series_ in all_series if series_.is_eventful] + (
         open_ if len(open_) <= _FEW else []
     )
-
-
-def answers(all_series: Sequence[Series]) -> dict[str, int]:
-    """How many series came to each answer; a series that is not judged has none."""
-    counts = Counter(
-        NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in all_series
-    )
-    order = [*Judgement, NOT_JUDGED]
-    return {str(answer): counts[str(answer)] for answer in order if counts[str(answer)]}
 
 
 def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:

@@ -117,7 +117,7 @@ def _heading(series: Series) -> str:
     return (
         f"{title(series.row)}{where}{emulated}: {series.metric.title} {figure(values[-1])}"
         f" {series.metric.header}, {counted(len(series.points), 'run')},"
-        f" {figure(min(values))} – {figure(max(values))}{since}"
+        f" {figure(min(values))} … {figure(max(values))}{since}"
     )
 
 

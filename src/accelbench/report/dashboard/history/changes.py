@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.analysis.history import Series
+from accelbench.analysis.history import Series, answer_counts
 from accelbench.core.rows import Row, number
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import details
@@ -59,7 +59,8 @@ class JudgedLines:
 
     Attributes:
         at: of which snapshot.
-        changed: the series and the machine of each line that changed.
+        changed: the series and the machine of each line in which something happened.
+        counts: how many lines have each answer, as `accelbench history` counts them.
         judged: how many were looked at.
         ranks: of each that was looked at where it stands; None of one without a figure.
         trouble: why there are none; "" where they were judged.
@@ -69,6 +70,7 @@ class JudgedLines:
     changed: Sequence[LineKey] = ()
     judged: int = 0
     ranks: Mapping[LineKey, LineRank | None] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     trouble: str = ""
 
     @property
@@ -96,7 +98,8 @@ def judged_lines(
             line_key(one.row): LineRank(details.foremost(one), len(one.points)) for one in made
         }
         found += made
-    return JudgedLines(snapshot.at, list(_told(found)), len(lines), ranks)
+    counts = answer_counts(one for one in found if one.is_line)
+    return JudgedLines(snapshot.at, list(_told(found)), len(lines), ranks, counts)
 
 
 def _runs_of_lines(snapshot: Snapshot) -> dict[LineKey, int]:

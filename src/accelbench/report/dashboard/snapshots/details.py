@@ -200,7 +200,7 @@ def _history_of(
 
 def foremost(series: Series) -> tuple[bool, float]:
     """Orders series: those in which something changed first, what became worst before all."""
-    return not series.changed, -(series.newest_step or 0.0)
+    return not series.is_eventful, -(series.newest_step or 0.0)
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
