@@ -105,7 +105,7 @@ def test_a_rate_of_tokens_is_no_step_from_one_of_images(tmp_path: Path, shell: C
     for day in range(1, 10):
         night(tmp_path, day, images if day < 5 else tokens)
     said = " ".join(shell("--metric", "throughput")[1].split())
-    assert "throughput 5,000 tokens/s, 9 runs, 5,000 – 5,000 since 2026-03-05" in said
+    assert "throughput 5,000 tokens/s, 9 runs, 5,000 … 5,000 since 2026-03-05" in said
     assert "not alike: unit images/s → tokens/s" in said
     assert "etter" not in said
     assert shell.json("--metric", "throughput")["series"][0]["unit"] == "tokens/s"

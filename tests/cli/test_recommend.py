@@ -12,9 +12,7 @@ from recommend_world import ASKED, BATCH_8, CARD, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.display.words import figure
 from accelbench.core.protocols import Absent, Device
-from accelbench.measure.launches import interval_of
 from accelbench.select.knowledge import Knowledge
 
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
@@ -290,12 +288,18 @@ def test_a_figure_stands_beside_its_interval(
     words = ("bert-tiny", "--hardware", "cpu,cuda")
     scores = answer(recommend, *words)["all_scores"]
     interval = scores["cpu"]["predictions"]["latency_interval"]
-    low, high = interval_of([4.0, 8.0, 16.0]) or (0.0, 0.0)
-    assert interval == {"of": "launches", "low": pytest.approx(low), "high": pytest.approx(high)}
+    assert interval == {
+        "of": "launches",
+        "low": 4.0,
+        "high": 16.0,
+        "ends_are": "range",
+        "count": 3,
+        "why_no_ends": None,
+    }
     assert "latency_interval" not in scores["cuda"]["predictions"]
     monkeypatch.setenv("COLUMNS", "140")
     _, out, _ = recommend(*words)
-    assert f"{figure(low)} … {figure(high)}" in out
+    assert "4.00 … 16.0, range of 3 launches" in out
     assert "2.00 … 16.0" in out
 
 

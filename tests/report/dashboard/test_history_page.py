@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from html import unescape
@@ -11,10 +12,12 @@ from urllib.parse import urlencode
 import pytest
 from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from accelbench.analysis.judging import METRICS
 from accelbench.api.telling_history import HistoryTable
 from accelbench.cli.display.history import show
+from accelbench.cli.main import app
 from accelbench.report.all_series import series_in
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
@@ -116,9 +119,14 @@ def test_what_became_worst_comes_first_then_what_became_better_then_the_newest(
 ) -> None:
     """It was in alphabetical order, of 12,359 lines on 1,031 pages."""
     assert models(site) == ["much", "worse", "better", "new", "alike"]
-    assert "5 configurations were measured in more than one run; 3 changed" in " ".join(
-        re.sub("<[^>]+>", " ", site.get("/history").text).split()
-    )
+
+
+def test_the_page_counts_series_as_the_command_does(site: TestClient, database: Database) -> None:
+    done = CliRunner().invoke(app, ["history", "--json", "--db", str(database.path)])
+    counts = json.loads(done.stdout)["answers"]
+    said = ", ".join(f"{count} {answer}" for answer, count in counts.items())
+    page = " ".join(re.sub("<[^>]+>", " ", site.get("/history").text).split())
+    assert f"measured in more than one run: {said}" in page
 
 
 def test_the_newest_and_the_names_are_orders_too(site: TestClient) -> None:

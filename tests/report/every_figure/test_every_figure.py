@@ -148,7 +148,7 @@ def test_groups(store: WalkedStore, figure: str) -> None:
             if best != "can't tell":
                 held.figure(f"{name} best", best, known["best"])
             held.figure(f"{name} median", row.cells["Median"].lead, known["middle"])
-            low, _, high = row.cells["Range"].text.partition(" – ")
+            low, _, high = row.cells["Range"].text.partition(" … ")
             held.figure(f"{name} low", low, known["low"])
             held.figure(f"{name} high", high or low, known["high"])
     assert groups == {}
