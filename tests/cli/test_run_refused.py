@@ -122,7 +122,7 @@ def newer(path: Path) -> None:
         (foreign, "another program"),
         (corrupt, "x.duckdb"),
         (not_a_database, "not a DuckDB database"),
-        (newer, "newer accelbench"),
+        (newer, "has schema version 999"),
     ],
 )
 def test_a_database_that_is_not_ours_to_write_is_left_byte_for_byte(

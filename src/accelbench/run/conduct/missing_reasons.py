@@ -62,6 +62,7 @@ _ALWAYS = {
     "verification_tolerance": "not verified against a reference",
     "flops": "not counted at these sizes, in this precision, with these options",
     "bytes_moved": "not counted at these sizes, in this precision, with these options",
+    "implausible_rate": "the rate is plausible, or no document has a peak of the device",
     "extra": "no plugin has added a metric",
     "data_load_ms": "the inputs are synthetic: nothing was loaded",
     "data_digest": "the inputs are synthetic",
