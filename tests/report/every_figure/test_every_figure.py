@@ -122,7 +122,10 @@ def _groups(store: WalkedStore, figure: str, *names: str) -> dict[tuple[str, ...
         best="max" if figure == "throughput" else "min",
         usable="" if figure == "memory" else "AND NOT unusable",
     )
-    return {tuple(str(row[name]) for name in names): row for row in store.plain.ask(sql)}
+    return {
+        tuple("no data" if row[name] is None else str(row[name]) for name in names): row
+        for row in store.plain.ask(sql)
+    }
 
 
 def _amounts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float | None]:
@@ -136,11 +139,14 @@ def _amounts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float | None
 def test_groups(store: WalkedStore, figure: str) -> None:
     held = Held()
     # Training and inference are never of one group, whatever is asked for.
-    groups = _groups(store, figure, "model", "hardware", "mode")
+    # Batches of different sizes take different times: a list of latencies does not mix them.
+    more = (("batch_size", "Batch"),) if figure == "latency" else ()
+    groups = _groups(store, figure, "model", "hardware", "mode", *(name for name, _ in more))
+    heads = ("Model", "Hardware", "Mode", *(head for _, head in more))
     address = f"/results?group=model&group=hardware&figure={figure}"
     for rows in store.pages(address):
         for row in rows:
-            name = tuple(row.cells[of].text for of in ("Model", "Hardware", "Mode"))
+            name = tuple(row.cells[of].text for of in heads)
             group = groups.pop(name)
             known = _amounts(figure, group)
             held.figure(f"{name} n", row.cells["Configurations"].lead, group["n"], whole=True)
