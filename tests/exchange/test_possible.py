@@ -83,7 +83,10 @@ POSSIBLE = [
     {"reason": "job_failed", "status": "failed", "runtime": "jax", "provenance": "imported"},
     {"reason": "crash", "status": "failed", "runtime": "jax"},
     {"latency_p50_ms": None, "nulls": {"latency_mean_ms": "only verified, not measured"}},
-    {"verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2},
+    {
+        "verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2,
+        "status": "failed", "reason": "wrong_outputs",
+    },
     {"evidence": {"shares": {"cuda:0": 1.0}}, "loss_per_step": [-1.0]},
     {"energy_above_idle_joules": -1.0},  # the idle device took more: something else ran
 ]  # fmt: skip
