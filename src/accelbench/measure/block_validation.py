@@ -60,6 +60,30 @@ def refuse_bad_block(
     _refuse_compiling(block)
 
 
+def copied(block: Any) -> Any:
+    """Return a plain copy of a block, which an engine can no longer change.
+
+    Each attribute is read once: a property, a subclass of list or a thread cannot give the checks
+    other times than the result. Anything else is returned as it is, for `refuse_bad_block`.
+    """
+    if not isinstance(block, Block):
+        return block
+    times, tokens = block.phase_ns, block.token_ns
+    if isinstance(times, Mapping):
+        times = {name: _listed(values) for name, values in times.items()}
+    tokens = [_listed(stamps) for stamps in tokens] if _is_list(tokens) else tokens
+    numbers = block.steps, block.timing, times, tokens, _listed(block.losses)
+    return Block(*numbers, block.compilations, block.compile_ns)
+
+
+def _is_list(values: Any) -> bool:
+    return isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+
+
+def _listed(values: Any) -> Any:
+    return list(values) if _is_list(values) else values
+
+
 def refuse_other_tokens(block: Block, wanted: int) -> None:
     """Raise CaseError where a request's tokens are not as many as it was for."""
     other = next((stamps for stamps in block.token_ns if len(stamps) != wanted), None)
@@ -98,7 +122,7 @@ def _refuse_names(phase_times: Any, timing: Timing, phases: Sequence[str]) -> No
 
 
 def _refuse_times(name: str, times: Any, wanted: int, least: int) -> None:
-    if not isinstance(times, Sequence) or isinstance(times, (str, bytes)):
+    if not _is_list(times):
         raise _bad(f"the times of {name} are a {type(times).__name__}")
     if len(times) != wanted:
         raise _bad(f"it has {len(times)} times of {name} where {wanted} were asked for")
@@ -131,7 +155,8 @@ def _refuse_compiling(block: Block) -> None:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    # A subclass of int may add up to something else than it is written as.
+    return type(value) is int
 
 
 def _bad(what: str) -> CaseError:

@@ -22,7 +22,12 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session, stopping_after
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time, samples_of
+from accelbench.measure.block_validation import (
+    copied,
+    refuse_bad_block,
+    refuse_bad_time,
+    samples_of,
+)
 from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, TimeBudget, fits
 
 #: Blocks that are asked for again are fewer where they take so long.
@@ -110,8 +115,9 @@ class CheckedSession:
         """
         start = self._now()
         with stopping_after(steps):
-            block = self._session.sample(inputs, announced, Timing.EACH)
+            given = self._session.sample(inputs, announced, Timing.EACH)
         took = self._now() - start
+        block: Block = copied(given)
         ran = getattr(block, "steps", None)
         self._refuse_bad(block, steps if ran == steps else announced, Timing.EACH)
         self._held(inputs, [block], took, Timing.EACH)
@@ -120,16 +126,18 @@ class CheckedSession:
     def _sampled(self, inputs: Any, n: int, timing: Timing) -> tuple[Block, int]:
         """A valid block, and what its question took by our clock."""
         start = self._now()
-        block = self._session.sample(inputs, n, timing)
+        given = self._session.sample(inputs, n, timing)
         took = self._now() - start
+        block: Block = copied(given)
         self._refuse_bad(block, n, timing)
         return block, took
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
         """As the session's own, if it has it."""
         start = self._now()
-        blocks = cast(ContinuousBlocks, self._session).unbroken_blocks(inputs, steps, samples)
+        given = cast(ContinuousBlocks, self._session).unbroken_blocks(inputs, steps, samples)
         took = self._now() - start
+        blocks: list[Block] = [copied(block) for block in given]
         if len(blocks) != samples:
             message = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
             raise CaseError("bad_block", message, RUNTIMES_FAULT)

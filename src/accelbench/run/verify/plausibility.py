@@ -17,14 +17,22 @@ from typing import Any
 
 from accelbench.catalog.cost import flops, parts, weight_bytes_read
 from accelbench.core.case import Case
+from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.possible import STEP
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
+from accelbench.core.ranges import LEAST_MEMORY_MB, MEMORY_MB, PHASE_TIMES, POWER_EACH_W
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.hardware.rooflines import called
 from accelbench.run.verify.peak_rates import fastest, is_processor
 
 Columns = Mapping[str, Any]
+#: By mode, the columns of a step's parts, in ways to divide it that exclude each other.
+PARTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "training": (("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"),),
+    "inference": (("prefill_ms", "decode_ms"), ("embed_ms", "retrieve_ms", "generate_ms")),
+}
 #: The columns that cannot be, each with its reason.
 Found = Iterator[tuple[str, str]]
 
@@ -48,6 +56,8 @@ _DEVICE_SHARE = 0.01
 _PEAK_TIMES = 2.0
 #: Devices exceed their power limit for some milliseconds, never for seconds.
 _POWER_TIMES = 2.0
+#: Drivers move what does not fit to the host's memory, which may be larger than the device's.
+_MEMORY_TIMES = 8.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,19 @@ def samples_left(samples: Mapping[str, Any], reasons: Mapping[str, str]) -> dict
     return {name: values for name, values in samples.items() if name not in gone}
 
 
+# -- every column
+
+
+def _ranges(columns: Columns, _: KnownFacts) -> Found:
+    for name, value in columns.items():
+        column = BY_NAME.get(name)
+        if column is None or column.range is None or isinstance(value, (str, bool)):
+            continue
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if why := next(filter(None, map(column.range.wrong, numbers)), ""):
+            yield name, why
+
+
 # -- memory
 
 
@@ -98,6 +121,25 @@ def _device_memory(columns: Columns, facts: KnownFacts) -> Found:
         return
     names = ["device_memory_peak_mb", "device_memory_avg_mb", "device_memory_reserved_mb"]
     yield from _too_small(columns, [*names, "memory_peak_mb", "memory_avg_mb"], least)
+
+
+def _impossible_memory(columns: Columns, facts: KnownFacts) -> Found:
+    """Compare device memory with what an allocator gives at least, and with what is installed."""
+    installed = facts.device.memory_bytes
+    peak = columns.get("device_memory_peak_mb")
+    if peak is None or installed is None:
+        most = MEMORY_MB.most
+    else:
+        most = _MEMORY_TIMES * facts.case.world_size * installed / MIB
+    for name in ("device_memory_peak_mb", "device_memory_avg_mb", "device_memory_reserved_mb"):
+        value = columns.get(name)
+        if value is None or (value == 0 or LEAST_MEMORY_MB <= value <= most):
+            continue
+        yield name, f"{value:.3g} MB is not a possible size of the device's memory"
+        # The model's memory is the device's if the device has its own.
+        own = name.removeprefix("device_")
+        if columns.get(own) == value:
+            yield own, f"{value:.3g} MB is not a possible size of the device's memory"
 
 
 def _too_small(columns: Columns, names: list[str], least: float) -> Found:
@@ -185,6 +227,17 @@ def _phases(columns: Columns, facts: KnownFacts) -> Found:
             yield name, _too_fast(columns[name], least)
 
 
+def _phase_sums(columns: Columns, facts: KnownFacts) -> Found:
+    """Compare the sum of a step's parts with the slowest step."""
+    longest = max((columns[name] for name in STEP if name in columns), default=None)
+    for parts_of_step in PARTS[facts.case.mode.value] if longest is not None else ():
+        names = [name for name in parts_of_step if name in columns]
+        total = sum(columns[name] for name in names)
+        if longest is not None and total > PHASE_TIMES * longest + 1:
+            why = f"the parts of a step took {total:.3g} ms, and the slowest step {longest:.3g} ms"
+            yield from ((name, why) for name in names)
+
+
 def _tokens(columns: Columns, facts: KnownFacts) -> Found:
     """Compare the times of tokens with the request's parts, timed in the same pass."""
     if "ttft_ms" not in columns or "prefill_ms" not in columns:
@@ -257,22 +310,26 @@ def _communication(columns: Columns, _: KnownFacts) -> Found:
 def _power(columns: Columns, facts: KnownFacts) -> Found:
     limit = facts.device.power_limit_watts
     watts = columns.get("power_watts")
-    if not limit or watts is None or watts <= _POWER_TIMES * limit * facts.case.world_size:
+    most = _POWER_TIMES * limit if limit else POWER_EACH_W
+    if watts is None or watts <= most * facts.case.world_size:
         return
-    why = f"{watts:.3g} W is more than twice the device's power limit, {limit:.3g} W"
+    why = f"{watts:.3g} W is more than {most:.3g} W for each device"
     for name in columns:
         if name == "power_watts" or name.endswith("_joules"):
             yield name, why
 
 
 CHECKS: tuple[Callable[[Columns, KnownFacts], Found], ...] = (
+    _ranges,
     _host_memory,
     _device_memory,
+    _impossible_memory,
     _opening,
     _compiling,
     _first_steps,
     _device_time,
     _phases,
+    _phase_sums,
     _tokens,
     _communication,
     _power,

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from accelbench.core.abilities import PageVisits, RankExchange, RealInputs
 from accelbench.core.case import Case
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Session
 from accelbench.measure.loop import Measurement
+
+#: The columns that a session may fill itself: every other one is measured, or the run's own.
+_OF_INPUTS = frozenset(("data_load_ms", "data_digest"))
+_OF_VISITS = frozenset(("first_visit_ms", "repeat_visit_ms"))
+_OF_RANKS = frozenset((
+    *("communication_ms", "communication_share", "exposed_communication_ms", "straggler_ratio"),
+))  # fmt: skip
 
 
 def with_inputs(session: Session, measurement: Measurement) -> Measurement:
@@ -18,7 +27,7 @@ def with_inputs(session: Session, measurement: Measurement) -> Measurement:
     notes = measurement.evidence.details.get("data", {}).get("notes", ())
     return replace(
         measurement,
-        metrics={**measurement.metrics, **session.loaded()},
+        metrics={**measurement.metrics, **_only(session.loaded(), _OF_INPUTS)},
         warnings=[*measurement.warnings, *notes],
     )
 
@@ -27,7 +36,8 @@ def with_visits(session: Session, case: Case, measurement: Measurement) -> Measu
     """Add how long users wait when they visit a page for the first time, and again."""
     if not isinstance(session, PageVisits):
         return measurement
-    columns = session.visits(case, measurement.metrics["first_inference_ms"])
+    told = session.visits(case, measurement.metrics["first_inference_ms"])
+    columns = _only(told, _OF_VISITS)
     return replace(measurement, metrics={**measurement.metrics, **columns})
 
 
@@ -41,9 +51,20 @@ def with_ranks(session: Session, case: Case, measurement: Measurement) -> Measur
     details = {**evidence.details, "distributed": together}
     return replace(
         measurement,
-        metrics={**measurement.metrics, **columns},
+        metrics={**measurement.metrics, **_only(columns, _OF_RANKS)},
         evidence=replace(evidence, details=details),
     )
+
+
+def _only(columns: Mapping[str, Any], allowed: frozenset[str]) -> Mapping[str, Any]:
+    """Return the columns; raise CaseError if one is not the session's to fill."""
+    if others := sorted(set(columns) - allowed):
+        raise CaseError(
+            "bad_evidence",
+            f"the engine reports values for {', '.join(others)}, which accelbench measures itself",
+            RUNTIMES_FAULT,
+        )
+    return columns
 
 
 def skipped(measurement: Measurement) -> list[str]:
