@@ -303,7 +303,8 @@ def test_what_was_never_measured_says_what_is_known_of_it():
     found = matrix([row()], {"cuda": "no NVIDIA driver is loaded"}).models[0].cells
     assert found["cuda"].reason == "not here: no NVIDIA driver is loaded"
     assert found["rocm"].token == "never_measured"
-    assert "accelbench run bert-tiny --hardware rocm" in found["rocm"].advice
+    assert found["rocm"].advice.endswith("accelbench run bert-tiny --hardware rocm")
+    assert found["qnn"].advice.endswith("--hardware qnn --precision int8"), "it refuses fp32"
 
 
 def test_the_newest_run_counts_and_not_the_best():

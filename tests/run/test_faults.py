@@ -133,7 +133,9 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(
     assert [outcome(r) for r in rows] == [("out_of_memory", "out_of_memory_estimated")] * 2
     assert not watcher.processes
     assert "nothing was allocated" in rows[0]["message"]
-    assert "By estimate the largest batch that fits is 8." in rows[0]["advice"]
+    assert "batch 8 fits" in rows[0]["advice"]
+    assert "batch 7 fits" in rows[1]["advice"], "8 fits too: it is not called the largest"
+    assert "largest" not in rows[1]["advice"]
     assert "--precision" not in rows[1]["advice"]  # no precision makes so large a batch fit
     assert "bert-tiny" in rows[0]["advice"]
 

@@ -13,7 +13,13 @@ from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, attempts
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
-from accelbench.analysis.unrated import how_to_measure, how_to_time, unlike_cpu, untimed
+from accelbench.analysis.unrated import (
+    command_to_try,
+    how_to_measure,
+    how_to_time,
+    unlike_cpu,
+    untimed,
+)
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.rows import Row
@@ -128,7 +134,7 @@ def _cells(
         # A matrix is of one machine: what runs here never stands beside what others measured.
         name: f"No result of this source on {name} is here: import some, where it has any."
         if theirs
-        else f"Measure it: accelbench run {model} --hardware {name}"
+        else f"Measure it: {command_to_try(model, name)}"
         for name in hardware
     }
     return {
@@ -210,14 +216,11 @@ def _cell(
         Rating.NONE,
         f"its outputs are not verified: {_unverified(many)}",
         NOT_VERIFIED,
-        f"It was imported, and imports verify nothing: measure it with {_run(real[0])}"
+        "It was imported, and imports verify nothing: measure it with "
+        + command_to_try(real[0].model, real[0].hardware)
         if imported
         else "Measure it again without --benchmark-only.",
     )
-
-
-def _run(attempt: Attempt) -> str:
-    return f"accelbench run {attempt.model} --hardware {attempt.hardware}"
 
 
 def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCell:

@@ -67,3 +67,15 @@ def how_to_measure(attempt: Attempt) -> str:
         return attempt.advice
     command = f"accelbench run {attempt.model} --hardware {attempt.hardware}"
     return f"{attempt.advice} Measure it: {command} --precision {card.precisions[0]}".strip()
+
+
+def command_to_try(model: str, hardware: str) -> str:
+    """Return the command that measures a model on hardware where nothing of it was tried.
+
+    `run` takes fp32 by default, which the NPU of Qualcomm refuses.
+    """
+    command = f"accelbench run {model} --hardware {hardware}"
+    engines = [card for card in cards().values() if hardware in card.default_for]
+    if not engines or any("fp32" in card.precisions for card in engines):
+        return command
+    return f"{command} --precision {engines[0].precisions[0]}"

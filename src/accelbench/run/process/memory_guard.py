@@ -87,15 +87,15 @@ class MemoryGuard:
         return need
 
     def advice(self, planned: Planned, estimate: bool = True) -> str:
-        """Return the largest batch that fitted, options that fit, and the small variant."""
+        """Return a batch that fits, options that fit, and the small variant."""
         case = planned.case
         parts = []
         if self._fitted is not None:
             parts.append(f"The largest batch that fitted is {self._fitted}.")
         elif estimate:
-            fits = self._largest_estimate(planned)
+            fits = self._fitting_batch(planned)
             if fits is not None:
-                parts.append(f"By estimate the largest batch that fits is {fits}.")
+                parts.append(f"By estimate batch {fits} fits.")
         if options := self._options(planned):
             parts.append(f"By estimate it fits with {' or with '.join(options)}.")
         if case.model.small_variant:
@@ -117,7 +117,11 @@ class MemoryGuard:
 
         return options_that_fit(planned.case, fits, lambda case: runtime.supports(case, device).ok)
 
-    def _largest_estimate(self, planned: Planned) -> int | None:
+    def _fitting_batch(self, planned: Planned) -> int | None:
+        """Return the first half, quarter … of the batch that fits by estimate, or None.
+
+        It is not the largest one: that would leave nothing free for what the estimate misses.
+        """
         batch = planned.case.shapes.batch
         while self._free is not None and batch > 1:
             batch //= 2
