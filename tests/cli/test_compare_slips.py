@@ -183,3 +183,21 @@ def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
     code, _, err = shell("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("name", ["compare", "plot"])
+def test_a_filter_of_a_run_names_the_command_that_measures_it(
+    tmp_path: Path, command: Callable[..., Command], name: str
+) -> None:
+    store(tmp_path / DB, {}, GPU)
+    code, _, err = command(name)("bert-tiny", "--run", "last", "--precision", "bf16")
+    assert (code, "`accelbench run bert-tiny --precision bf16`" in err) == (4, True)
+
+
+def test_a_folder_without_such_results_is_measured_by_its_name(
+    tmp_path: Path, command: Callable[..., Command]
+) -> None:
+    (tmp_path / "my-llama").mkdir()
+    store(tmp_path / DB, {"model": "my-llama/"})
+    code, _, err = command("compare")("my-llama", "--precision", "bf16")
+    assert (code, "`accelbench run my-llama --precision bf16`" in err) == (4, True)

@@ -504,3 +504,11 @@ def test_the_last_run_chooses_the_series(tmp_path: Path, shell: Command) -> None
     every = shell.json("--all")["series"]
     (last,) = shell.json("--all", "--run", "last")["series"]
     assert (len(every), last["series_key"]) == (2, "b")
+
+
+def test_a_single_run_is_answered_with_the_command_that_measures_again(
+    tmp_path: Path, shell: Command
+) -> None:
+    nights(tmp_path, 1.0)
+    code, _, err = shell()
+    assert (code, "`accelbench run bert-tiny`" in err) == (4, True)

@@ -178,8 +178,8 @@ def test_what_no_workaround_cured_is_told_with_its_first_cause(
     def get(
         self: ArtifactExports, context: Any, planned: Planned, applied: Any
     ) -> ExportedArtifact:
-        why = "no patch 4" if applied else "no operator Abc"
-        raise WorkerTroubleError(Outcome(Status.FAILED, "export_failed", why))
+        why, advice = ("no patch 4", "x") if applied else ("no operator Abc", "use wasm")
+        raise WorkerTroubleError(Outcome(Status.FAILED, "export_failed", why, advice))
 
     ways: list[tuple[str, ...] | None] = [("patch",), None]
     monkeypatch.setattr(ArtifactExports, "get", get)
@@ -187,6 +187,7 @@ def test_what_no_workaround_cured_is_told_with_its_first_cause(
     scripted.runtimes["scripted"] = OneBatchEach(static=True)
     (row,) = scripted.run(batches=[1])
     assert row["message"] == "no patch 4; at first: no operator Abc"
+    assert row["advice"] == "use wasm"
     assert row["workarounds"] == ["patch"]
 
 

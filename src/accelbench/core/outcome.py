@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accelbench.core.vocabulary import Status
@@ -25,3 +25,11 @@ class Outcome:
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
     workarounds: Sequence[str] = ()
+
+
+def with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
+    """Return the outcome of the last workaround with the cause and advice of the first try."""
+    if outcome.status is Status.OK or first.message in outcome.message:
+        return outcome
+    message = f"{outcome.message}; at first: {first.message}"
+    return replace(outcome, message=message, advice=first.advice or outcome.advice)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
@@ -45,6 +45,8 @@ _ASKS = {
     "batch_size": "--batch-sizes",
     "mode": "--mode",
 }
+#: Columns by which runs are chosen: no option of `accelbench run` asks for them.
+_OF_RUNS = ("run_id", "series_key")
 #: Axis → the option of `accelbench run` that measures several values of it.
 _ALONG = {
     "hardware": "--hardware all",
@@ -76,11 +78,14 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
         filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
-    if "run_id" in filters:
-        return NothingMeasuredError(f"{message}.", "Ask for less, or name other runs with --run.")
-    command = command_for(filters)
+    asked = {column: values for column, values in filters.items() if column not in _OF_RUNS}
+    command = command_for(asked)
     if command and database is not None:
         command += _into(database)
+    if len(asked) < len(filters):
+        measure = f" To measure it: `{command}`." if asked and command else ""
+        advice = f"Ask for less, or name other runs with --run.{measure}"
+        return NothingMeasuredError(f"{message}.", advice)
     if not command:
         return NothingMeasuredError(
             f"{message}.", "Ask for less, or name a database that has it with --db."
@@ -264,9 +269,10 @@ def command_for(filters: Asked) -> str:
     words = ["accelbench run"]
     if models := words_of(filters, "model"):
         known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
-        if not known:
+        own = {same_model(name): name for name in models if Path(name).exists()}
+        if not known and not own:
             return ""
-        words += known
+        words += [*known, *map(shlex.quote, own.values())]
     elif "family" not in filters:
         words.append("--set small")
     for column, option in _ASKS.items():
@@ -280,10 +286,21 @@ def command_for(filters: Asked) -> str:
     return " ".join(words)
 
 
-def command_along(axis: str, models: Iterable[str], precisions: Iterable[str] = ()) -> str:
+def command_again(database: Database, filters: Asked) -> str:
+    """Return the command that measures once more what a database has, or ""."""
+    models = [name for name in _stored(database, "model") if in_catalogue(name)]
+    asked = filters if "model" in filters or not models else {**filters, "model": models[:_NAMED]}
+    command = command_for({n: values for n, values in asked.items() if n not in _OF_RUNS})
+    return command and command + _into(database)
+
+
+def command_along(
+    database: Database, axis: str, models: Iterable[str], precisions: Iterable[str] = ()
+) -> str:
     """Return the command that measures models at several values of an axis, or "".
 
     Args:
+        database: into which.
         axis: by which results are to be compared.
         models: those that have results.
         precisions: in which they were measured, if those are not the axis.
@@ -294,7 +311,7 @@ def command_along(axis: str, models: Iterable[str], precisions: Iterable[str] = 
         return ""
     others = [name for name in dict.fromkeys(precisions) if name != "fp32"]
     more = [f"--precision {','.join(others)}"] if others and axis != "precision" else []
-    return " ".join(["accelbench run", *known[:_NAMED], option, *more])
+    return " ".join(["accelbench run", *known[:_NAMED], option, *more]) + _into(database)
 
 
 def _into(database: Database) -> str:

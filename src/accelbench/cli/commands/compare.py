@@ -134,7 +134,7 @@ def compare(
         return
     tables = compared(rows, axis, held, allowed, known=known)
     if not tables:
-        nothing = _nothing_alike(rows, axis, str(chosen), names)
+        nothing = _nothing_alike(database, rows, axis, str(chosen), names)
         tables = _without_a_side(rows, axis, nothing, output)
     elif held and all(line.baseline is None for lines in tables for line in lines):
         places = {line.side.value for lines in tables for line in lines}
@@ -151,7 +151,11 @@ def compare(
 
 
 def _nothing_alike(
-    rows: Sequence[Mapping[str, Any]], axis: ComparisonAxis, machine: str, others: Sequence[str]
+    database: Database,
+    rows: Sequence[Mapping[str, Any]],
+    axis: ComparisonAxis,
+    machine: str,
+    others: Sequence[str],
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
@@ -160,7 +164,7 @@ def _nothing_alike(
     advice = [along if axes else "Nor was anything along another axis."]
     models = [str(row["model"]) for row in rows if row.get("model")]
     precisions = [str(row["precision"]) for row in rows if row.get("precision")]
-    if command := command_along(axis.name, models, precisions):
+    if command := command_along(database, axis.name, models, precisions):
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(

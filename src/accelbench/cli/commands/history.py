@@ -24,7 +24,7 @@ from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.filters import filters_of
 from accelbench.query.run_names import measured_series, only_runs
 from accelbench.query.stored_results import on_one_machine
-from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.query.suggestions import NothingMeasuredError, command_again
 from accelbench.report.all_series import about_series, series_in
 from accelbench.report.runs_without_figures import Unseen
 
@@ -84,9 +84,10 @@ def history(
             all_series, unseen = series_in(database, _METRICS[metric], where, values, threshold)
             lacking = _named(database, unseen)
         undated = 0 if all_series else _without_moment(database, where, values)
+        again = "" if all_series else command_again(database, filters)
     names = [str(other) for other in others]
     if not all_series and not lacking:
-        raise _no_history(here, undated, names)
+        raise _no_history(here, undated, names, again)
     if not all_series:
         raise _no_figure(here, metric, lacking, names)
     counts = answers(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
@@ -164,9 +165,12 @@ def _without_moment(database: Database, where: str, values: Sequence[Any]) -> in
     return count if isinstance(count, int) else 0
 
 
-def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMeasuredError:
+def _no_history(
+    here: Machine, undated: int, others: Sequence[str], again: str
+) -> NothingMeasuredError:
     """The error, with what would make a history of what there is."""
-    measure = "A point of a series is a run: measure the same again, for example each night."
+    command = f", by `{again}`" if again else ""
+    measure = f"A point is a run: measure the same again{command}, for example each night."
     if undated:
         results = "result has" if undated == 1 else "results have"
         measure = (

@@ -16,7 +16,7 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
-from accelbench.core.outcome import Outcome
+from accelbench.core.outcome import Outcome, with_first_cause
 from accelbench.core.reference_words import naming
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
@@ -124,7 +124,7 @@ class GroupLaunch:
             self._workarounds = more
             self._gather(planned)
             outcome = self._tried(planned)
-        return planned, outcome if refused is not None else _with_first_cause(outcome, first)
+        return planned, outcome if refused is not None else with_first_cause(outcome, first)
 
     def _gather(self, planned: Planned) -> None:
         """Have what a case will be compared with, and know where each batch is another graph."""
@@ -391,10 +391,3 @@ class GroupLaunch:
 def _says_nothing(trouble: Outcome) -> bool:
     """Whether a pass that was to be compared ended for want of room or time alone."""
     return trouble.status is Status.OUT_OF_MEMORY or trouble.reason in _OUTSIDE
-
-
-def _with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
-    """What the last workaround met is not why the first was tried: both are told."""
-    if outcome.status is Status.OK or first.message in outcome.message:
-        return outcome
-    return replace(outcome, message=f"{outcome.message}; at first: {first.message}")

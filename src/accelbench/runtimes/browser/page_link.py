@@ -263,4 +263,6 @@ def understood(error: Mapping[str, str | None], what: str) -> CaseError:
             "Its GPU process crashed or the driver was reset; the next case gets a fresh browser.",
         )
     reason = "session_failed" if what in ("open", "traced") else "run_failed"
-    return CaseError(reason, f"{error['name']}: {message}", "")
+    refused = error["name"] == "NotSupportedError"
+    advice = "Measure it with --hardware wasm: the browser refuses this graph." if refused else ""
+    return CaseError(reason, f"{error['name']}: {message}", advice)
