@@ -39,7 +39,7 @@ MOST_WAITING = 0.5
 MOST_UNACCOUNTED = 0.5
 #: Columns that `wide_sql` reads.
 WIDTH_COLUMNS = ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
-#: Columns that `reason_unusable` reads; a store that an older version made may lack them.
+#: Columns that `reason_unusable` reads.
 REASON_COLUMNS = (
     *("quality", "cpu_wait_share", "unexplained_share", "implausible_rate"),
     *WIDTH_COLUMNS,
@@ -76,9 +76,14 @@ def reasons_unusable(rows: Iterable[Row]) -> str:
 
 def explain_unusable(row: Row) -> str:
     """Return why a result's times are unusable, with the calculation of an implausible rate."""
+    return add_calculation(reason_unusable(row), row)
+
+
+def add_calculation(reason: str, row: Row) -> str:
+    """Return a reason, followed by the calculation of the row's implausible rate, if any."""
     rate = row.get("implausible_rate")
     calculation = describe_rate(rate) if isinstance(rate, Mapping) else ""
-    return f"{reason_unusable(row)}{f' ({calculation})' if calculation else ''}"
+    return f"{reason} ({calculation})" if calculation else reason
 
 
 def _is_wide(row: Row) -> bool:

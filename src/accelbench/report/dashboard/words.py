@@ -11,13 +11,12 @@ from accelbench.analysis.ratios import Ratio
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
-from accelbench.core.documented_peaks import describe_rate
 from accelbench.core.launch_failures import FAILED, LAUNCHED, mostly_failed, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.core.spreads import ends_text
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.core.worth import percentile_text
+from accelbench.core.worth import add_calculation, percentile_text
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
 
@@ -94,9 +93,7 @@ def why_not(cell: Row) -> str:
 
 def explain_cell(cell: Row) -> str:
     """Return why a cell's times are unusable, with the calculation of an implausible rate."""
-    rate = cell.get("implausible_rate")
-    calculation = describe_rate(rate) if isinstance(rate, Mapping) else ""
-    return f"{why_not(cell)}{f' ({calculation})' if calculation else ''}"
+    return add_calculation(why_not(cell), cell)
 
 
 def ends(low: float | None, high: float | None) -> str:
