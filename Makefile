@@ -108,11 +108,11 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reor
 
 # With RETRY=1, tests that failed are run once more, one at a time, and listed: a defect fails twice.
 # Not after a run that was cut short (any other exit code than 1).
-RETRIED := $(if $(RETRY),|| { test $$? -eq 1 && echo 'Failed tests are run once more, one at a time.' && \
-  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not full and not cuda'; })
+RETRIED = || { test $$? -eq 1 && echo 'Failed tests are run once more, one at a time.' && \
+  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not full and not cuda'; }
 
 test: check browser
-	$(PYTEST) -m 'not full and not cuda' $(RETRIED)
+	$(PYTEST) -m 'not full and not cuda' $(if $(RETRY),$(RETRIED))
 
 # What `make test` leaves out, and nothing that it runs; docs/testing.md says why it does.
 test-full: $(INSTALLED_DEV) browser
