@@ -338,6 +338,8 @@ def _throughput(rows: Sequence[Row]) -> float | None:
 
 def _tail(rows: Sequence[Row]) -> str:
     """A percentile in words, of launches of which neither a mean nor a rate is known."""
+    if any(rate_of(row) is not None for row in rows):
+        return ""
     kinds = {statistic_of(row) for row in rows}
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind not in (*TAILS, Statistic.MEDIAN):

@@ -8,15 +8,21 @@ its own samples leave open by ±38 %. So the interval of a mean is made of its s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from accelbench.core.figures import MEANS, Statistic, step_of
 from accelbench.core.rows import Row, number
-from accelbench.measure.launches import HUGE
+from accelbench.core.worth import UNUSABLE_WIDTH
+from accelbench.measure.launches import HUGE, interval_of, typical
 from accelbench.measure.student import t_quantile
 
 #: Fewer independent samples say nothing of how far the next would differ: two that happen to be
 #: alike would make any difference certain.
 FEWEST_SAMPLES = 5
+#: A mean and a median that differ by less, as a logarithm, are taken for alike.
+LEAST_APART = math.log(1.03)
+#: Those that differ by more are not, however wide their intervals are.
+MOST_APART = math.log(1.0 + UNUSABLE_WIDTH)
 #: What an interval is made of, beside the figure itself.
 COLUMNS = (
     *("latency_p50_ms", "latency_mean_ms", "latency_ci_low_ms", "latency_ci_high_ms"),
@@ -38,6 +44,40 @@ def interval_within(row: Row, statistic: Statistic) -> tuple[float, float] | Non
     if row.get("latency_p50_ms") is None:
         return _stored(row)  # of steps that were timed in blocks it is that of the mean
     return _of_a_mean(row)
+
+
+def mean_beside(rows: Sequence[Row]) -> float | None:
+    """Return the mean step where it tells something other than the median; None where they agree.
+
+    Args:
+        rows: the launches of one configuration.
+    """
+    medians, means = (
+        [step for row in rows if (step := step_of(row, one)) is not None]
+        for one in (Statistic.MEDIAN, Statistic.MEAN)
+    )
+    if not rows or not len(medians) == len(means) == len(rows):
+        return None
+    return apart_from_median(medians, means, rows[0])
+
+
+def apart_from_median(medians: Sequence[float], means: Sequence[float], first: Row) -> float | None:
+    """Return the mean where it and the median lie beyond the intervals of both.
+
+    An interval that is wider than what is compared at all hides no difference.
+
+    Args:
+        medians: one a launch.
+        means: one a launch.
+        first: the first launch, whose samples give the intervals where it is the only one.
+    """
+    median, mean = typical(medians), typical(means)
+    reach = LEAST_APART
+    for times, statistic in ((medians, Statistic.MEDIAN), (means, Statistic.MEAN)):
+        known = interval_of(times) if len(times) > 1 else interval_within(first, statistic)
+        if known is not None and known[0] > 0.0:
+            reach = max(reach, math.log(known[1] / known[0]) / 2.0)
+    return mean if abs(math.log(mean / median)) > min(reach, MOST_APART) else None
 
 
 def _stored(row: Row) -> tuple[float, float] | None:

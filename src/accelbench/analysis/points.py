@@ -141,7 +141,7 @@ class Point:
 
     @cached_property
     def latency(self) -> FigureInterval | None:
-        """Milliseconds of a step: the mean, of which ratios are; the median where no mean is known.
+        """Milliseconds of a step: the median, or the mean where no median is known.
 
         Of a single launch the interval is of its samples.
         """
@@ -157,7 +157,7 @@ class Point:
     @cached_property
     def latency_by(self) -> Statistic | None:
         """Which figure its latency is, of all its launches."""
-        both = (Statistic.MEAN, Statistic.MEDIAN)
+        both = (Statistic.MEDIAN, Statistic.MEAN)
         return next((s for s in both if all(step_of(row, s) for row in self.rows)), None)
 
     @cached_property

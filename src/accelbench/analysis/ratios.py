@@ -27,7 +27,7 @@ from accelbench.measure.unpaired import unpaired_interval
 
 #: From the low to the high end of an interval: beyond this nothing is told of a ratio.
 WIDEST = 2.0
-#: Medians and means point to different winners where each differs by more than this.
+#: Medians and means say which side is faster, and differently, where each is apart by more.
 _APART = 0.03
 #: What is said then.
 CANNOT_TELL = f"the interval spans more than a factor of {WIDEST:.0f}"
@@ -46,7 +46,7 @@ class Ratio:
     low: float | None = None  # of the 95 % interval; None where nothing is known of it
     high: float | None = None
     of: str = ""  # what the interval is of: launches, or the samples within single ones
-    median: float | None = None  # the ratio of medians, where that points to the other side
+    by_means: float | None = None  # the ratio of means, where that points to the other side
     of_runs: bool = False  # whether the interval has in it by how much runs differ
 
     @property
@@ -95,15 +95,11 @@ class Ratio:
 
     @property
     def otherwise(self) -> str:
-        """What a reader should know whose eye is on medians."""
-        if self.median is None:
+        """That the means say the other side is faster; "" where they agree."""
+        if self.by_means is None:
             return ""
-        if self.median > 1.0:
-            return (
-                f"half of its steps are quicker ({self.median:.2f}× by medians), the slow ones"
-                " cost more"
-            )
-        return f"half of its steps are slower ({self.median:.2f}× by medians), few are very slow"
+        side = "it" if self.by_means > 1.0 else "the other"
+        return f"by the means of all steps {side} is faster ({self.by_means:.2f}×)"
 
 
 def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio | None:
@@ -128,7 +124,7 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
         low,
         high,
         of,
-        _medians(these, those, value) if statistic in MEANS else None,
+        _by_means(these, those, value) if statistic is Statistic.MEDIAN else None,
         runs is not None,
     )
 
@@ -194,15 +190,15 @@ def _within(rows: Sequence[Row], times: Times, statistic: Statistic) -> tuple[fl
     return max(math.log(middle / low), 0.0), max(math.log(high / middle), 0.0)
 
 
-def _medians(these: Sequence[Row], those: Sequence[Row], value: float) -> float | None:
-    """The ratio of medians, where it points to the other side."""
+def _by_means(these: Sequence[Row], those: Sequence[Row], value: float) -> float | None:
+    """The ratio of means, where it points to the other side."""
     sides = []
     for rows in (those, these):
-        times = [time for row in rows if (time := item_ms(row, Statistic.MEDIAN)) is not None]
+        times = [time for row in rows if (time := item_ms(row, Statistic.MEAN)) is not None]
         if len(times) < len(rows):
             return None
         sides.append(typical(times))
-    by_medians = sides[0] / sides[1]
+    by_means = sides[0] / sides[1]
     least = math.log1p(_APART)
-    here, there = math.log(value), math.log(by_medians)
-    return by_medians if here * there < 0 and min(abs(here), abs(there)) > least else None
+    here, there = math.log(value), math.log(by_means)
+    return by_means if here * there < 0 and min(abs(here), abs(there)) > least else None

@@ -105,7 +105,7 @@ class Side:
     @cached_property
     def step(self) -> tuple[float, Statistic] | None:
         """Milliseconds of a step in the middle of launches, and which figure that is."""
-        for statistic in (Statistic.MEAN, Statistic.MEDIAN, *sorted(TAILS)):
+        for statistic in (Statistic.MEDIAN, Statistic.MEAN, *sorted(TAILS)):
             times = [ms for row in self.rows if (ms := step_of(row, statistic)) is not None]
             if len(times) == len(self.rows):
                 return typical(times), statistic

@@ -15,7 +15,7 @@ from accelbench.analysis.standing import last_moment
 from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
 from accelbench.core.devices import devices_of, engine_at, sharing
 from accelbench.core.exactness import not_exact
-from accelbench.core.figures import MEANS, Statistic, item_ms, items
+from accelbench.core.figures import Statistic, item_ms, items, name_of
 from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
@@ -252,7 +252,7 @@ def _figure(point: Point) -> str:
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
         return f"{digits(1e3 / typical(times))} {unit_of(point.row)}"
     steps = [ms * items(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None]
-    name = "" if statistic in MEANS else f" ({statistic})"
+    name = f" ({name_of(statistic)})"
     return f"{digits(typical(steps))} ms a step{name}"
 
 

@@ -144,13 +144,13 @@ Span = tuple[str, float | None, float | None, float | None]
 def _span(row: Row) -> Span:
     """The figure of a result by its name, and its interval: what it is, low, the figure, high."""
     from accelbench.analysis.launch_intervals import interval_within
-    from accelbench.core.figures import Statistic, latency, name_of, statistic_of, step_of
+    from accelbench.core.figures import Statistic, name_of, statistic_of, step_of
 
     statistic = statistic_of(row)
-    if row.get("status") != Status.OK or row.get("emulated") or statistic is None:
+    if row.get("status") != Status.OK or row.get("emulated"):
         return "", None, None, None
-    if statistic is Statistic.RATE:
-        return str(Statistic.MEDIAN), None, latency(row), None
+    if statistic is None or statistic is Statistic.RATE:
+        return "", None, None, None
     low, high = interval_within(row, statistic) or (None, None)
     return name_of(statistic), low, step_of(row, statistic), high
 

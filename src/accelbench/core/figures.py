@@ -1,9 +1,8 @@
 """Which figure of a result is a time per item, and which one several results have in common. Pure.
 
-A ratio is of one stated figure. Of all that a result may have it is the mean: what an item took
-over all steps of a launch, which is what a rate says, what a service delivers and what is paid for.
-A median stands where no mean is known, a percentile where there is nothing else, each against the
-same alone: half of the steps may be quicker while the slow ones cost more.
+The time of a step is its median, and its mean where no median is known. A rate, and a cost made of
+it, is by the mean: the time of all the work divided by its items. A percentile stands where there
+is nothing else. Each is compared with the same alone.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from accelbench.core.worth import REASON_COLUMNS, rough_column
 
 
 class Statistic(StrEnum):
-    """What a time is, the one that says most of what work takes first."""
+    """Which figure a time is, in the order in which one is chosen."""
 
+    MEDIAN = "p50"
     MEAN = "mean"
     RATE = "throughput"
-    MEDIAN = "p50"
     P90 = "p90"
     P95 = "p95"
     P99 = "p99"
 
 
 _COLUMN = {
-    Statistic.MEAN: "latency_mean_ms",
     Statistic.MEDIAN: "latency_p50_ms",
+    Statistic.MEAN: "latency_mean_ms",
     Statistic.P90: "latency_p90_ms",
     Statistic.P95: "latency_p95_ms",
     Statistic.P99: "latency_p99_ms",
@@ -39,6 +38,8 @@ _COLUMN = {
 TAILS = frozenset({Statistic.P90, Statistic.P95, Statistic.P99})
 #: A mean and a rate are one figure: the time of all the work, divided by its items.
 MEANS = frozenset({Statistic.MEAN, Statistic.RATE})
+#: The order in which a figure is chosen where places are ranked by their rates.
+RATES_FIRST = (*sorted(MEANS), *(one for one in Statistic if one not in MEANS))
 #: What a row has to have for its figures to be found, and for what they are worth.
 OF_A_STEP = (
     *_COLUMN.values(),
@@ -56,6 +57,8 @@ TIMES = tuple(
 )
 
 
+#: The time of a step, from the one that is chosen first.
+_STEPS = (Statistic.MEDIAN, Statistic.MEAN)
 _NOTHING_ELSE = (
     "coalesce(latency_mean_ms, 0) = 0 AND coalesce(latency_p50_ms, 0) = 0"
     " AND coalesce(throughput, 0) = 0"
@@ -80,9 +83,13 @@ TAILS_SQL = {
 }
 
 
-#: A step of a row: the mean, of which ratios are, else the median; and which of them, in SQL.
-STEP_SQL = "coalesce(nullif(latency_mean_ms, 0), nullif(latency_p50_ms, 0))"
-STEP_OF_SQL = "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0 THEN 'p50' END"
+#: A step of a row, in SQL: the median, else the mean.
+STEP_SQL = "coalesce(nullif(latency_p50_ms, 0), nullif(latency_mean_ms, 0))"
+#: The same where places are ranked by their rates: the mean, else the median; and which it is.
+STEP_BY_RATE_SQL = "coalesce(nullif(latency_mean_ms, 0), nullif(latency_p50_ms, 0))"
+STEP_BY_RATE_OF_SQL = (
+    "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0 THEN 'p50' END"
+)
 
 
 def items(row: Row) -> int:
@@ -172,14 +179,15 @@ def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic
     if not every:
         return None
     batches = not others or all(row.get("batch_size") for row in every)
-    means = batches and _all(every, Statistic.MEAN)
-    # Others' rates and means may differ, by pauses between steps: a ratio is of what is shown.
-    if means and not _counted_apart(every):
-        return Statistic.MEAN, _times(rows, Statistic.MEAN)
+    step = next((one for one in _STEPS if batches and _all(every, one)), None)
+    # Rates and times of others may differ, by pauses between steps: a ratio is of what is shown.
+    if step is not None and not _counted_apart(every):
+        return step, _times(rows, step)
     if _counts_alike(every):
+        means = batches and _all(every, Statistic.MEAN)
         return Statistic.MEAN if means else Statistic.RATE, _times(rows, Statistic.RATE)
-    if means:
-        return Statistic.MEAN, _times(rows, Statistic.MEAN)
+    if step is not None:
+        return step, _times(rows, step)
     if all(_mean(row) is not None for row in every) and not _other_units(every):
         return Statistic.RATE, tuple(float(_mean(row) or 0.0) for row in rows)
     figure = next((kind for kind in Statistic if kind not in MEANS and _all(every, kind)), None)

@@ -6,9 +6,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.analysis.launch_intervals import mean_beside
 from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
-from accelbench.core.figures import Statistic, latency, statistic_of, step_of
+from accelbench.core.figures import Statistic, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
 from accelbench.core.vocabulary import Quality, Status
@@ -24,7 +25,7 @@ def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write a line a result, and say how many; a table of all columns would help nobody."""
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
-    headings = ("what", "mean ms", unit, "peak MB", "launch", *arms, "status", "from")
+    headings = ("what", "median ms", unit, "peak MB", "launch", *arms, "status", "from")
     right = frozenset(headings[1:5])
     lines = table(headings, (_cells(row, unit, bool(arms)) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -52,14 +53,14 @@ def _cells(row: Mapping[str, Any], unit: str, arms: bool) -> list[str]:
 
 
 def _time(row: Mapping[str, Any]) -> str:
-    """The mean of a step; a median, or a percentile, with its name, where that is all there is."""
+    """The median of a step, and the mean where it differs; else what is known, with its name."""
     statistic = statistic_of(row)
-    if statistic is Statistic.RATE:
-        step = latency(row)
-        return NO_DATA if step is None else f"{_figure(step)} (p50)"
-    if statistic is None:
+    if statistic in (None, Statistic.RATE):
         return NO_DATA
-    named = "" if statistic is Statistic.MEAN else f" ({statistic})"
+    mean = mean_beside([row])
+    named = f" (mean {_figure(mean)})" if mean else ""
+    if statistic is not Statistic.MEDIAN:
+        named = f" ({statistic})"
     return f"{_figure(step_of(row, statistic))}{named}"
 
 

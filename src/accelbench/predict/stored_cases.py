@@ -35,7 +35,6 @@ _WAY = (
     "options", "optimizer", "batch_size", *(axis.column for axis in AXES),
 )  # fmt: skip
 _KEY = (*_WAY, "fingerprint", "provenance")
-_STEP = f"coalesce(nullif(latency_p50_ms, 0), {STEP_SQL})"
 #: Launches differ by so many times at most: as the ends of an interval of ±25 % do.
 _WIDEST_SPREAD = 1.25 / 0.75
 #: By how many times launches differ; of five and more the middle half, as one may be an outlier.
@@ -47,7 +46,7 @@ _SQL = f"""
 WITH counted AS (
     SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
         conditions->'source'->>'name' AS source,
-        {_STEP} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
+        {STEP_SQL} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
         coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
     FROM launches
     WHERE usable AND {THIS_ARM_SQL} AND {OF_NO_CHECK_SQL} AND coalesce(world_size, 1) = 1

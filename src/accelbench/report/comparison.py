@@ -97,7 +97,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "speedup_low": None if ratio is None else ratio.shown[0],
         "speedup_high": None if ratio is None else ratio.shown[1],
         "speedup_interval_of": None if ratio is None else ratio.of or None,
-        "speedup_by_medians": None if ratio is None else ratio.median,
+        "speedup_by_means": None if ratio is None else ratio.by_means,
         "cannot_tell": CANNOT_TELL if ratio is not None and not ratio.told else "",
         "memory_ratio": line.memory_ratio,
         "efficiency": line.efficiency,

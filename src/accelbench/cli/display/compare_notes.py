@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from accelbench.analysis.accuracies import accuracy_against, cost_sentence
 from accelbench.analysis.comparison import Compared
@@ -24,7 +24,7 @@ from accelbench.cli.display.compare_cells import (
 from accelbench.cli.display.words import other_machines
 from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
-from accelbench.core.figures import MEANS, Statistic
+from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed, mostly_failed, why_unusable
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
@@ -161,15 +161,27 @@ def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> It
         yield f"{UNLIKE} also where the threads are not as many as the baseline's."
 
 
+#: Statistics of which a ratio is, where their names are not words.
+_WORDS = {str(Statistic.MEDIAN): "median", str(Statistic.RATE): "mean"}
+
+
 def by_what(figures: set[str]) -> str:
     """The figure that ratios are of."""
-    means = {str(mean) for mean in MEANS}
-    if figures == {str(Statistic.RATE)}:
-        return "Times as fast: by the rate of items, which is the inverse of their mean time."
-    if figures <= means:
-        return "Times as fast: by the mean time of an item."
-    named = sorted({"mean" if name in means else name for name in figures})
-    return f"Times as fast: by the time of an item, {', '.join(named)}."
+    return f"Times as fast: {by_figure(figures)}."
+
+
+def by_figure(figures: Collection[str]) -> str:
+    """Name the figure by which things are compared.
+
+    Args:
+        figures: names of statistics.
+    """
+    if set(figures) == {str(Statistic.RATE)}:
+        return "by the rate of items, which is the inverse of their mean time"
+    named = sorted({_WORDS.get(name, name) for name in figures})
+    if len(named) == 1:
+        return f"by the {named[0]} time of an item"
+    return f"by the time of an item, {', '.join(named)}"
 
 
 def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:

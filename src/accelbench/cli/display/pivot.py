@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
+from accelbench.cli.display.compare_notes import by_figure
 from accelbench.cli.display.words import figure, other_machines, shapes
 from accelbench.core.absent import NO_DATA, batch_text
 from accelbench.core.devices import devices_beside
@@ -168,8 +169,9 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
 def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
     yield "error: the largest of the verified outputs against their reference."
     lines = [line for pivot in pivots for line in pivot.lines]
+    figures = {str(side.statistic) for line in lines for side in line.cells.values()}
     if any(line.best for line in lines):
-        yield f"{_BEST} is the fastest at a batch, by the mean time of an item."
+        yield f"{_BEST} is the fastest at a batch, {by_figure(figures)}."
     if any(line.near for line in lines):
         yield f"{_NEAR} cannot be told from it: the interval of their ratio has 1 in it."
     if any(not side.usable for line in lines for side in line.cells.values()):

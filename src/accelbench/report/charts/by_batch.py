@@ -181,7 +181,7 @@ LATENCY_BY_BATCH = _chart(
     "how long a step takes as its batch grows",
     "a model at two batch sizes",
     lambda point: point.latency,
-    "mean latency of a batch, ms",
+    "latency of a batch, ms",
 )
 THROUGHPUT_BY_BATCH = _chart(
     "Throughput",

@@ -188,7 +188,7 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     places = sorted({point.machine for point in points if point.machine}) or [machine]
     facts += [safe(listed(places, 2), 90), *days([point.row for point in points])]
     if 0 < medians < len(points):
-        facts.append(f"{counted(medians, 'median')} where no mean is known")
+        facts.append(f"{counted(len(points) - medians, 'mean')} where no median is known")
     facts += newer_set_aside(points)
     foreign = {point.kind for point in points} - {"measured"}
     marked = [f"{kind}: {meaning}" for kind, meaning in _MARKS.items() if kind in foreign]

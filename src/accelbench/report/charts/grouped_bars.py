@@ -14,7 +14,7 @@ def _chart(
     return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
 
 
-_LATENCY = "mean latency of a batch, ms"
+_LATENCY = "latency of a batch, ms"
 
 HARDWARE_LATENCY = _chart(
     "hardware-latency",

@@ -49,7 +49,7 @@ _FEWEST = 2
 #: More panels, or devices below each other, are no picture any more.
 _MOST_PANELS, _MOST_DEVICES = 12, 40
 _COLUMNS = 3
-_LATENCY = "mean latency of a batch, ms"
+_LATENCY = "latency of a batch, ms"
 
 
 def _drawn(subject: Subject) -> ChartBody | None:

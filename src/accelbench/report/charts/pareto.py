@@ -37,7 +37,7 @@ from accelbench.report.charts.words import (
     vary,
 )
 
-_LATENCY = "mean latency of a batch, ms"
+_LATENCY = "latency of a batch, ms"
 #: A front of more has its fastest named.
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.

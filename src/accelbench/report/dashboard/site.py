@@ -18,6 +18,7 @@ from accelbench.core.absent import (
 )
 from accelbench.core.cards import cards
 from accelbench.core.documented_peaks import MOST_OF_PEAK
+from accelbench.core.figures import name_of
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import reason_unusable
@@ -38,7 +39,7 @@ from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
-from accelbench.report.dashboard.snapshots.cell_intervals import interval
+from accelbench.report.dashboard.snapshots.cell_intervals import interval, latency_note
 from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, choices
 from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -118,6 +119,8 @@ class Site:
             exactly=exactly,
             number_fields=NUMBER_FIELDS,
             sure=interval,
+            latency_note=latency_note,
+            named_figure=name_of,
             ends=words.ends,
             ratio_ends=words.ratio_ends,
             picked=_picked,

@@ -273,7 +273,7 @@ _METHOD = (
     ),
     (
         "With two launches and more the interval is of them: Student's t on the logarithms of their"
-        " means, 95 %. With one it is of the samples within it, corrected for how alike"
+        " latencies, 95 %. With one it is of the samples within it, corrected for how alike"
         " neighbours are, and says nothing of how launches differ."
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.analysis.launch_intervals import mean_beside
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.absent import NO_DATA, NOT_APPLICABLE
 from accelbench.core.exactness import not_exact
@@ -65,7 +66,7 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
     """
     unit = unit_of_all(point.row for point in points)
     headers = (
-        *("configuration", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
+        *("configuration", "figures", "median latency, ms", "95 % interval", unit, "peak MB"),
         *("first step, ms", "launches", "samples", "quality"),
     )
     names = told(points, always=("model",), longest=LONGEST_NAME) if points else PointNames((), "")
@@ -119,7 +120,10 @@ def _time(point: Point) -> str:
     if point.latency is None and point.percentile is not None:
         value, statistic = point.percentile
         return f"{figure(FigureInterval(value))} {statistic}"
-    named = " p50" if point.latency_by is Statistic.MEDIAN else ""
+    mean = mean_beside(point.rows)
+    named = f" (mean {digits(mean)})" if mean else ""
+    if point.latency_by is Statistic.MEAN:
+        named = f" {Statistic.MEAN}"
     return f"{figure(point.latency)}{named}"
 
 

@@ -12,7 +12,7 @@ from accelbench.core.visible import visible
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import AS_THEY_LIE
-from accelbench.report.dashboard.snapshots.cell_intervals import interval
+from accelbench.report.dashboard.snapshots.cell_intervals import interval, latency_note
 from accelbench.report.dashboard.snapshots.cells import Cell, told_apart
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, str] = {
         (
             *("key", "model", "family", "hardware", "colour", "device", "devices", "machine"),
             *("machine_id", "runtime", "precision", "mode", "size", "scenario", "kind", "status"),
-            *("reason", "apart", "latency_of", "tail_of", "unit", "quality", "why_unusable"),
+            *("reason", "apart", "latency_note", "tail_of", "unit", "quality", "why_unusable"),
             *("verification", "moment", "run_id", "cost", "device_name", "latency_spread"),
             "throughput_spread",
         ),
@@ -70,6 +70,7 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
         "devices": words.devices(cell),
         "machine": machine.name if machine else "",
         "machine_id": cell["machine"],
+        "latency_note": latency_note(cast("Cell", cell)),
         "size": words.size(cell),
         "unit": words.unit(cell),
         "moment": words.day(cell["moment"]) if cell["moment"] else None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.figures import TAILS, Statistic, name_of
+from accelbench.core.figures import RATES_FIRST, TAILS, name_of
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
 from accelbench.select.evidence.failures import Failure, in_the_way, is_barred, lasting, standing
@@ -144,7 +144,7 @@ def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], li
     kinds = Counter(name_of(cell.statistic) for cell in cells)
 
     def place(kind: str) -> tuple[int, int, str]:
-        plain = [name_of(statistic) for statistic in Statistic if statistic not in TAILS]
+        plain = [name_of(statistic) for statistic in RATES_FIRST if statistic not in TAILS]
         return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
 
     most = min(kinds, key=place, default="")

@@ -20,8 +20,9 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
     OF_A_STEP,
-    STEP_OF_SQL,
-    STEP_SQL,
+    RATES_FIRST,
+    STEP_BY_RATE_OF_SQL,
+    STEP_BY_RATE_SQL,
     TAIL_OF_SQL,
     TAIL_SQL,
     Statistic,
@@ -65,12 +66,12 @@ _KNOWN_SQL = (
 #: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
 #: of a known batch. A rate of many requests at once does not state how long one takes, nor does a
 #: rate of tokens.
-_STEP = f"""coalesce({STEP_SQL}, CASE
+_STEP = f"""coalesce({STEP_BY_RATE_SQL}, CASE
     WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND {kind_sql("throughput_unit")} = ''
     THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
 #: Which figure of a row its latency is.
-_STATISTIC = f"""coalesce({STEP_OF_SQL}, CASE WHEN {_STEP} > 0
+_STATISTIC = f"""coalesce({STEP_BY_RATE_OF_SQL}, CASE WHEN {_STEP} > 0
     THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
@@ -325,9 +326,7 @@ def _of_one_statistic(
     known = [
         (ms, Statistic(name)) for ms, name in zip(latencies, statistics, strict=True) if ms and name
     ]
-    most = min(
-        (statistic for _, statistic in known), key=list(Statistic).index, default=Statistic.MEAN
-    )
+    most = min((statistic for _, statistic in known), key=RATES_FIRST.index, default=Statistic.MEAN)
     alike = MEANS if most in MEANS else {most}
     return tuple(ms for ms, statistic in known if statistic in alike), most
 

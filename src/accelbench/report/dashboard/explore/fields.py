@@ -38,7 +38,7 @@ class ExploreFigure:
 FIGURES: Mapping[str, ExploreFigure] = {
     figure.name: figure
     for figure in (
-        ExploreFigure("latency", "latency of a step (mean, else median), ms", "latency", better=-1),
+        ExploreFigure("latency", "latency of a step (median, else mean), ms", "latency", better=-1),
         ExploreFigure("throughput", "throughput, items/s", "throughput", better=1),
         ExploreFigure("tail", "latency that 90 % to 99 % keep, ms", "tail", better=-1),
         ExploreFigure("memory", "peak memory, MB", "memory", timed=False, better=-1),

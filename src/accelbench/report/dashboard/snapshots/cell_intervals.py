@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.analysis.launch_intervals import interval_within
+from accelbench.analysis.launch_intervals import apart_from_median, interval_within
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import digits
 from accelbench.core.spreads import Spread
@@ -60,13 +60,24 @@ def interval(cell: Cell, figure: str) -> LaunchInterval | None:
     return None if figure != "cost" or not cost else _inverse(rate, cost * rate.middle)
 
 
+def latency_note(cell: Cell) -> str:
+    """Return what stands next to a latency: that it is a mean, or the mean where that differs."""
+    if cell.get("latency_of") == Statistic.MEAN:
+        return str(Statistic.MEAN)
+    medians, means = cell.get("times") or [], cell.get("means") or []
+    if not medians or len(medians) != len(means):
+        return ""
+    mean = apart_from_median(medians, means, cell)
+    return "" if mean is None else f"{Statistic.MEAN} {digits(mean)}"
+
+
 def _of_latency(cell: Cell) -> LaunchInterval | None:
     middle = cell.get("latency")
     if not middle:
         return None
     within = None
     if cell.get("launches") == 1:
-        within = interval_within(cell, Statistic(cell.get("latency_of") or "mean"))
+        within = interval_within(cell, Statistic(cell.get("latency_of") or Statistic.MEDIAN))
     return _made(middle, cell.get("times") or [], within)
 
 

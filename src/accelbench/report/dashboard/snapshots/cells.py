@@ -15,7 +15,7 @@ from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
-BEHIND = ("times", "rates", *OF_AN_INTERVAL)
+BEHIND = ("times", "means", "rates", *OF_AN_INTERVAL)
 #: Values of a facet that have a box of their own in a form; the others are in a list below them.
 MOST_CHOICES = 60
 
@@ -43,6 +43,7 @@ class Cell(TypedDict, total=False):
     memory: float | None
     cost_per_million: float | None
     times: list[float]  # the latency of each launch that counts
+    means: list[float]  # the mean of each that has one
     rates: list[float]  # the throughput of each
     latency_mean_ms: float | None  # of the first launch
     apart: str  # what tells it from others beside it

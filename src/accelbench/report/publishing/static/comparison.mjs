@@ -13,8 +13,8 @@ const ASKED = [
   ["Otherwise", (row) => row.apart ?? ""], ["Provenance", whatever("kind")],
 ];
 const FIGURES = [
-  ["Latency, ms", timed((row) => row.latency === null ? (row.tail === null ? NO_DATA : `${number(row.tail)} ${row.tail_of ?? ""}`)
-    : `${number(row.latency)} ${row.latency_of === "p50" ? "p50" : "mean"}`)],
+  ["Median latency, ms", timed((row) => row.latency === null ? (row.tail === null ? NO_DATA : `${number(row.tail)} ${row.tail_of ?? ""}`)
+    : `${number(row.latency)}${row.latency_note ? ` ${row.latency_note}` : ""}`)],
   ["Interval of the latency, ms", timed((row) => row.latency_spread ?? NO_DATA)],
   ["Items/s", timed((row) => `${number(row.throughput)}${row.throughput !== null && row.unit ? ` ${row.unit}` : ""}`)],
   ["Interval of the rate", timed((row) => row.throughput_spread ?? NO_DATA)],

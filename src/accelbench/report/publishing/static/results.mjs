@@ -194,7 +194,7 @@ function figures(row) {
       el("td", { class: "figure" }, number(row.memory)), ...cost(NOT_APPLICABLE)];
   const time = row.latency === null && row.tail !== null
     ? [number(row.tail), " ", el("small", {}, row.tail_of ?? "")]
-    : [number(row.latency), row.latency_of === "p50" ? [" ", el("small", {}, "p50")] : ""].flat();
+    : [number(row.latency), row.latency_note ? [" ", el("small", {}, row.latency_note)] : ""].flat();
   const badge = row.quality && row.quality !== "converged"
     ? el("span", { class: `badge ${row.quality === "unusable" ? "unusable" : ""}`, title: row.why_unusable }, text(spaced(row.quality)))
     : "";
