@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ def test_no_source_file_is_too_long() -> None:
         p.relative_to(ROOT): len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCES
     }
     assert not {path: n for path, n in lengths.items() if n > MOST_LINES}
+
+
+def test_no_two_test_modules_share_a_name() -> None:
+    # pytest imports them by their names alone: the second of two is an error of collection.
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert not [name for name, count in names.items() if count > 1]
 
 
 def test_no_loose_ends_are_left_in_the_sources() -> None:
