@@ -7,23 +7,24 @@ from typing import Any
 
 import pytest
 
+from accelbench.analysis.launch_intervals import interval_within, mean_beside
 from accelbench.analysis.ratios import LAUNCHES, SAMPLES, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from asked_rows import row
 
 
-def several(*means: float, **changes: Any) -> list[dict[str, Any]]:
+def several(*medians: float, **changes: Any) -> list[dict[str, Any]]:
     """Launches of one run."""
-    return [row(launch=n, latency_p50_ms=ms * 8 / 9, **changes) for n, ms in enumerate(means)]
+    return [row(launch=n, latency_p50_ms=ms, **changes) for n, ms in enumerate(medians)]
 
 
-def test_a_ratio_is_of_means_and_its_inverse_the_other_way_round() -> None:
+def test_a_ratio_is_of_medians_and_its_inverse_the_other_way_round() -> None:
     quick, slow = several(2.0, 2.02, 1.98), several(8.0, 8.1, 7.9)
     there, back = ratio(quick, slow, Histories()), ratio(slow, quick, Histories())
     assert there is not None
     assert back is not None
-    assert (there.statistic, there.of, there.launches) == (Statistic.MEAN, LAUNCHES, (3, 3))
+    assert (there.statistic, there.of, there.launches) == (Statistic.MEDIAN, LAUNCHES, (3, 3))
     assert there.value == pytest.approx(4.0, rel=1e-3)
     assert there.value * back.value == pytest.approx(1.0)
     assert there.low is not None
@@ -32,18 +33,16 @@ def test_a_ratio_is_of_means_and_its_inverse_the_other_way_round() -> None:
     assert there.low < 4.0 < (there.high or 0.0)
 
 
-def test_where_medians_point_to_the_other_side_it_says_so() -> None:
+def test_where_means_point_to_the_other_side_it_says_so() -> None:
     calm = row(latency_p50_ms=8.0, latency_mean_ms=8.2)
     wild = row(latency_p50_ms=7.0, latency_mean_ms=10.0)
     found = ratio([wild], [calm], Histories())
     assert found is not None
-    assert (found.value, found.median) == (pytest.approx(0.82), pytest.approx(8 / 7))
-    assert found.otherwise == (
-        "half of its steps are quicker (1.14× by medians), the slow ones cost more"
-    )
+    assert (found.value, found.by_means) == (pytest.approx(8 / 7), pytest.approx(0.82))
+    assert "0.82×" in found.otherwise
     other = ratio([calm], [wild], Histories())
     assert other is not None
-    assert other.otherwise.startswith("half of its steps are slower (0.88× by medians)")
+    assert other.by_means == pytest.approx(1 / 0.82)
     alike = ratio([row()], [row(latency_p50_ms=4.0)], Histories())
     assert alike is not None
     assert alike.otherwise == ""
@@ -61,15 +60,36 @@ def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> No
 
 def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
     narrow = {"latency_ci_low_ms": 7.99, "latency_ci_high_ms": 8.01}  # half of the steps are alike
-    spread = {**narrow, "latency_std_ms": 8.0, "effective_sample_count": 19.0}  # others are not
-    found = ratio([row(**spread)], [row(**spread)], Histories())
-    assert found is not None
-    assert found.of == SAMPLES
-    reach = math.sqrt(2.0) * 2.1009 * 8.0 / (row()["latency_mean_ms"] * math.sqrt(19.0))
-    assert math.log(found.high or 0.0) == pytest.approx(reach, rel=1e-3)
-    unknown = ratio([row(**narrow)], [row(**narrow)], Histories())
-    assert unknown is not None
-    assert (unknown.low, unknown.high) == (None, None)
+    one = row(**narrow, latency_std_ms=8.0, effective_sample_count=19.0)  # others are not
+    of_mean, of_median = (interval_within(one, by) for by in (Statistic.MEAN, Statistic.MEDIAN))
+    assert of_median == (7.99, 8.01)
+    assert of_mean is not None
+    reach = 2.1009 * 8.0 / (one["latency_mean_ms"] * math.sqrt(19.0))
+    assert math.log(of_mean[1] / one["latency_mean_ms"]) == pytest.approx(reach, rel=1e-3)
+    assert interval_within(row(**narrow), Statistic.MEAN) is None
+
+
+@pytest.mark.parametrize(
+    ("mean", "ends", "beside"),
+    [
+        (8.2, {}, None),  # by less than 3 %
+        (9.0, {}, 9.0),
+        (9.0, {"latency_ci_low_ms": 6.8, "latency_ci_high_ms": 9.4}, None),  # within the interval
+        (24.0, {"latency_std_ms": 90.0, "effective_sample_count": 9.0}, 24.0),  # wider than ±25 %
+        (None, {}, None),
+    ],
+)
+def test_a_mean_stands_beside_a_median_that_it_contradicts(
+    mean: float | None, ends: dict[str, float], beside: float | None
+) -> None:
+    assert mean_beside([row(latency_p50_ms=8.0, latency_mean_ms=mean, **ends)]) == beside
+
+
+def test_a_mean_of_several_launches_is_held_against_their_spread() -> None:
+    apart = [row(latency_p50_ms=8.0 + n / 10, latency_mean_ms=9.0 + n / 10) for n in range(5)]
+    assert mean_beside(apart) == pytest.approx(9.2, rel=1e-3)
+    wild = [row(latency_p50_ms=ms, latency_mean_ms=ms * 1.1) for ms in (5.0, 8.0, 12.0)]
+    assert mean_beside(wild) is None
 
 
 def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_differ() -> None:
@@ -83,7 +103,7 @@ def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_d
 
 
 def test_runs_differ_and_that_is_in_the_interval() -> None:
-    ends = {"latency_std_ms": 0.2, "effective_sample_count": 30.0}
+    ends = {"latency_ci_low_ms": 7.9, "latency_ci_high_ms": 8.1}
     same = ratio([row(**ends)], [row(**ends)], Histories())
     other = ratio([row(**ends)], [row(**ends, run_id="r2")], Histories())
     assert same is not None

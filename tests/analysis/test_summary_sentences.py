@@ -28,7 +28,7 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line == (
-        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1.12 ms a step; pytorch on cpu in"
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1.00 ms a step; pytorch on cpu in"
         " fp32 takes 2.00× as long (single figures: no interval)."
     )
 
@@ -73,7 +73,7 @@ def test_two_cards_of_a_platform_are_told_by_their_names() -> None:
         cell(2, **{**card, "latency_p50_ms": 8.72}, device_name="RTX 3090"),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert "pytorch on RTX 4090 in fp32, 9.00 ms a step" in line
+    assert "pytorch on RTX 4090 in fp32, 8.00 ms a step" in line
     assert "pytorch on RTX 3090 in fp32 takes 1.09× as long" in line
 
 
@@ -81,7 +81,7 @@ NARROW = {"precision": "int8", "runtime": "onnxruntime"}
 
 
 def test_what_nobody_verified_heads_no_line_and_is_told_behind_what_is_exact() -> None:
-    """It read “onnxruntime on cpu in int8, 1.12 ms a step; pytorch … takes 4.00× as long”."""
+    """It read “onnxruntime on cpu in int8, 1.00 ms a step; pytorch … takes 4.00× as long”."""
     said = told(
         cell(1, latency_p50_ms=4.0),
         cell(2, latency_p50_ms=2.0, **NARROW, verification="ok", verification_error=0.6),
@@ -89,8 +89,8 @@ def test_what_nobody_verified_heads_no_line_and_is_told_behind_what_is_exact() -
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line == (
-        "bert-tiny, inference, batch 1: pytorch on cpu in fp32, 4.50 ms a step; faster, and not"
-        " known to be exact: pytorch on cpu in int8, 1.12 ms a step (outputs not verified)."
+        "bert-tiny, inference, batch 1: pytorch on cpu in fp32, 4.00 ms a step; faster, and not"
+        " known to be exact: pytorch on cpu in int8, 1.00 ms a step (outputs not verified)."
     )
 
 
@@ -101,7 +101,7 @@ def test_where_nothing_is_exact_the_line_says_so() -> None:
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line == (
-        "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.12 ms a step (error 0.6);"
+        "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.00 ms a step (error 0.6);"
         " pytorch on cpu in int8 (outputs not verified) takes 2.00× as long (single figures: no"
         " interval)."
     )
@@ -115,11 +115,11 @@ def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> Non
     )
     assert [one for one in said if one.startswith(("bert", "gpt2"))] == [
         (
-            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.12 ms a step; pytorch on"
+            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.00 ms a step; pytorch on"
             " cpu in fp32 takes 2.00× as long (single figures: no interval)."
         ),
         (
-            "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5.62 ms a step; nothing"
+            "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5.00 ms a step; nothing"
             " usable beside it to compare with."
         ),
     ]
@@ -132,7 +132,7 @@ def test_what_nobody_measured_is_never_the_fastest() -> None:
         cell(3, latency_p50_ms=0.1, emulated=True, hardware="webgpu"),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert line.endswith("2.25 ms a step; nothing usable beside it to compare with.")
+    assert line.endswith("2.00 ms a step; nothing usable beside it to compare with.")
 
 
 def test_how_far_launches_differ_is_of_these_launches() -> None:
@@ -148,7 +148,7 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
     said = told(cell(1, quality="converged"), wild)
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert (
-        "pytorch on cpu in fp32, 9.00 ms a step; nothing usable beside it to compare with" in line
+        "pytorch on cpu in fp32, 8.00 ms a step; nothing usable beside it to compare with" in line
     )
     assert (
         "1 of 2 launches unusable: interval wider than ±25 %."
@@ -187,7 +187,7 @@ def test_a_thing_is_not_beside_itself_where_only_a_version_differs() -> None:
         cell(2, latency_p50_ms=3.0, compiled=False, image_size=160),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert line.startswith("bert-tiny, inference, batch 1, 160 px: pytorch on cpu in fp32, 2.25 ms")
+    assert line.startswith("bert-tiny, inference, batch 1, 160 px: pytorch on cpu in fp32, 2.00 ms")
     assert line.endswith("; nothing usable beside it to compare with.")
 
 

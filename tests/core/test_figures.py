@@ -25,14 +25,15 @@ RATE = {**NOTHING, "throughput": 500.0}
 @pytest.mark.parametrize(
     ("figures", "expected"),
     [
-        ({}, (9.0, Statistic.MEAN)),
+        ({}, (8.0, Statistic.MEDIAN)),
         ({"latency_mean_ms": None}, (8.0, Statistic.MEDIAN)),
         ({**RATE, "latency_p90_ms": 9.0}, (2.0, Statistic.RATE)),
         ({**RATE, "batch_size": 8}, (2.0, Statistic.RATE)),
         ({**NOTHING, "latency_p90_ms": 9.0, "latency_p99_ms": 12.0}, (9.0, Statistic.P90)),
         ({**NOTHING, "latency_p99_ms": 12.0}, (12.0, Statistic.P99)),
         ({**NOTHING, "latency_p90_ms": 9.0, "latency_p90_rough": True}, None),
-        ({"latency_mean_ms": 0.0}, (8.0, Statistic.MEDIAN)),
+        ({"latency_p50_ms": None}, (9.0, Statistic.MEAN)),
+        ({"latency_p50_ms": 0.0, "latency_mean_ms": 9.0}, (9.0, Statistic.MEAN)),
         ({"latency_p50_ms": 0.0, "latency_mean_ms": 0.0}, None),
         (NOTHING, None),
     ],
@@ -76,9 +77,9 @@ def test_an_item_is_a_token_where_both_count_tokens() -> None:
     )
     assert times_by([short], [long]) == (Statistic.MEAN, (1.0,))
     images = row(throughput=100.0, throughput_unit="images/s")
-    assert times_by([short], [images]) == (Statistic.MEAN, (10.0,))
+    assert times_by([short], [images]) == (Statistic.MEDIAN, (8.0,))
     samples = row(latency_mean_ms=20.0, throughput=50.0, throughput_unit="samples/s")
-    assert times_by([samples], [images]) == (Statistic.MEAN, (20.0,))
+    assert times_by([samples], [images]) == (Statistic.MEDIAN, (8.0,))
 
 
 def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things() -> None:

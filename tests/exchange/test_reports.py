@@ -352,9 +352,9 @@ def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     export(tmp_path / "d.md", rows, "markdown")
     lines = (tmp_path / "d.md").read_text().splitlines()
     assert len(lines) == 2 + len(rows)
-    assert lines[2] == f"| {NAME} | 4.5 | 2000 | 100 | 0 | ok | measured |"
+    assert lines[2] == f"| {NAME} | 4 (mean 4.5) | 2000 | 100 | 0 | ok | measured |"
     assert "| no data | no data | no data | 0 | failed: wrong_outputs | measured |" in lines[4]
-    assert lines[-1].endswith("| 4 (p50) | no data | 100 | 2 | ok | measured, emulated |")
+    assert lines[-1].endswith("| 4 | no data | 100 | 2 | ok | measured, emulated |")
 
 
 def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def _figure(point: Point) -> str:
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
         return f"{digits(1e3 / typical(times))} {unit_of(point.row)}"
     steps = [ms * items(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None]
-    name = f" ({name_of(statistic)})"
+    name = "" if statistic is Statistic.MEDIAN else f" ({name_of(statistic)})"
     return f"{digits(typical(steps))} ms a step{name}"
 
 
