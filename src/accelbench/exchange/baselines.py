@@ -6,7 +6,6 @@ Its rows are taken as they stand there, with what the file does not say of them 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
