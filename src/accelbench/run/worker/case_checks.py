@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -24,13 +26,16 @@ from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.loop import Question
+from accelbench.measure.side_passes import is_parted
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     refuse_late_waits,
     refuse_thinned,
     single_steps,
 )
+from accelbench.run.verify.cached_outputs import LAST_SEED, refuse_cached_phases
 from accelbench.run.verify.fresh_steps import FreshSteps, refuse_quicker_than_fresh
+from accelbench.run.verify.long_steps import refuse_other_tokens, refuse_unfinished
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
@@ -178,6 +183,7 @@ class CaseChecks:
         before = self._read_times()
         unseen, warnings = look.unseen, tuple[str, ...]()
         try:
+            warnings += self._refuse_unfinished(case, said_ns, look.checked)
             warnings += self._refuse_thinned(case, said_ns, unseen)
             if self._watch is not None:
                 wanted = self._watch.wants(case, said_ns)
@@ -189,6 +195,8 @@ class CaseChecks:
                 )
                 if wanted and unseen is not None and look.checked is not None:
                     warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
+                if look.checked is not None and case.mode is Mode.INFERENCE:
+                    self._refuse_cached_phases(case)
         except CaseError as error:
             after = self._read_times()
             if error.reason not in _BY_TIME:
@@ -237,10 +245,13 @@ class CaseChecks:
         watch, question = self._watch, self._asked
         if watch is None or question is None or checked.others is None:
             return ()
-        session = CheckedSession(self._session, self._clock, self.wall)
-        single = single_steps(session, watch.device, self._clock, question.timing)
-        fresh = FreshSteps(session, case, single, checked.others, self._steady_inputs(case))
+        fresh = self._fresh_steps(case, question, checked.others)
         return refuse_quicker_than_fresh(fresh, question, said_ns, unseen.first_ns)
+
+    def _fresh_steps(self, case: Case, question: Question, others: Sketches) -> FreshSteps:
+        session = CheckedSession(self._session, self._clock, self.wall)
+        single = single_steps(session, self._device, self._clock, question.timing)
+        return FreshSteps(session, case, single, others, self._steady_inputs(case))
 
     def _refuse_thinned(
         self, case: Case, said_ns: float, unseen: UnseenSteps | None
@@ -308,8 +319,10 @@ class CaseChecks:
         if not whole:
             # The self-check has had the first of the other seeds.
             refuse_short(session, case, other_seed(self._seed) + 1, unseen)
-            return checked, OK, None
+            # Times of short steps say nothing of the case's.
+            return checked, OK, self._refuse_other_tokens(case, said_ns, checked.seen)
         refuse_other(case, self._left, checked.seen, checked.others)
+        self._refuse_other_tokens(case, said_ns, checked.seen)
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
@@ -318,6 +331,45 @@ class CaseChecks:
             unseen.left(session.prepare(case))
             unseen.refuse_recomputed(checked.seen)
         return checked, OK if tells(checked.seen) else NOT_DONE, unseen
+
+    def _refuse_other_tokens(self, case: Case, said_ns: float, own: Sketches) -> UnseenSteps | None:
+        """Raise CaseError if timed requests do not leave the tokens of their outputs.
+
+        Returns:
+            Steps of new inputs as long as those of the case, if there are any.
+        """
+        if not case.generates:
+            return None
+        session = self._session
+        steps = UnseenSteps(session, self._clock, self.wall, said_ns, CHANCE)
+
+        def steady() -> tuple[Sketches, Sketches]:
+            return self._left, own
+
+        def again(asked: Case) -> tuple[Sketches, Sketches]:
+            inputs = session.prepare(asked, CHANCE.randint(0, LAST_SEED))
+            return steps.left(inputs), seen(session, asked, inputs).sketches
+
+        anew = partial(again, case if said_ns <= LONGEST_STEP_NS else shortened(case))
+        refuse_other_tokens([steady, anew, anew], case)
+        refuse_other_tokens([anew] * 3, anew.args[0])
+        return steps if anew.args[0] == case else None
+
+    def _refuse_cached_phases(self, case: Case) -> None:
+        if is_parted(self._session):
+            checked = CheckedSession(self._session, self._clock, self.wall)
+            refuse_cached_phases(checked, shortened(case), CHANCE)
+
+    def _refuse_unfinished(
+        self, case: Case, said_ns: float, checked: SelfCheck | None
+    ) -> tuple[str, ...]:
+        """Compare the time of a long request or image with short ones."""
+        if checked is None or checked.others is None or compared_whole(case):
+            return ()
+        if not self._keeps(case) or self._asked is None:
+            return ()
+        fresh = self._fresh_steps(case, self._asked, checked.others)
+        return refuse_unfinished(fresh, said_ns)
 
     def _refuse_other_of_similar(self, case: Case, said_ns: float, own: Sketches) -> None:
         """Raise CaseError if a step of inputs like the example leaves other outputs."""
