@@ -9,6 +9,7 @@ from typing import Any
 
 import lying
 import pytest
+import torch
 from lies import STEP_MS, Sample, thinned
 from lying import (
     WORLD,
@@ -21,6 +22,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.hardware.thread_times import ThreadTimes
+from accelbench.run.verify.compile_proof import refuse_uncompiled
 
 
 def first_step_compiles() -> Lie:
@@ -169,3 +171,26 @@ def test_no_case_fails_by_times_alone_while_others_have_the_cpus(
     except CaseError as error:
         found = "refused" if error.reason == "work_skipped" else error.reason
     assert found == ended
+
+
+@pytest.mark.parametrize("kind", ["pytorch"])
+def test_steps_that_run_eagerly_are_not_compiled(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TORCHDYNAMO_DISABLE makes torch.compile return the module as it is, without a word."""
+    monkeypatch.setattr(torch, "compile", lambda module, **_: module)
+    compiled = replace(lying.CASE, options={"compile": True})
+    WORLD.__init__()  # type: ignore[misc]
+    bench, _ = opened(kind, Lie(), case=compiled)
+    with pytest.raises(CaseError) as caught:
+        measured(bench, 10, compiled)
+    assert caught.value.reason == "compile_failed"
+
+
+@pytest.mark.parametrize("details", [{}, {"compiled_graphs": 1}])
+def test_compilation_that_nothing_shows_is_not_proven(details: dict[str, Any]) -> None:
+    """Engines of other packages may show neither graphs nor a time."""
+    compiled = replace(lying.CASE, options={"compile": True})
+    assert bool(refuse_uncompiled(compiled, details, None)) is not bool(details)
+    assert not refuse_uncompiled(compiled, details, 5.0)
+    assert not refuse_uncompiled(lying.CASE, details, None)

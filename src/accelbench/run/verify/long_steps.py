@@ -23,11 +23,20 @@ import numpy as np
 from accelbench.catalog.short_steps import SHORT_PASSES, SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.block_lengths import TRIES, steps_ns, warn_of_slower_steps
+from accelbench.run.verify.cached_outputs import LAST_SEED
 from accelbench.run.verify.fresh_steps import FreshSteps
-from accelbench.run.verify.timed_steps import LONG_NS, WRONG_STEPS, Sketches
+from accelbench.run.verify.timed_steps import (
+    CHANCE,
+    LONG_NS,
+    WRONG_STEPS,
+    Sketches,
+    UnseenSteps,
+    seen,
+)
 from accelbench.run.verify.tolerances import tolerance_of
 from accelbench.runtimes.shared.sketches import DECODE_LOGITS, MOST_VALUES, TOKENS, places
 
@@ -87,6 +96,27 @@ def refuse_other_tokens(tries: Sequence[Look], case: Case) -> None:
         f"timed requests did not decode the tokens of their outputs: {fault}",
         f"Every request has to decode all of its tokens. {RUNTIMES_FAULT}",
     )
+
+
+def refuse_other_requests(
+    session: Session, case: Case, asked: Case, steps: UnseenSteps, steady: tuple[Sketches, Sketches]
+) -> None:
+    """Raise CaseError if requests of the steady state or of new inputs do not decode their tokens.
+
+    Args:
+        session: the open model.
+        case: what was measured.
+        asked: the case, or a short request if the case takes too long to be repeated.
+        steps: takes steps of new inputs.
+        steady: what the last step of the steady state left, and outputs of its inputs.
+    """
+
+    def again() -> tuple[Sketches, Sketches]:
+        inputs = session.prepare(asked, CHANCE.randint(0, LAST_SEED))
+        return steps.left(inputs), seen(session, asked, inputs).sketches
+
+    refuse_other_tokens([lambda: steady, *[again] * (_FEW_TRIES - 1)], case)
+    refuse_other_tokens([again] * _FEW_TRIES, asked)
 
 
 @dataclass

@@ -158,6 +158,16 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
         raise _wrong(off)
 
 
+def refuse_other_sizes(own: Sketches, others: Sketches) -> None:
+    """Raise CaseError if outputs of the measured inputs have other shapes than those of others."""
+    for name, output in others.items():
+        if name in own and own[name].shape != output.shape:
+            raise _wrong(
+                f"with the inputs that were measured {name} has the shape {own[name].shape}, with"
+                f" others {output.shape}"
+            )
+
+
 class UnseenSteps:
     """Steps of inputs that nobody has seen, timed as those that are measured; once a worker."""
 

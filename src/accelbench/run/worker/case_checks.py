@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from accelbench.catalog.short_steps import shortened
@@ -33,9 +32,9 @@ from accelbench.run.verify.block_lengths import (
     refuse_thinned,
     single_steps,
 )
-from accelbench.run.verify.cached_outputs import LAST_SEED, refuse_cached_phases
+from accelbench.run.verify.cached_outputs import refuse_cached_phases
 from accelbench.run.verify.fresh_steps import FreshSteps, refuse_quicker_than_fresh
-from accelbench.run.verify.long_steps import refuse_other_tokens, refuse_unfinished
+from accelbench.run.verify.long_steps import refuse_other_requests, refuse_unfinished
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
@@ -44,6 +43,7 @@ from accelbench.run.verify.timed_steps import (
     UnseenSteps,
     compared_whole,
     refuse_other,
+    refuse_other_sizes,
     refuse_short,
     seen,
     tells,
@@ -191,12 +191,15 @@ class CaseChecks:
                 nbytes = _nbytes(self._left) if look.verified else None
                 steady = self._steady_inputs(case)
                 warnings += self._watch.look(
-                    self._session, case, said_ns, alone, self._asked, known, nbytes, steady
-                )
+                    self._session, case, said_ns, alone, self._asked, known, nbytes, steady,
+                    self._own_inputs(case),
+                )  # fmt: skip
                 if wanted and unseen is not None and look.checked is not None:
                     warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
-                if look.checked is not None and case.mode is Mode.INFERENCE:
-                    self._refuse_cached_phases(case)
+                is_first = look.checked is not None and case.mode is Mode.INFERENCE
+                if is_first and is_parted(self._session):
+                    checked = CheckedSession(self._session, self._clock, self.wall)
+                    refuse_cached_phases(checked, shortened(case), CHANCE)
         except CaseError as error:
             after = self._read_times()
             if error.reason not in _BY_TIME:
@@ -220,6 +223,16 @@ class CaseChecks:
         """
         is_drawn = bool(case.model.inputs) and case.mode is Mode.INFERENCE
         return None if isinstance(self._session, OutOfProcess) or not is_drawn else self._steady
+
+    def _own_inputs(self, case: Case) -> Callable[[], Any] | None:
+        """Return what gives inputs like those of the steady state.
+
+        None if others may honestly take longer: a user's model may decide by their values.
+        """
+        if case.model.is_own or not case.model.inputs:
+            return None
+        steady = self._steady_inputs(case)
+        return lambda: self._session.prepare(case) if steady is None else steady
 
     def _trained(self, case: Case, said_ns: float) -> TrainingVerdict | None:
         """Check training steps, before anything starts the training anew."""
@@ -278,7 +291,7 @@ class CaseChecks:
         if question.last_is_longer:
             refuse_late_waits(checked, inputs, CHANCE)
         single = single_steps(checked, watch.device, self._clock, question.timing, known)
-        return refuse_thinned(single, inputs, question, said_ns)
+        return refuse_thinned(single, inputs, question, said_ns, self._own_inputs(case))
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
@@ -322,6 +335,8 @@ class CaseChecks:
             # Times of short steps say nothing of the case's.
             return checked, OK, self._refuse_other_tokens(case, said_ns, checked.seen)
         refuse_other(case, self._left, checked.seen, checked.others)
+        if checked.others is not None and not case.model.is_own:
+            refuse_other_sizes(checked.seen, checked.others)
         self._refuse_other_tokens(case, said_ns, checked.seen)
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
@@ -340,25 +355,10 @@ class CaseChecks:
         """
         if not case.generates:
             return None
-        session = self._session
-        steps = UnseenSteps(session, self._clock, self.wall, said_ns, CHANCE)
-
-        def steady() -> tuple[Sketches, Sketches]:
-            return self._left, own
-
-        def again(asked: Case) -> tuple[Sketches, Sketches]:
-            inputs = session.prepare(asked, CHANCE.randint(0, LAST_SEED))
-            return steps.left(inputs), seen(session, asked, inputs).sketches
-
-        anew = partial(again, case if said_ns <= LONGEST_STEP_NS else shortened(case))
-        refuse_other_tokens([steady, anew, anew], case)
-        refuse_other_tokens([anew] * 3, anew.args[0])
-        return steps if anew.args[0] == case else None
-
-    def _refuse_cached_phases(self, case: Case) -> None:
-        if is_parted(self._session):
-            checked = CheckedSession(self._session, self._clock, self.wall)
-            refuse_cached_phases(checked, shortened(case), CHANCE)
+        steps = UnseenSteps(self._session, self._clock, self.wall, said_ns, CHANCE)
+        asked = case if said_ns <= LONGEST_STEP_NS else shortened(case)
+        refuse_other_requests(self._session, case, asked, steps, (self._left, own))
+        return steps if asked == case else None
 
     def _refuse_unfinished(
         self, case: Case, said_ns: float, checked: SelfCheck | None
