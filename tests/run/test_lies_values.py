@@ -151,6 +151,17 @@ def test_threads_are_those_that_were_busy_and_had_a_cpu(
     )
 
 
+@pytest.mark.parametrize(
+    ("ran", "waited", "named"),
+    [(S // 20, 0, True), (S // 20, S // 2, False), (9 * S // 10, 0, False)],
+)
+def test_work_that_is_not_done_by_the_worker_is_named(ran: int, waited: int, named: bool) -> None:
+    """Another process or device does it, which the evidence does not name."""
+    WORLD.__init__()  # type: ignore[misc]
+    bench, _ = opened("pytorch", Lie(), read_times=times_of([(ran, waited)], 2 * S))
+    assert any("had work for" in warning for warning in measured(bench, 10)["warnings"]) is named
+
+
 @pytest.mark.parametrize(("waiting", "ended"), [(2 * S // 3, "unusable"), (S // 10, "refused")])
 def test_no_case_fails_by_times_alone_while_others_have_the_cpus(
     kind: str, waiting: int, ended: str
