@@ -47,6 +47,21 @@ def test_inputs_that_are_measured_cost_less_than_others(
     assert became(kind, Lie(step=step), tmp_path) in {"cached", "work_skipped"}
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_loader_that_gives_one_batch_for_ever(
+    kind: str, repeated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked for, the first batch comes, or one item of it in every place."""
+
+    class Constant(KINDS[kind]):  # type: ignore[misc]
+        def prepare(self, case: Any, seed: int | None = None) -> Any:
+            (features,) = super().prepare(case, 0).values()
+            return {"features": features[[0] * len(features)] if repeated else features}
+
+    monkeypatch.setitem(KINDS, "constant", Constant)  # type: ignore[arg-type]
+    assert became("constant", Lie(), tmp_path) == "not_real"
+
+
 # -- outputs that stand for others
 
 
