@@ -40,6 +40,10 @@ def times(change: Callable[[list[Any]], Any]) -> Lie:
 STEP_MS = BATCH * ITEM_NS / 1e6
 
 
+def first_value(inputs: Mapping[str, Any]) -> float:
+    return float(np.asarray(next(iter(inputs.values()))).ravel()[0])
+
+
 def half(step: Step, inputs: Mapping[str, Any]) -> Any:
     return step({name: one[: len(one) // 2] for name, one in inputs.items()})
 

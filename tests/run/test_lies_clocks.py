@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ from judging import became
 from lies import STEP_MS, Sample, altered, cached, early, said, times
 from lying import WORLD, Lie, measured, opened
 
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
 from accelbench.core.vocabulary import Timing
+from accelbench.measure.validated_session import CheckedSession
+from accelbench.runtimes.shared.local import LocalSampler
 
 WHERE = {
     "no device is named": (said(devices=()), "no_proof"),
@@ -161,6 +166,39 @@ def test_who_is_honest_only_after_the_measurement_is_named(kind: str, name: str)
     found = measured(opened(kind, lie)[0])
     assert found["metrics"]["latency_mean_ms"] < STEP_MS / 2
     assert any("times as long when they were asked for once more" in w for w in found["warnings"])
+
+
+def test_a_clock_that_the_engine_replaces_is_seen_by_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker binds its own clock before the engine is opened."""
+    from accelbench.core import clock
+
+    wall, true = clock.MonotonicClock(), clock._NOW_NS
+    monkeypatch.setattr(clock, "_NOW_NS", lambda: true() // 3)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: true() // 3)
+    slow = clock.MonotonicClock()
+    session = CheckedSession(Sleeping(slow), slow, wall)  # type: ignore[arg-type]
+    with pytest.raises(CaseError) as caught:
+        sample_often(session)
+    assert caught.value.reason == "wrong_clock"
+
+
+def sample_often(session: CheckedSession) -> None:
+    for _ in range(60):
+        session.sample(None, 3, Timing.EACH)
+
+
+class Sleeping:
+    """A session whose steps take two milliseconds."""
+
+    phases = ("step",)
+
+    def __init__(self, clock: Clock) -> None:
+        self._sampler = LocalSampler(clock, lambda _: time.sleep(0.002))
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        return self._sampler.sample(inputs, n, timing)
 
 
 def twelfth_less(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from judging import became
+from lies import first_value
 from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, measured, opened
 
 from accelbench.catalog.inputs import make_inputs
@@ -211,10 +212,6 @@ def lazy_unless(is_watched: Callable[[Any], bool]) -> Lie:
 
     lie.step = step
     return lie
-
-
-def first_value(inputs: Any) -> float:
-    return float(np.asarray(next(iter(inputs.values()))).ravel()[0])
 
 
 SEEDED = first_value(make_inputs(CASE.model, CASE.shapes, 0, CASE.mode))

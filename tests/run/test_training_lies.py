@@ -180,6 +180,17 @@ def test_the_loss_of_another_step_than_the_one_that_trained() -> None:
     assert measured(lie)["reason"] == "wrong_steps"
 
 
+class OneBatch(Trainer):
+    """Its loader gives the batch of seed 0 for every seed."""
+
+    def prepare(self, case: Any, seed: int | None = None) -> Any:
+        return super().prepare(case, 0)
+
+
+def test_a_loader_that_gives_one_batch_for_every_seed() -> None:
+    assert measured(Lie(), kind=OneBatch)["reason"] == "not_real"
+
+
 # -- what may be honest
 
 

@@ -8,6 +8,7 @@ alone and whose outputs are there at its end. Most tries have to show it before 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, cast
@@ -146,7 +147,11 @@ def single_steps(
 
 
 def refuse_thinned(
-    single: SingleStep, inputs: Any, question: Question, said_ns: float
+    single: SingleStep,
+    inputs: Any,
+    question: Question,
+    said_ns: float,
+    steady: Callable[[], Any] | None = None,
 ) -> tuple[str, ...]:
     """Raise CaseError if steps as they were measured take less than single ones.
 
@@ -155,6 +160,7 @@ def refuse_thinned(
         inputs: inputs that were used before.
         question: the most steps that were asked for at once in the steady state.
         said_ns: the reported time of a step.
+        steady: gives the inputs of the steady state, if those above are others.
 
     Returns:
         A warning if steps take much longer now than in the measurement.
@@ -178,6 +184,8 @@ def refuse_thinned(
         often.append(ask_again(single.session, inputs, question))
         explained += single.explains(often[-1])
         if 2 * explained > tries:
+            if steady is not None:
+                refuse_cheaper(single, inputs, steady(), question)
             return warn_of_slower_steps(min(often), said_ns, single.slack_ns)
         if 2 * (len(often) - explained) >= tries:
             break
@@ -187,6 +195,30 @@ def refuse_thinned(
         f"{median(often) / 1e6:.3g} ms, and one alone {min(single.took_ns) / 1e6:.3g} ms or more: "
         "not all of them are done",
         "Look at how the runtime runs many steps at once.",
+    )
+
+
+def refuse_cheaper(single: SingleStep, others: Any, steady: Any, question: Question) -> None:
+    """Raise CaseError if the inputs that were measured make steps quicker than others do.
+
+    Args:
+        single: its session is asked, and its slack is allowed.
+        others: inputs that were not measured.
+        steady: inputs of the steady state.
+        question: the most steps that were asked for at once in it.
+    """
+    explained = 0
+    for _ in range(TRIES):
+        other_ns = ask_again(single.session, others, question)
+        own_ns = ask_again(single.session, steady, question)
+        explained += own_ns + single.slack_ns >= _LEAST_SHARE * other_ns
+        if explained * 4 > TRIES:
+            return
+    raise CaseError(
+        "work_skipped",
+        f"a step takes {own_ns / 1e6:.3g} ms with the inputs that were measured, and"
+        f" {other_ns / 1e6:.3g} ms with others of the same sizes: it does less for the first ones",
+        "Look at how the runtime prepares inputs, and at what it recognises them by.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Refuse outputs that are remembered: first steps with new inputs against steps with used ones."""
+"""Refuse what is remembered: first steps with new inputs are compared with steps of used inputs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from accelbench.core.abilities import SimilarInputs
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import SingleStep
@@ -155,6 +157,47 @@ class CacheTrials:
         if isinstance(checked.behind, SimilarInputs) and not self._case.model.inputs:
             return prepare_other(checked.behind, self._case, seed)
         return checked.session.prepare(self._case, seed=seed)
+
+
+def refuse_cached_phases(checked: CheckedSession, case: Case, chance: RandomSource) -> None:
+    """Raise CaseError if a phase, such as the prefill, is remembered from the step before.
+
+    A phase may be so short a part of the step that the step's own time hides it.
+
+    Args:
+        checked: the validated session.
+        case: a short step of what was measured; its steps have phases.
+        chance: draws seeds.
+    """
+    session, cold = checked.session, cold_ns(case)
+    used = session.prepare(case)  # as in the steady state
+    new_ns: dict[str, list[float]] = {}
+    used_ns: dict[str, list[float]] = {}
+    for _ in range(2 * _TRIES):
+        inputs = session.prepare(case, seed=chance.randint(0, LAST_SEED))
+        session.sample(used, 1, Timing.EACH)  # threads that were idle are awake then
+        _note_phases(session.sample(inputs, 1, Timing.PHASES), new_ns)
+        _note_phases(session.sample(used, 1, Timing.PHASES), used_ns)
+        cached = [
+            name
+            for name, times in new_ns.items()
+            if min(times) >= max(TIMES_FASTER * (usual := _quick(used_ns[name])), usual + cold)
+        ]
+        if not cached:
+            return
+    name = cached[0]
+    raise CaseError(
+        "cached",
+        f"with new inputs each {name} took {min(new_ns[name]) / 1e6:.3g} ms or more, and"
+        f" {_quick(used_ns[name]) / 1e6:.3g} ms is usual with inputs seen before: it is remembered,"
+        " not computed",
+        "Look for a cache of prompts or outputs in the runtime.",
+    )
+
+
+def _note_phases(block: Block, times: dict[str, list[float]]) -> None:
+    for name, (ns,) in block.phase_ns.items():
+        times.setdefault(name, []).append(float(ns))
 
 
 def cold_ns(case: Case) -> float:

@@ -37,7 +37,15 @@ from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.reference_outputs import ReferenceOutputs, is_number
 from accelbench.run.verify.tolerances import tolerance_of
-from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch
+from accelbench.runtimes.shared.sketches import (
+    DECODE_LOGITS,
+    KEPT_LOGITS,
+    MOST_VALUES,
+    TOKENS,
+    Glance,
+    Sketch,
+    sketch,
+)
 
 #: The reason of a refusal, which may have another one behind it.
 WRONG_STEPS = "wrong_steps"
@@ -129,6 +137,8 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
     if case.generates:  # steps leave its logits at least, not whatever else outputs have
         needed = {"logits"} & set(right) or set(right)
         wanted = {name: entry for name, entry in right.items() if name in left or name in needed}
+        if needed != set(right):  # long_steps.py judges how the others were decoded
+            wanted = {n: entry for n, entry in wanted.items() if n not in (TOKENS, DECODE_LOGITS)}
     for name, output in wanted.items():
         if name not in left:
             raise _wrong(f"they left no {name}")
@@ -146,6 +156,16 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
         worst = max(check.errors, key=lambda name: check.errors[name], default="")
         off = check.wrong or f"{worst} is {check.error:.2g} off where {check.tolerance:.2g} may be"
         raise _wrong(off)
+
+
+def refuse_other_sizes(own: Sketches, others: Sketches) -> None:
+    """Raise CaseError if outputs of the measured inputs have other shapes than those of others."""
+    for name, output in others.items():
+        if name in own and own[name].shape != output.shape:
+            raise _wrong(
+                f"with the inputs that were measured {name} has the shape {own[name].shape}, with"
+                f" others {output.shape}"
+            )
 
 
 class UnseenSteps:

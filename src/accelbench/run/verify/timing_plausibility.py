@@ -116,6 +116,7 @@ class TimingWatch:
         known: tuple[Any, list[float]] | None = None,
         verified_nbytes: int | None = None,
         steady: Any = None,
+        own: Callable[[], Any] | None = None,
     ) -> tuple[str, ...]:
         """Raise CaseError if the measured time of a step cannot be the time of its work.
 
@@ -128,6 +129,7 @@ class TimingWatch:
             known: inputs that were used before, and times of single steps with them.
             verified_nbytes: bytes of the outputs, if those of timed steps were compared with them.
             steady: the inputs of the steady state, if they may be used once more.
+            own: gives inputs like those, prepared anew if need be; None if others may take longer.
 
         Returns:
             Warnings.
@@ -142,11 +144,13 @@ class TimingWatch:
         took = known[1] if known is not None else []
         single = single_steps(checked, self.device, self.clock, timing, took)
         used = known[0] if known is not None else None
-        inputs = refuse_cached(checked, case, self.chance, single, used, steady)
+        # Steps of the steady inputs are not compared with those of others: they have a list apart.
+        alike = replace(single, took_ns=[])
+        inputs = refuse_cached(checked, case, self.chance, alike, used, steady)
         if question is not None:
             if question.last_is_longer:
                 refuse_late_waits(checked, inputs, self.chance)
-            slower = refuse_thinned(single, inputs, question, said_ns)
+            slower = refuse_thinned(single, inputs, question, said_ns, own)
             if question.blocks > 1:
                 refuse_thinned(
                     SingleStep(session, 0.0, steps=question.steps), inputs, question, said_ns

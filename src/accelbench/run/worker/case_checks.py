@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -24,13 +25,16 @@ from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.loop import Question
+from accelbench.measure.side_passes import is_parted
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     refuse_late_waits,
     refuse_thinned,
     single_steps,
 )
+from accelbench.run.verify.cached_outputs import refuse_cached_phases
 from accelbench.run.verify.fresh_steps import FreshSteps, refuse_quicker_than_fresh
+from accelbench.run.verify.long_steps import refuse_other_requests, refuse_unfinished
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
@@ -39,6 +43,7 @@ from accelbench.run.verify.timed_steps import (
     UnseenSteps,
     compared_whole,
     refuse_other,
+    refuse_other_sizes,
     refuse_short,
     seen,
     tells,
@@ -178,6 +183,7 @@ class CaseChecks:
         before = self._read_times()
         unseen, warnings = look.unseen, tuple[str, ...]()
         try:
+            warnings += self._refuse_unfinished(case, said_ns, look.checked)
             warnings += self._refuse_thinned(case, said_ns, unseen)
             if self._watch is not None:
                 wanted = self._watch.wants(case, said_ns)
@@ -185,10 +191,15 @@ class CaseChecks:
                 nbytes = _nbytes(self._left) if look.verified else None
                 steady = self._steady_inputs(case)
                 warnings += self._watch.look(
-                    self._session, case, said_ns, alone, self._asked, known, nbytes, steady
-                )
+                    self._session, case, said_ns, alone, self._asked, known, nbytes, steady,
+                    self._own_inputs(case),
+                )  # fmt: skip
                 if wanted and unseen is not None and look.checked is not None:
                     warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
+                is_first = look.checked is not None and case.mode is Mode.INFERENCE
+                if is_first and is_parted(self._session):
+                    checked = CheckedSession(self._session, self._clock, self.wall)
+                    refuse_cached_phases(checked, shortened(case), CHANCE)
         except CaseError as error:
             after = self._read_times()
             if error.reason not in _BY_TIME:
@@ -212,6 +223,16 @@ class CaseChecks:
         """
         is_drawn = bool(case.model.inputs) and case.mode is Mode.INFERENCE
         return None if isinstance(self._session, OutOfProcess) or not is_drawn else self._steady
+
+    def _own_inputs(self, case: Case) -> Callable[[], Any] | None:
+        """Return what gives inputs like those of the steady state.
+
+        None if others may honestly take longer: a user's model may decide by their values.
+        """
+        if case.model.is_own or not case.model.inputs:
+            return None
+        steady = self._steady_inputs(case)
+        return lambda: self._session.prepare(case) if steady is None else steady
 
     def _trained(self, case: Case, said_ns: float) -> TrainingVerdict | None:
         """Check training steps, before anything starts the training anew."""
@@ -237,10 +258,13 @@ class CaseChecks:
         watch, question = self._watch, self._asked
         if watch is None or question is None or checked.others is None:
             return ()
-        session = CheckedSession(self._session, self._clock, self.wall)
-        single = single_steps(session, watch.device, self._clock, question.timing)
-        fresh = FreshSteps(session, case, single, checked.others, self._steady_inputs(case))
+        fresh = self._fresh_steps(case, question, checked.others)
         return refuse_quicker_than_fresh(fresh, question, said_ns, unseen.first_ns)
+
+    def _fresh_steps(self, case: Case, question: Question, others: Sketches) -> FreshSteps:
+        session = CheckedSession(self._session, self._clock, self.wall)
+        single = single_steps(session, self._device, self._clock, question.timing)
+        return FreshSteps(session, case, single, others, self._steady_inputs(case))
 
     def _refuse_thinned(
         self, case: Case, said_ns: float, unseen: UnseenSteps | None
@@ -267,7 +291,7 @@ class CaseChecks:
         if question.last_is_longer:
             refuse_late_waits(checked, inputs, CHANCE)
         single = single_steps(checked, watch.device, self._clock, question.timing, known)
-        return refuse_thinned(single, inputs, question, said_ns)
+        return refuse_thinned(single, inputs, question, said_ns, self._own_inputs(case))
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
@@ -308,8 +332,12 @@ class CaseChecks:
         if not whole:
             # The self-check has had the first of the other seeds.
             refuse_short(session, case, other_seed(self._seed) + 1, unseen)
-            return checked, OK, None
+            # Times of short steps say nothing of the case's.
+            return checked, OK, self._refuse_other_tokens(case, said_ns, checked.seen)
         refuse_other(case, self._left, checked.seen, checked.others)
+        if checked.others is not None and not case.model.is_own:
+            refuse_other_sizes(checked.seen, checked.others)
+        self._refuse_other_tokens(case, said_ns, checked.seen)
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
@@ -318,6 +346,30 @@ class CaseChecks:
             unseen.left(session.prepare(case))
             unseen.refuse_recomputed(checked.seen)
         return checked, OK if tells(checked.seen) else NOT_DONE, unseen
+
+    def _refuse_other_tokens(self, case: Case, said_ns: float, own: Sketches) -> UnseenSteps | None:
+        """Raise CaseError if timed requests do not leave the tokens of their outputs.
+
+        Returns:
+            Steps of new inputs as long as those of the case, if there are any.
+        """
+        if not case.generates:
+            return None
+        steps = UnseenSteps(self._session, self._clock, self.wall, said_ns, CHANCE)
+        asked = case if said_ns <= LONGEST_STEP_NS else shortened(case)
+        refuse_other_requests(self._session, case, asked, steps, (self._left, own))
+        return steps if asked == case else None
+
+    def _refuse_unfinished(
+        self, case: Case, said_ns: float, checked: SelfCheck | None
+    ) -> tuple[str, ...]:
+        """Compare the time of a long request or image with short ones."""
+        if checked is None or checked.others is None or compared_whole(case):
+            return ()
+        if not self._keeps(case) or self._asked is None:
+            return ()
+        fresh = self._fresh_steps(case, self._asked, checked.others)
+        return refuse_unfinished(fresh, said_ns)
 
     def _refuse_other_of_similar(self, case: Case, said_ns: float, own: Sketches) -> None:
         """Raise CaseError if a step of inputs like the example leaves other outputs."""

@@ -3,6 +3,7 @@
 waiting   if other processes had the CPUs for longer than the threads ran, the times are mostly
           those of other work: the quality is unusable
 threads   if more threads ran than the result names, its number of threads is absent
+idle      if the processor is the device and the threads hardly ran, something else does the work
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ ReadTimes = Callable[[Iterable[int]], ThreadTimes | NotAvailable]
 _LEAST_OF_WALL = 0.25
 #: Engines that were asked for one thread kept at most 1.1 busy (JAX, whose main thread hands over).
 _MOST_TIMES, _MOST_MORE = 1.3, 0.2
+#: Engines on a CPU kept at least one thread busy.
+_LEAST_ACTIVE = 0.25
 #: A shorter steady state can be the moment in which a helper thread works.
 _LEAST_NS = 100_000_000
 
@@ -112,7 +115,7 @@ class SideChecks:
         told = measured.evidence.details.get("threads", self._job.settings.threads)
         computes = self._is_alone and is_processor(self._job.device) and case.world_size == 1
         threads = told if computes and isinstance(told, int) else None
-        return judge(compare(self._before, self._after), threads)
+        return judge(compare(self._before, self._after), threads, computes)
 
     def keep_plausible(
         self, case: Case, measured: Measurement, columns: Mapping[str, Any]
@@ -140,12 +143,23 @@ class SideChecks:
         return self._read_times(() if self._is_alone else descendants(os.getpid()))
 
 
-def judge(use: ThreadUse, threads: int | None) -> LoadReport:
+def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadReport:
     """Judge what the threads did in the steady state.
 
     The conductor warns of the waiting, because it knows what else ran on the machine.
+
+    Args:
+        use: of the threads.
+        threads: as many as the engine names; None if that is not compared.
+        computes: whether these threads have to do the work of a step.
     """
     warnings, reasons = [], {}
+    active = (use.ran_ns + use.waited_ns) / use.wall_ns
+    if computes and use.wall_ns >= _LEAST_NS and active < _LEAST_ACTIVE:
+        warnings.append(
+            f"The worker's threads had work for {active:.0%} of the time: a step waits, or another"
+            " process or device computes it."
+        )
     share: float | None = use.wait_share
     unusable = use.wait_share > MOST_WAITING
     if unusable and use.waited_ns <= _LEAST_OF_WALL * use.wall_ns:

@@ -44,6 +44,7 @@ from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Question, measure
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
+from accelbench.run.verify.compile_proof import refuse_uncompiled
 from accelbench.run.verify.plausibility import samples_left
 from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.run.worker.energy_pass import devices_of, measured_energy
@@ -280,6 +281,8 @@ class CaseBench:
         result = with_visits(session, case, with_inputs(session, measured))
         self._reporter.phase("communication")
         result = with_ranks(session, case, result)
+        details = result.evidence.details
+        uncompiled = refuse_uncompiled(case, details, result.metrics.get("compile_ms"))
         self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
         checked = checks.of(case, _said_ns(measured), alone)
@@ -290,7 +293,8 @@ class CaseBench:
         result = used.applied_to(result)
         metrics = {**plain(result.metrics), "steps_verified": checked.steps_verified}
         columns, reasons = side.keep_plausible(case, measured, {**metrics, **energy.columns})
-        warnings = [*result.warnings, *skipped(result), *noted(result), *checked.warnings]
+        warnings = [*result.warnings, *skipped(result), *noted(result), *uncompiled]
+        warnings += checked.warnings
         samples = samples_left(result.samples, reasons)
         return {
             **plain(result),

@@ -107,6 +107,7 @@ class PytorchSession:
             # Static shapes: with dynamic ones, the second batch size of a worker would
             # silently run other code than the first.
             allow_many_graphs()
+            self._compiled_before = compile_totals()[0]
             mode = self._job.case.options.get("compile_mode")
             run = torch.compile(module, dynamic=False, mode=None if mode is None else str(mode))
         return run
@@ -344,6 +345,7 @@ class PytorchSession:
             details={
                 **weight_types((int8.stored_type(p), p.numel()) for p in self._module.parameters()),
                 "autocast": self._cast_to(),
+                **self._compiling_facts(),
                 **self._output_facts,
                 **({} if self._state is None else self._changes(self._state)),
                 **self._int8_facts(),
@@ -352,6 +354,11 @@ class PytorchSession:
                 **self._place.facts(),
             },
         )
+
+    def _compiling_facts(self) -> dict[str, int]:
+        if not self._job.case.compiled:
+            return {}
+        return {"compiled_graphs": compile_totals()[0] - self._compiled_before}
 
     def _cast_to(self) -> str | None:
         """Return the type that torch casts products to within a step; None if it casts nothing."""

@@ -17,6 +17,8 @@ MOST_VALUES = 4096
 
 #: Of a whole request, so many logits of each of its items are kept until it is over.
 KEPT_LOGITS = 64
+#: The outputs of a request: its tokens, and so many logits of the first ones that it decodes.
+TOKENS, DECODE_LOGITS = "tokens", "decode_logits"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import Generation
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.shared.local import Mark
-from accelbench.runtimes.shared.sketches import KEPT_LOGITS
+from accelbench.runtimes.shared.sketches import DECODE_LOGITS, KEPT_LOGITS
 
 #: The names under which models of transformers keep what they have read: keys and
 #: values of attention, or the state of a state-space model.
@@ -120,10 +120,16 @@ class GeneratedAnswer:
 
     tokens: torch.Tensor
     logits: torch.Tensor  # some of those that the first token was chosen by
+    decoded: torch.Tensor | None  # the same of the next tokens
 
     def named(self) -> dict[str, torch.Tensor]:
         """By the names that outputs have."""
-        return {"tokens": self.tokens, "logits": self.logits}
+        return {"tokens": self.tokens, "logits": self.logits, **decode_logits(self.decoded)}
+
+
+def decode_logits(decoded: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    """Return the logits of decoded tokens under their name, if there are any."""
+    return {} if decoded is None else {DECODE_LOGITS: decoded}
 
 
 def some(logits: torch.Tensor) -> torch.Tensor:
@@ -177,12 +183,20 @@ def wanted(case: Case) -> tuple[Generation, int]:
     return makes, new
 
 
-def write(request: Request, seen: Callable[[], None] = lambda: None) -> torch.Tensor:
-    """Decode every token after the first, `seen` called after each; gives all tokens."""
-    for _ in range(request.tokens.shape[1] - 1):
-        request.decode()
+def write(request: Request, seen: Callable[[], None] = lambda: None) -> torch.Tensor | None:
+    """Decode every token after the first; return some logits of the first ones of them.
+
+    Args:
+        request: has its first token.
+        seen: called after each token.
+    """
+    kept = []
+    for number in range(1, request.tokens.shape[1]):
+        logits = request.decode()
+        if number < SHORT_TOKENS:
+            kept.append(some(logits))
         seen()
-    return request.tokens
+    return torch.stack(kept, 1) if kept else None
 
 
 class Generate:
@@ -207,7 +221,8 @@ class Generate:
     def step(self, inputs: Inputs) -> GeneratedAnswer:
         request = self._request(inputs, self._new_tokens)
         logits = some(request.prefill())
-        return GeneratedAnswer(write(request), logits)
+        decoded = write(request)
+        return GeneratedAnswer(request.tokens, logits, decoded)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -215,16 +230,17 @@ class Generate:
         request.prefill()
         self._stamps.token()
         mark("prefill")
-        tokens = write(request, self._stamps.token)
+        write(request, self._stamps.token)
         if self._new_tokens > 1:
             mark("decode")
-        return tokens
+        return request.tokens
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         few = min(self._new_tokens, SHORT_TOKENS)
         request = self._request(inputs, few)
         logits = request.prefill()
-        return {"logits": logits, "tokens": write(request)}
+        decoded = write(request)
+        return {"logits": logits, "tokens": request.tokens, **decode_logits(decoded)}
 
     def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()

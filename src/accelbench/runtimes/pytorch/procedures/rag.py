@@ -19,6 +19,7 @@ from accelbench.runtimes.pytorch.procedures.generate import (
     GeneratedAnswer,
     Request,
     TokenStamps,
+    decode_logits,
     some,
     wanted,
     write,
@@ -53,7 +54,8 @@ class RagAnswer:
         hits = self._network.retrieve(self._network.embed(**inputs))
         request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
         logits = some(request.prefill())
-        return GeneratedAnswer(write(request), logits)
+        decoded = write(request)
+        return GeneratedAnswer(request.tokens, logits, decoded)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -64,16 +66,17 @@ class RagAnswer:
         request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
         request.prefill()
         self._stamps.token()
-        tokens = write(request, self._stamps.token)
+        write(request, self._stamps.token)
         mark("generate")
-        return tokens
+        return request.tokens
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         hits = self._network.retrieve(self._network.embed(**inputs))
         read = self._network.prompt(hits, **inputs)
         request = self._reader(read, min(self._new_tokens, SHORT_TOKENS))
         logits = request.prefill()
-        return {"scores": hits.scores, "logits": logits, "tokens": write(request)}
+        decoded = decode_logits(write(request))
+        return {"scores": hits.scores, "logits": logits, "tokens": request.tokens, **decoded}
 
     def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()
