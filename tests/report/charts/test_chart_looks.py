@@ -213,7 +213,7 @@ def tooltips(value: Any) -> list[list[dict[str, Any]]]:
 def test_the_subtitle_says_days_and_statistic() -> None:
     said = " ".join(spec_of("hardware-latency")["title"]["subtitle"])
     assert "2026-01-02" in said
-    assert "means" in said
+    assert "medians" in said
 
 
 def test_runs_of_one_moment_have_no_axis_of_time() -> None:

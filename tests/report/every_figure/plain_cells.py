@@ -142,8 +142,8 @@ WITH cell AS (
         min(latency_p50_ms) FILTER ({_TIMED}) AS median_low,
         max(latency_p50_ms) FILTER ({_TIMED}) AS median_high,
         count(*) FILTER ({_TIMED}) AS timed,
-        avg(ln(latency_mean_ms)) FILTER ({_TIMED}) AS mean_log,
-        stddev_samp(ln(latency_mean_ms)) FILTER ({_TIMED}) AS spread_log,
+        avg(ln(latency_p50_ms)) FILTER ({_TIMED}) AS mean_log,
+        stddev_samp(ln(latency_p50_ms)) FILTER ({_TIMED}) AS spread_log,
         {_middle(_RATE, _TIMED)} AS throughput,
         {_of_tails(lambda tail: _middle(f"{tail}_ms", _TIMED))} AS tail,
         {_middle("memory_peak_mb", _COUNTS)} AS memory,
@@ -157,10 +157,10 @@ WITH cell AS (
     FROM (SELECT *, {_TAIL_COLUMNS} FROM counting) GROUP BY {_OF}
 )
 SELECT *, CASE WHEN emulated THEN 'emulated' ELSE provenance END AS kind,
-    CASE WHEN by_mean THEN mean_ms WHEN by_median THEN median_ms END AS latency,
-    CASE WHEN by_mean THEN 'mean' WHEN by_median THEN 'p50' END AS latency_of,
-    CASE WHEN by_mean THEN mean_low WHEN by_median THEN median_low END AS latency_low,
-    CASE WHEN by_mean THEN mean_high WHEN by_median THEN median_high END AS latency_high,
+    CASE WHEN by_median THEN median_ms WHEN by_mean THEN mean_ms END AS latency,
+    CASE WHEN by_median THEN 'p50' WHEN by_mean THEN 'mean' END AS latency_of,
+    CASE WHEN by_median THEN median_low WHEN by_mean THEN mean_low END AS latency_low,
+    CASE WHEN by_median THEN median_high WHEN by_mean THEN mean_high END AS latency_high,
     CASE WHEN provenance IN ('measured', 'imported') AND NOT emulated AND status = 'ok'
         THEN own_cost END AS cost,
     row_number() OVER (ORDER BY {_OF}) AS number

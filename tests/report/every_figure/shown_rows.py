@@ -52,9 +52,12 @@ def _latency(held: Held, where: str, shown: ShownCell, cell: Cell, *, intervals:
         held.exact(f"{where} tail", cell["tail_of"] in shown.text, True)
         return
     held.figure(f"{where} latency", shown.lead, cell["latency"])
-    held.exact(f"{where} statistic", "p50" in shown.text, cell["latency_of"] == "p50")
+    mean = re.search(r"mean(?: ([\d,.]+))?", shown.text)
+    held.exact(f"{where} statistic", bool(mean and not mean[1]), cell["latency_of"] == "mean")
+    if mean and mean[1]:
+        held.figure(f"{where} mean", mean[1], cell["mean_ms"])
     held.exact(f"{where} use", "unusable" in shown.text, cell["unusable"])
-    if intervals and cell["by_mean"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
+    if intervals and cell["by_median"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
         said = re.match(
             r"95 % interval (\S+) to (\S+), of (\d) launches$",
             shown.title("sure"),

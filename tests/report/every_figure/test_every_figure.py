@@ -249,10 +249,10 @@ def test_the_best_of_each_task(store: WalkedStore) -> None:
         (quickest,) = store.plain.ask(
             """SELECT min(latency) AS latency FROM plain WHERE model = ? AND mode = ? AND place = ?
             AND batch_size = ? AND kind = 'measured' AND status = 'ok' AND NOT unusable
-            AND by_mean AND precision = 'fp32'""",
+            AND by_median AND precision = 'fp32'""",
             *(cell[name] for name in ("model", "mode", "place", "batch_size")),
         )
-        if quickest["latency"] is not None and cell["by_mean"]:
+        if quickest["latency"] is not None and cell["by_median"]:
             held.exact(
                 f"quickest {key[1]}", cell["latency"] <= quickest["latency"] * 1.000001, True
             )
@@ -307,7 +307,7 @@ def test_the_table_of_a_published_bundle(
 def test_a_wrong_figure_of_a_table_is_found(
     store: WalkedStore, changed: Callable[[Cell], dict[str, Any]]
 ) -> None:
-    key = next(key for key, cell in _in_order(store) if cell["by_mean"] and cell["memory"])
+    key = next(key for key, cell in _in_order(store) if cell["by_median"] and cell["memory"])
     other = replace(
         store, cells={**store.cells, key: {**store.cells[key], **changed(store.cells[key])}}
     )
