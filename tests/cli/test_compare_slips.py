@@ -130,15 +130,23 @@ def test_what_was_asked_for_is_what_is_to_be_measured(
     assert (code, f"`accelbench run {run}`" in err) == (4, True), err
 
 
-@pytest.mark.parametrize("words", [("--batch-sizes", "8"), ("--mode", "inference")])
-@pytest.mark.parametrize("option", ["--run", "--hardware"])
-def test_a_model_that_a_list_swallowed_is_told(
-    tmp_path: Path, shell: Command, option: str, words: tuple[str, str]
+@pytest.mark.parametrize("option", ["--run", "--hardware", "--batch-sizes", "--mode"])
+def test_a_model_that_is_the_only_value_of_a_list_is_told(
+    tmp_path: Path, shell: Command, option: str
 ) -> None:
     store(tmp_path / DB, {}, run="cpu-1")
-    for some in ((option, "cpu"), words):
-        code, _, err = shell(*some, "bert-tiny")
-        assert (code, "models come before the options" in err) == (2, True)
+    code, _, err = shell(option, "bert-tiny")
+    assert (code, "models come before the options" in err) == (2, True)
+
+
+@pytest.mark.parametrize("some", [("--batch-sizes", "1,8"), ("--hardware", "cpu", "cuda")])
+def test_a_model_after_the_values_of_a_list_is_the_model(
+    tmp_path: Path, shell: Command, some: tuple[str, ...]
+) -> None:
+    cuda = {"hardware": "cuda", "device_name": "A card"}
+    store(tmp_path / DB, {}, cuda, {"model": "gpt2"}, {**cuda, "model": "gpt2"})
+    found = shell.json(*some, "bert-tiny")
+    assert {one["model"] for one in found["comparisons"]} == {"bert-tiny"}
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r"])
