@@ -178,9 +178,9 @@ def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
 @pytest.mark.parametrize(
     ("axis", "advised"),
     [
-        ("hardware", "accelbench run bert-tiny --hardware all"),
-        ("mode", "accelbench run bert-tiny --mode both"),
-        ("precision", "accelbench run bert-tiny --precision fp32,bf16"),
+        ("hardware", "accelbench run bert-tiny --hardware all --batch-sizes 1"),
+        ("mode", "accelbench run bert-tiny --mode both --batch-sizes 1"),
+        ("precision", "accelbench run bert-tiny --precision fp32,bf16 --batch-sizes 1"),
         ("batch", "accelbench run bert-tiny --batch-sizes 1,8"),
     ],
 )
@@ -191,6 +191,27 @@ def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
     code, _, err = shell("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
+
+
+def test_a_command_that_is_named_asks_for_what_was_asked(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    (tmp_path / "net.onnx").touch()
+    net = {"model": "net.onnx", "sequence_length": None, "batch_size": 4}
+    sizes = [{**net, "dimensions": text} for text in ("edges=8,nodes=64", "edges=8,nodes=128")]
+    store(tmp_path / "other.duckdb", {"sequence_length": 256, "batch_size": 8}, *sizes)
+    into = f"--db {tmp_path / 'other.duckdb'}"
+    for words, sizes_of in (
+        ("bert-tiny --batch-sizes 8", "--batch-sizes 8 --sequence-lengths 256"),
+        ("net.onnx --batch-sizes 4", "--batch-sizes 4 --dim edges=8 --dim nodes=64,128"),
+    ):
+        model, (*filters,) = words.split()[0], words.split()[1:]
+        code, _, err = shell(model, *filters, "--by", "mode", "--hardware", "cpu", *into.split())
+        said = f"`accelbench run {model} --mode both --hardware cpu {sizes_of} {into}`"
+        assert (code, said in err) == (4, True), err
+        code, _, err = command("check")(model, *filters, *into.split())
+        said = f"`accelbench run {model} {sizes_of} {into} --launches 5 --label baseline`"
+        assert (code, said in err) == (2, True), err
 
 
 @pytest.mark.parametrize("name", ["compare", "history", "plot"])

@@ -142,7 +142,7 @@ def compare(
         return
     tables = compared(rows, axis, held, allowed, known=known)
     if not tables:
-        nothing = _nothing_alike(database, rows, axis, str(chosen), names)
+        nothing = _nothing_alike(database, rows, axis, str(chosen), names, filters)
         tables = _without_a_side(rows, axis, nothing, output)
     elif held and all(line.baseline is None for lines in tables for line in lines):
         places = {line.side.value for lines in tables for line in lines}
@@ -176,15 +176,14 @@ def _nothing_alike(
     axis: ComparisonAxis,
     machine: str,
     others: Sequence[str],
+    filters: Mapping[str, Sequence[Any]],
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
     axes = ", ".join(axes_with_answers(rows))
     along = f"Axes along which something was: {axes}. Choose one with --by."
     advice = [along if axes else "Nor was anything along another axis."]
-    models = [str(row["model"]) for row in rows if row.get("model")]
-    precisions = [str(row["precision"]) for row in rows if row.get("precision")]
-    if command := command_along(database, axis.name, models, precisions):
+    if command := command_along(database, axis.name, rows, filters):
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
