@@ -76,6 +76,20 @@ def test_a_comparison_that_refuses_every_side_is_inconclusive(
     assert shell(*more[:1], *(("b.csv",) if more[1:] else ()), "--allow", "weights")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("word", "axis"),
+    [
+        *(("batch_size", "batch"), ("batch-sizes", "batch"), ("started_at", "date")),
+        *(("framework", "engine"), ("device_name", "hardware"), ("precison", "precision")),
+    ],
+)
+def test_a_column_or_another_word_for_an_axis_is_understood(
+    shell: Command, word: str, axis: str
+) -> None:
+    code, _, err = shell("--by", word)
+    assert (code, f"Did you mean {axis}?" in err) == (2, True)
+
+
 def test_the_figures_of_one_platform_are_written_without_a_baseline(
     tmp_path: Path, shell: Command
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
-from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import distrusted, not_shown
 from accelbench.cli.display.json_output import json_text, print_document
@@ -24,6 +24,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
 from accelbench.core.figures import TIMES
+from accelbench.core.near import meant
 from accelbench.core.nouns import listed
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
@@ -309,7 +310,8 @@ def _say_pivot(
 
 def _axis(name: str) -> ComparisonAxis:
     if name not in AXES:
-        raise UsageError(f"There is no axis named {in_quotes(name)}.", f"Axes: {', '.join(AXES)}.")
+        advice = meant_by_column(name) or meant(name, AXES, "Axes")
+        raise UsageError(f"There is no axis named {in_quotes(name)}.", advice)
     return AXES[name]
 
 
