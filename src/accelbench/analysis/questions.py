@@ -106,8 +106,15 @@ AXES: Mapping[str, ComparisonAxis] = {
 
 #: Words for an axis beside its name and its columns, and options of `run`.
 _SYNONYMS = {
-    "platform": "hardware", "device": "hardware", "framework": "engine", "backend": "engine",
-    "dtype": "precision", "commit": "run", "label": "run", "day": "date", "time": "date",
+    "platform": "hardware",
+    "device": "hardware",
+    "framework": "engine",
+    "backend": "engine",
+    "dtype": "precision",
+    "commit": "run",
+    "label": "run",
+    "day": "date",
+    "time": "date",
 }
 
 
