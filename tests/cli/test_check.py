@@ -12,9 +12,11 @@ import pytest
 from shells import Command
 from stored_rows import MACHINE, store
 
+from accelbench.analysis.checking import Outcome
 from accelbench.cli.services import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.query.baselines import NOISE, RERUN_OF
+from accelbench.report.check import WITHIN_LIMIT
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
@@ -152,7 +154,7 @@ def test_the_csv_of_a_comparison_keeps_its_launches(
 ) -> None:
     """The documents' own path: compare --output, then check --compare-to."""
     store(tmp_path / DB, *launches())
-    assert command("compare")("--output", "baseline.csv")[0] == 0
+    assert command("compare")("--output", "baseline.csv")[0] == 4  # of one platform
     store(tmp_path / DB, *launches(factor, 3), run="r2")
     documents = ("--compare-to", "baseline.csv", "--regression-alert", "0.1")
     found, out, _ = shell(*documents, "--json")
@@ -379,6 +381,20 @@ def test_what_changed_by_less_than_counts_is_said_to_have(tmp_path: Path, shell:
     assert "within 10%" in out
 
 
+@pytest.mark.parametrize(("factor", "shows"), [(1.3, True), (1.0, False)])
+def test_a_change_within_the_limit_is_not_headed_as_none(
+    tmp_path: Path, shell: Command, factor: float, shows: bool
+) -> None:
+    both(tmp_path, factor)
+    quiet_history(tmp_path)
+    code, out, _ = shell("--baseline", "main", "--regression-alert", "0.6", "--markdown", "s.md")
+    assert code == 0
+    lines = [line for line in out.splitlines() if "bert-tiny" in line or "Nothing became" in line]
+    assert [WITHIN_LIMIT in line for line in lines] == [shows, shows]
+    assert [Outcome.STEADY in line for line in lines] == [not shows, not shows]
+    assert (WITHIN_LIMIT in (tmp_path / "s.md").read_text(encoding="utf-8")) == shows
+
+
 def test_forty_launches_are_not_said_to_do_where_they_would_not(
     tmp_path: Path, shell: Command
 ) -> None:
@@ -419,7 +435,7 @@ def test_what_a_comparison_refused_turns_no_build_red(
     one = {"series_key": "s", "case_id": "c"}
     cuda = {**one, "hardware": "cuda", "device_name": "A card"}
     store(tmp_path / "then.duckdb", one, {**cuda, "emulated": True, "latency_p50_ms": 1.0})
-    assert command("compare")("--output", "base.csv", "--db", "then.duckdb")[0] == 0
+    assert command("compare")("--output", "base.csv", "--db", "then.duckdb")[0] == 4
     if older:
         with (tmp_path / "base.csv").open(encoding="utf-8", newline="") as stream:
             lines = list(csv.DictReader(stream))

@@ -235,6 +235,8 @@ def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path: Path) -> None
     assert answer["weights_left_out"] == {"memory": "not known of cuda"}
     assert sum(answer["weights"].values()) == pytest.approx(1.0)
     assert "memory" not in answer["weights"]
+    parts = [*answer["weights"].values(), *(one["score"] for one in answer["all_scores"].values())]
+    assert [part for part in parts if len(repr(part)) > len("0.123456789012")] == []
 
 
 def test_convergence_is_measured_or_known_of_the_precision_or_left_out(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def _runs_of_now(
     if sought.runs:
         if not set(run_ids) & set(runs):
             message = f"Run {', '.join(sought.runs)} has no results of what was asked for"
-            raise nothing(message, {**sought.filters, "run_id": run_ids})
+            raise nothing(message, {**sought.filters, "run_id": run_ids}, database)
         return [run for run in dict.fromkeys(run_ids) if run in runs]
     if sought.machine is not None:
         chosen({machine: "" for machine, _ in runs.values()}, sought.machine)
@@ -240,7 +240,8 @@ def _runs_of_now(
         if run not in out and _may_be_now(about[0], sought.machine)
     }
     if not left:
-        raise nothing(f"{database.name} has no measured run beside {baseline}", sought.filters)
+        message = f"{database.name} has no measured run beside {baseline}"
+        raise nothing(message, sought.filters, database)
     return [max(left, key=lambda run: (left[run][1], run))]
 
 

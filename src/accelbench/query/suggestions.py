@@ -10,11 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from accelbench.catalog.find import known_as
+from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.free_dimensions import sizes_in
 from accelbench.core.near import LIKE, near
 from accelbench.core.nouns import listed
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
+from accelbench.query.conditions import where_of
 from accelbench.query.filters import (
     Value,
     by_word,
@@ -288,30 +293,95 @@ def command_for(filters: Asked) -> str:
 
 def command_again(database: Database, filters: Asked) -> str:
     """Return the command that measures once more what a database has, or ""."""
-    models = [name for name in _stored(database, "model") if in_catalogue(name)]
-    asked = filters if "model" in filters or not models else {**filters, "model": models[:_NAMED]}
-    command = command_for({n: values for n, values in asked.items() if n not in _OF_RUNS})
-    return command and command + _into(database)
+    asked = {column: values for column, values in filters.items() if column not in _OF_RUNS}
+    where, values = where_of(asked)
+    names = ("model", "precision", "batch_size", *(axis.column for axis in AXES))
+    _, found = database.query(
+        f"SELECT DISTINCT {', '.join(names)} FROM benchmark_results WHERE {where} ORDER BY ALL",  # noqa: S608 — our columns
+        values,
+    )
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    models = _measurable(str(row["model"]) for row in rows)
+    if not models:
+        return command_for(asked) + _into(database) if command_for(asked) else ""
+    more = _asked_words(asked, ("model", "family", "batch_size"))
+    options = [*more, *size_words_of(rows)]
+    return " ".join(["accelbench run", *models[:_NAMED], *options]) + _into(database)
 
 
-def command_along(
-    database: Database, axis: str, models: Iterable[str], precisions: Iterable[str] = ()
-) -> str:
+def command_along(database: Database, axis: str, rows: Sequence[Row], filters: Asked) -> str:
     """Return the command that measures models at several values of an axis, or "".
 
     Args:
         database: into which.
         axis: by which results are to be compared.
-        models: those that have results.
-        precisions: in which they were measured, if those are not the axis.
+        rows: the results that there are; the command asks for their models, precisions and sizes.
+        filters: what was typed.
     """
-    known = list(dict.fromkeys(catalogued(name) for name in models if in_catalogue(name)))
+    known = _measurable(str(row["model"]) for row in rows if row.get("model"))
     option = _ALONG.get(axis)
     if not known or option is None:
         return ""
-    others = [name for name in dict.fromkeys(precisions) if name != "fp32"]
-    more = [f"--precision {','.join(others)}"] if others and axis != "precision" else []
-    return " ".join(["accelbench run", *known[:_NAMED], option, *more]) + _into(database)
+    others = dict.fromkeys(str(row["precision"]) for row in rows if row.get("precision"))
+    if axis != "precision" and "precision" not in filters and set(others) - {"fp32"}:
+        filters = {**filters, "precision": [name for name in others if name != "fp32"]}
+    columns = {"engine": "runtime", "batch": "batch_size"}
+    more = _asked_words(filters, ("model", "family", "batch_size", columns.get(axis, axis)))
+    sizes = size_words_of(rows, batch=axis != "batch")
+    return " ".join(["accelbench run", *known[:_NAMED], option, *more, *sizes]) + _into(database)
+
+
+def _measurable(models: Iterable[str]) -> list[str]:
+    """Return the words for models that `run` finds: of the catalogue, or files and folders here."""
+    known = dict.fromkeys(
+        catalogued(name) if in_catalogue(name) else shlex.quote(name)
+        for name in models
+        if in_catalogue(name) or Path(name.partition(":")[0]).exists()
+    )
+    return list(known)
+
+
+def _asked_words(filters: Asked, without: Sequence[str]) -> list[str]:
+    """Return the options of `run` that ask for what filters name, as far as it knows the words."""
+    options = []
+    for column, option in _ASKS.items():
+        values = [str(value) for value in filters.get(column, ())]
+        if column in _UNKNOWN:
+            values = [value for value in values if value in _known(column)]
+        if values and column not in without:
+            options.append(f"{option} {','.join(values)}")
+    return options
+
+
+def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
+    """Return the options of `run` that ask for the sizes of results, if they are not the default.
+
+    Args:
+        rows: results.
+        batch: whether their batch sizes are asked for too.
+    """
+    sizes: dict[str, dict[str, None]] = {}
+    needed: set[str] = set()
+    for row in rows:
+        spec = known_as(str(row["model"]))
+        if batch and row.get("batch_size") is not None:
+            needed.add("--batch-sizes")
+            sizes.setdefault("--batch-sizes", {})[str(row["batch_size"])] = None
+        for axis in AXES:
+            value = row.get(axis.column)
+            if value is None:
+                continue
+            named = sizes_in(str(value)).items() if axis.text else [("", value)]
+            for name, size in named:
+                option = f"{axis.option} {name}=" if name else axis.option
+                sizes.setdefault(option, {})[str(size)] = None
+                if spec is None or axis.own(spec) != value:
+                    needed.add(option)
+    return [
+        f"{option}{'' if option.endswith('=') else ' '}{','.join(sorted(values, key=float))}"
+        for option, values in sizes.items()
+        if option in needed
+    ]
 
 
 def _into(database: Database) -> str:

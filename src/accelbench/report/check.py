@@ -17,6 +17,8 @@ from accelbench.exchange.titles import title
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
+#: What is said of a change that is shown and does not count.
+WITHIN_LIMIT = "changed within the limit"
 #: Configurations of one reason that are named.
 _MOST_NAMED = 8
 
@@ -67,8 +69,8 @@ def sides(about: Json) -> str:
 def headline(check: Check) -> str:
     """The answer in a line."""
     counts = Counter(question.outcome for question in check.questions)
-    parts = [f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome]]
-    summary = ", ".join(parts)
+    named = Counter(map(outcome_text, sorted(check.questions, key=_place)))
+    summary = ", ".join(f"{count} {name}" for name, count in named.items())
     if not check.questions:
         return "Can't tell: nothing was measured now that the baseline has"
     if check.outcome is Outcome.WORSE:
@@ -77,6 +79,24 @@ def headline(check: Check) -> str:
     if check.outcome is Outcome.CANNOT_TELL:
         return _open(check, counts)
     return f"Nothing became worse: {summary}"
+
+
+def outcome_text(question: CheckedQuestion) -> str:
+    """Return the outcome, or that a change was shown which is within the limit."""
+    if question.outcome is Outcome.STEADY and any(map(_is_within, question.figures)):
+        return WITHIN_LIMIT
+    return question.outcome.value
+
+
+def _place(question: CheckedQuestion) -> int:
+    return _ORDER.index(question.outcome)
+
+
+def _is_within(figure: Judged) -> bool:
+    """Return whether a figure changed, by less than counts."""
+    if figure.answer is not Judgement.STEADY or figure.low is None or figure.high is None:
+        return False
+    return not figure.low <= 0.0 <= figure.high
 
 
 def set_text(judged: JudgedSet | None) -> str:
@@ -97,11 +117,10 @@ def set_text(judged: JudgedSet | None) -> str:
 def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     """What was answered of a check that has no answer as a whole."""
     many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
-    other = [
-        outcome for outcome in _ORDER if counts[outcome] and outcome is not Outcome.CANNOT_TELL
-    ]
+    answered = [one for one in check.questions if one.outcome is not Outcome.CANNOT_TELL]
+    named = Counter(map(outcome_text, sorted(answered, key=_place)))
     parts = [f"{left} of {counted(many, 'question')} not answered"] if left and many > 1 else []
-    parts += [f"{counts[outcome]} {outcome.value}" for outcome in other]
+    parts += [f"{count} {name}" for name, count in named.items()]
     parts += [f"{len(check.not_measured)} not measured"] if check.not_measured else []
     which = "anything" if many > 1 or check.not_measured else "it"
     sentence = f"Can't tell whether {which} became worse"
@@ -112,7 +131,7 @@ def shown(question: CheckedQuestion) -> list[Judged]:
     """The figures worth a line: all where something is to be seen, else the time alone."""
     if question.outcome in BAD or question.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
         return list(question.figures)
-    return list(question.figures[:1])
+    return [figure for n, figure in enumerate(question.figures) if n == 0 or _is_within(figure)]
 
 
 def change(figure: Judged) -> str:
@@ -225,11 +244,7 @@ def _set(judged: JudgedSet | None) -> dict[str, object] | None:
 
 def answer(figure: Judged) -> str:
     """Return the answer to a figure: "within" the limit if it changed by too little to count."""
-    if figure.answer is not Judgement.STEADY:
-        return figure.answer.value
-    low, high = figure.low, figure.high
-    changed = low is not None and high is not None and not low <= 0.0 <= high
-    return f"within {_percent(figure.limit)}" if changed else figure.answer.value
+    return f"within {_percent(figure.limit)}" if _is_within(figure) else figure.answer.value
 
 
 def _sided(figures: Iterable[Judged]) -> str:

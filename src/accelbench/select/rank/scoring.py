@@ -144,7 +144,7 @@ def scored(
 
 
 def _rounded(score: float) -> float:
-    """Twelve digits: equals are equal in whatever order they were added up."""
+    """Round to twelve digits: 0.4, not 0.4000000000000001; equals are equal in any order."""
     return float(f"{score:.12g}")
 
 
@@ -168,7 +168,7 @@ def _usable(
     if not sum(kept.values()):
         kept = {"compatibility": 1.0}
     total = sum(kept.values())
-    return {name: weight / total for name, weight in kept.items()}, left_out
+    return {name: _rounded(weight / total) for name, weight in kept.items()}, left_out
 
 
 def _rated(
@@ -186,14 +186,15 @@ def _rated(
             criteria[name] = mine
         else:
             best = max(_amount(other, name) or 0.0 for other in figured)
-            criteria[name] = mine / best
+            criteria[name] = _rounded(mine / best)
     total = math.fsum(weights[name] * value for name, value in criteria.items())
     if not by_cost:
-        return replace(candidate, score=total * _factor(candidate, FACTORS), criteria=criteria)
+        score = _rounded(total * _factor(candidate, FACTORS))
+        return replace(candidate, score=score, criteria=criteria)
     costs = [_cost(other) for other in figured]
-    criteria["cost"] = min(costs) / _cost(candidate)
+    criteria["cost"] = _rounded(min(costs) / _cost(candidate))
     rest = _factor(candidate, [name for name in FACTORS if name != "cost_factor"])
-    return replace(candidate, score=total * criteria["cost"] * rest, criteria=criteria)
+    return replace(candidate, score=_rounded(total * criteria["cost"] * rest), criteria=criteria)
 
 
 def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
