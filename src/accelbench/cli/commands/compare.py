@@ -157,18 +157,24 @@ def compare(
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
     _say(tables, axis, about, given, output, as_json)
-    _end_without_ratios(tables)
+    _end_without_ratios(tables, written=output is not None)
 
 
-def _end_without_ratios(tables: Sequence[Sequence[Compared]]) -> None:
-    """Exit as inconclusive if no side was compared with its baseline."""
+def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) -> None:
+    """Exit as inconclusive if no side was compared with its baseline.
+
+    Args:
+        tables: what is shown.
+        written: to a file, which is of use to `check` even if it has one side alone.
+    """
     every = [line for lines in tables for line in lines]
     if any(line.ratio is not None for line in every):
         return
     reasons = list(dict.fromkeys(line.refused for line in every if line.refused))
     if reasons:
         complain(f"Nothing was compared: {listed(reasons, between='; ')}.")
-    raise typer.Exit(EXIT_CANNOT_TELL)
+    if reasons or not written:
+        raise typer.Exit(EXIT_CANNOT_TELL)
 
 
 def _nothing_alike(
