@@ -21,15 +21,16 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.rows import number
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode
-from accelbench.hardware.detect import known
-from accelbench.query.run_words import (
+from accelbench.core.run_words import (
     batch_words,
+    default_precision_words,
     mode_words,
     precision_words,
     run_command,
     size_words,
 )
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode
+from accelbench.hardware.detect import known
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, SIZES, Query
@@ -93,7 +94,7 @@ def _command(query: Query, candidate: Candidate, beside: MeasurementTarget) -> s
         _hardware(candidate),
         batch_words(query.batch),
         _mode(query, spec),
-        _precision(query),
+        _precision(query, candidate),
         _sizes(query, spec, beside),
         _circumstances(beside, query.mode),
         _where(beside),
@@ -137,10 +138,12 @@ def _mode(query: Query, spec: ModelSpec) -> tuple[str, ...]:
     return mode_words(query.mode)
 
 
-def _precision(query: Query) -> tuple[str, ...]:
-    if query.precision and query.precision not in PRECISIONS:
+def _precision(query: Query, candidate: Candidate) -> tuple[str, ...]:
+    if not query.precision:
+        return default_precision_words(candidate.platform)
+    if query.precision not in PRECISIONS:
         raise _NoCommandError(f"run measures in no {query.precision}")
-    return precision_words(query.precision) if query.precision else ()
+    return precision_words(query.precision)
 
 
 def _where(beside: MeasurementTarget) -> Sequence[str]:
