@@ -240,9 +240,9 @@ def _kind(candidate: Answer) -> str:
     """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
         return _FIGURED
-    runs = (
-        "measured, though not as asked" if candidate.get("measured_otherwise") else "by rule alone"
-    )
+    otherwise = candidate.get("measured_otherwise")
+    runs = "measured, though not as asked" if otherwise else "by rule alone"
+    runs += ", after a failure" if candidate.get("ruled_out") else ""
     return f"{runs}, not here" if candidate.get("present") is False else runs
 
 

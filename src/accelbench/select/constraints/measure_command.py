@@ -24,6 +24,7 @@ from accelbench.core.rows import number
 from accelbench.core.run_words import (
     batch_words,
     default_precision_words,
+    framework_words,
     mode_words,
     precision_words,
     run_command,
@@ -77,24 +78,32 @@ class _NoCommandError(Exception):
     """Why none does."""
 
 
-def remedy(query: Query, candidate: Candidate, beside: MeasurementTarget | None = None) -> Remedy:
-    """What measures a question on a candidate."""
+def remedy(
+    query: Query,
+    candidate: Candidate,
+    beside: MeasurementTarget | None = None,
+    engine: str | None = None,
+) -> Remedy:
+    """What measures a question on a candidate, by an engine if its default one failed."""
     device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
     try:
-        command = _command(query, candidate, beside or MeasurementTarget(query.shapes))
+        command = _command(query, candidate, beside or MeasurementTarget(query.shapes), engine)
     except _NoCommandError as error:
         return Remedy(None, str(error), device)
     return Remedy(command, "", device)
 
 
-def _command(query: Query, candidate: Candidate, beside: MeasurementTarget) -> str:
+def _command(
+    query: Query, candidate: Candidate, beside: MeasurementTarget, engine: str | None
+) -> str:
     spec = _model(query)
     return run_command(
         query.names[0],
         _hardware(candidate),
         batch_words(query.batch),
         _mode(query, spec),
-        _precision(query, candidate),
+        framework_words(engine),
+        _precision(query, candidate, engine),
         _sizes(query, spec, beside),
         _circumstances(beside, query.mode),
         _where(beside),
@@ -138,9 +147,9 @@ def _mode(query: Query, spec: ModelSpec) -> tuple[str, ...]:
     return mode_words(query.mode)
 
 
-def _precision(query: Query, candidate: Candidate) -> tuple[str, ...]:
+def _precision(query: Query, candidate: Candidate, engine: str | None) -> tuple[str, ...]:
     if not query.precision:
-        return default_precision_words(candidate.platform)
+        return default_precision_words(candidate.platform, engine)
     if query.precision not in PRECISIONS:
         raise _NoCommandError(f"run measures in no {query.precision}")
     return precision_words(query.precision)
