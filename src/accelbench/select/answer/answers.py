@@ -69,6 +69,7 @@ class Answer(TypedDict):
     compared: list[str]
     explanation: str
     question: dict[str, object]
+    sizes: dict[str, int]
     weights: dict[str, float]
     weights_left_out: dict[str, str]
     left_out: list[dict[str, object]]
@@ -117,6 +118,7 @@ def told(
         "compared": list(chosen.compared),
         "explanation": explained(chosen, remedies, sign(costs), notes),
         "question": {**chosen.asked.to_dict(), "shapes": dict(chosen.shapes)},
+        "sizes": dict(chosen.sizes),
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],

@@ -113,6 +113,12 @@ class Choice:
         return self.scored.ranked
 
     @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of its figures, or else those of its predictions."""
+        of_predictions = (figures["sizes"] for figures in self.predicted.values())
+        return self.shapes or next(of_predictions, {})
+
+    @property
     def clear(self) -> bool:
         """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
         alone = len(self.ranked) > 1 and len(self.compared) < 2
