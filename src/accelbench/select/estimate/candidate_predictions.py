@@ -128,7 +128,7 @@ class CandidatePredictions:
             for candidate in several
         }
         # Without its operators a model would be predicted by others' terms than were learned from.
-        if query.spec.id in traces.left_out:
+        if query.spec.id in traces.coarse:
             return PredictedCandidates(too_large=self._by_weights(query, several))
         of = {name: figures for name, figures in found.items() if figures is not None}
         ranking = {name for name, figures in of.items() if ranks(figures, known)}
@@ -258,7 +258,8 @@ class CandidatePredictions:
 
         now = None if self._database is None else self._database.path.stat().st_mtime_ns
         if self._known is None or self._known[0] != now:
-            traces = Traces(trace=False)
+            # Traced as `predict` does it: else an answer would depend on what was predicted before.
+            traces = Traces(hear=self._hear)
             self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
         return self._known[1:]
 
