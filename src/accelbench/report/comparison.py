@@ -96,6 +96,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "speedup_by": None if ratio is None else ratio.statistic.value,
         "speedup_low": None if ratio is None else ratio.shown[0],
         "speedup_high": None if ratio is None else ratio.shown[1],
+        "direction": None if ratio is None else ratio.direction.value,
         "speedup_interval_of": None if ratio is None else ratio.of or None,
         "speedup_by_medians": None if ratio is None else ratio.median,
         "cannot_tell": CANNOT_TELL if ratio is not None and not ratio.told else "",
