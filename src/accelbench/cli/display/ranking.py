@@ -65,7 +65,7 @@ def show_ranking(
         for place, entry in enumerate(shown, 1)
     ]
     heads = ("", "model", "sizes", "on", time, "within", rate_head(units), "counts", "by")
-    console.print(table(heads, rows, right=(0, 4, 5, 6), below={5: 4}))
+    console.print(table(heads, rows, right=(0, 4, 5, 6), below={2: 1, 5: 4}))
     if whose := of_others(shown):
         console.print(text(whose))
     if len(shown) < len(ranked):

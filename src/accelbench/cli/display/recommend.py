@@ -96,7 +96,7 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     )
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
-    console.print(table(heads, rows, right=(2, 4, 5, 6, 8), below={5: 4}))
+    console.print(table(heads, rows, right=(2, 4, 5, 6, 8), below={1: 0, 5: 4}))
     if any(answer["no_clear_winner_between"] for answer in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(answer) for answer in answers):
