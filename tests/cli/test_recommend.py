@@ -157,7 +157,7 @@ def test_what_has_a_figure_alone_is_not_shown_to_be_the_best(
         assert alone in out
         _, out, _ = recommend(*words, "--hardware", "cpu")  # there is nothing to compare it with
         assert alone not in out
-    assert "* cpu" in recommend("bert-tiny", "--batch-size", "1,8")[1]
+    assert "*cpu" in recommend("bert-tiny", "--batch-size", "1,8")[1]
     store(tmp_path / DB, CARD, run="s")
     assert alone not in recommend("bert-tiny")[1]
 

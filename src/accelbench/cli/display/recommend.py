@@ -207,8 +207,8 @@ def _best(answer: Answer) -> Answer:
 def _first(answer: Answer) -> str:
     first = answer["primary_recommendation"] or "nothing"
     if _is_alone(answer):
-        return f"* {first}"
-    return f"~ {first}" if answer["no_clear_winner_between"] else first
+        return f"*{first}"
+    return f"~{first}" if answer["no_clear_winner_between"] else first
 
 
 def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
