@@ -115,6 +115,17 @@ def shown(question: CheckedQuestion) -> list[Judged]:
     return list(question.figures[:1])
 
 
+def interval_levels(check: Check) -> str:
+    """Return the probability of the intervals of a check, such as "98 %"; "" without any."""
+    levels = {
+        figure.level
+        for question in check.questions
+        for figure in question.figures
+        if figure.low is not None
+    }
+    return " or ".join(f"{100 * level:.0f} %" for level in sorted(levels))
+
+
 def change(figure: Judged) -> str:
     """How the figure itself changed, by its own sign, with the interval of it."""
     percent = f"{figure.now / figure.before - 1.0:+.1%}"
@@ -293,6 +304,7 @@ def _figure(figure: Judged) -> dict[str, object]:
         "worse_by": figure.worse_by,
         "worse_by_low": figure.low,
         "worse_by_high": figure.high,
+        "interval_level": figure.level,
         "answer": figure.answer.value,
         "limit": figure.limit,
         "launches_before": figure.launches[0],

@@ -16,7 +16,15 @@ from accelbench.exchange.titles import title
 from accelbench.query.baselines import ALLOWED, BaselineQuery, baseline_of_run
 from accelbench.query.run_names import harmless
 from accelbench.report.charts.phrases import safe
-from accelbench.report.check import answer, change, headline, ordered, sentences, sides
+from accelbench.report.check import (
+    answer,
+    change,
+    headline,
+    interval_levels,
+    ordered,
+    sentences,
+    sides,
+)
 from accelbench.report.dashboard.site import NotThereError, Site
 
 if TYPE_CHECKING:
@@ -79,6 +87,7 @@ class RunComparison:
             cells=_cells(snapshot, check.questions) if check else {},
             answer=answer,
             change=change,
+            levels=interval_levels(check) if check else "",
         )
 
     def _checked(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.analysis.judging import METRICS, typical_sql
+from accelbench.analysis.judging import METRICS
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import (
     OWNED,
@@ -33,6 +33,7 @@ from accelbench.core.worth import (
     REASON_UNUSABLE_SQL,
     USABLE_SQL,
 )
+from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
