@@ -10,7 +10,7 @@ from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
@@ -137,6 +137,18 @@ def change(figure: Judged) -> str:
     return f"{percent} ({changes_text(ends[0], ends[1], _share)})"
 
 
+def unusable_times(check: Check) -> list[str]:
+    """Return a sentence for each reason for which times are not judged; it precedes all tables."""
+    titles_by_reason: dict[str, list[str]] = {}
+    for question in ordered(check):
+        if question.unusable:
+            titles_by_reason.setdefault(question.unusable, []).append(title(question.row))
+    return [
+        f"Not judged: {listed(titles, _MOST_NAMED, '; ')}. Their {why}."
+        for why, titles in titles_by_reason.items()
+    ]
+
+
 def sentences(check: Check, about: Json) -> Iterable[str]:
     """What has to be said of it below any table."""
     figures = [figure for question in check.questions for figure in question.figures]
@@ -201,7 +213,7 @@ def _reasons(check: Check) -> Iterable[str]:
     """Yield why configurations are open; a reason of many names only their number."""
     titles_by_reason: dict[str, list[str]] = {}
     for question in ordered(check):
-        if question.why:
+        if question.why and question.why != question.unusable:
             titles_by_reason.setdefault(question.why, []).append(title(question.row))
     for why, titles in titles_by_reason.items():
         many = len(titles) > _MOST_NAMED
@@ -289,6 +301,7 @@ def _question(question: CheckedQuestion) -> dict[str, object]:
         "baseline_run_id": None if question.before is None else question.before.get("run_id"),
         "outcome": question.outcome.value,
         "why": question.why,
+        "unusable_times": question.unusable or None,
         "differs": list(question.differs),
         "figures": [_figure(figure) for figure in question.figures],
     }

@@ -24,6 +24,7 @@ from accelbench.report.check import (
     ordered,
     sentences,
     sides,
+    unusable_times,
 )
 from accelbench.report.dashboard.site import NotThereError, Site
 
@@ -81,7 +82,7 @@ class RunComparison:
             headline=headline(check) if check else "",
             sides=sides(about) if check else "",
             mood=_EXITS.get(check.outcome, "good") if check else "",
-            sentences=list(sentences(check, about)) if check else [],
+            sentences=[*unusable_times(check), *sentences(check, about)] if check else [],
             questions=[(title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]] if check else [],
             more=max(0, len(check.questions) - MOST_QUESTIONS) if check else 0,
             cells=_cells(snapshot, check.questions) if check else {},
