@@ -71,7 +71,8 @@ def test_the_newest_run_speaks_also_where_it_failed(tmp_path: Path) -> None:
 
 def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path) -> None:
     refused = {"status": "unsupported", "reason": "operator", "latency_p50_ms": None}
-    answer = ask(selector(tmp_path, result(), result(hardware="qnn", **refused)))
+    npu = result(hardware="qnn", runtime="qnn", **refused)
+    answer = ask(selector(tmp_path, result(), npu))
     assert answer["all_scores"]["qnn"]["compatible"] is False
     assert "operator" in answer["all_scores"]["qnn"]["reason"]
     assert "qnn" not in answer["fallback_options"]

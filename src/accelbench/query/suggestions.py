@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.catalog.find import known_as
 from accelbench.core.axes import AXES
+from accelbench.core.cards import FP32, default_precision
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.free_dimensions import sizes_in
 from accelbench.core.near import LIKE, near
@@ -288,7 +289,20 @@ def command_for(filters: Asked) -> str:
                 return ""
         if values:
             words.append(f"{option} {','.join(values)}")
+    if "precision" not in filters and (needed := _needed_precisions(filters)) != [FP32]:
+        words.append(f"--precision {','.join(needed)}")
     return " ".join(words)
+
+
+def _needed_precisions(filters: Asked) -> list[str]:
+    """Return the precisions that a command takes if none is named, for all its hardware."""
+    platforms = [word.partition(":")[0] for word in words_of(filters, "hardware")] or [""]
+    runtimes: Sequence[str | None] = [*words_of(filters, "runtime")] or [None]
+    return list(
+        dict.fromkeys(
+            default_precision(platform, runtime) for platform in platforms for runtime in runtimes
+        )
+    )
 
 
 def command_again(database: Database, filters: Asked) -> str:

@@ -10,7 +10,7 @@ from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
@@ -134,6 +134,17 @@ def shown(question: CheckedQuestion) -> list[Judged]:
     return [figure for n, figure in enumerate(question.figures) if n == 0 or _is_within(figure)]
 
 
+def interval_levels(check: Check) -> str:
+    """Return the probability of the intervals of a check, such as "98 %"; "" without any."""
+    levels = {
+        figure.level
+        for question in check.questions
+        for figure in question.figures
+        if figure.low is not None
+    }
+    return " or ".join(f"{100 * level:.0f} %" for level in sorted(levels))
+
+
 def change(figure: Judged) -> str:
     """How the figure itself changed, by its own sign, with the interval of it."""
     percent = f"{figure.now / figure.before - 1.0:+.1%}"
@@ -143,6 +154,18 @@ def change(figure: Judged) -> str:
     if not figure.metric.lower_is_better:
         ends = [-end / (1.0 + end) if end > -1.0 else math.inf for end in reversed(ends)]
     return f"{percent} ({changes_text(ends[0], ends[1], _share)})"
+
+
+def unusable_times(check: Check) -> list[str]:
+    """Return a sentence for each reason for which times are not judged; it precedes all tables."""
+    titles_by_reason: dict[str, list[str]] = {}
+    for question in ordered(check):
+        if question.unusable:
+            titles_by_reason.setdefault(question.unusable, []).append(title(question.row))
+    return [
+        f"Not judged: {listed(titles, _MOST_NAMED, '; ')}. Their {why}."
+        for why, titles in titles_by_reason.items()
+    ]
 
 
 def sentences(check: Check, about: Json) -> Iterable[str]:
@@ -209,7 +232,7 @@ def _reasons(check: Check) -> Iterable[str]:
     """Yield why configurations are open; a reason of many names only their number."""
     titles_by_reason: dict[str, list[str]] = {}
     for question in ordered(check):
-        if question.why:
+        if question.why and question.why != question.unusable:
             titles_by_reason.setdefault(question.why, []).append(title(question.row))
     for why, titles in titles_by_reason.items():
         many = len(titles) > _MOST_NAMED
@@ -293,6 +316,7 @@ def _question(question: CheckedQuestion) -> dict[str, object]:
         "baseline_run_id": None if question.before is None else question.before.get("run_id"),
         "outcome": question.outcome.value,
         "why": question.why,
+        "unusable_times": question.unusable or None,
         "differs": list(question.differs),
         "figures": [_figure(figure) for figure in question.figures],
     }
@@ -308,6 +332,7 @@ def _figure(figure: Judged) -> dict[str, object]:
         "worse_by": figure.worse_by,
         "worse_by_low": figure.low,
         "worse_by_high": figure.high,
+        "interval_level": figure.level,
         "answer": figure.answer.value,
         "limit": figure.limit,
         "launches_before": figure.launches[0],

@@ -18,6 +18,7 @@ from accelbench.report.check import (
     sentences,
     shown,
     sides,
+    unusable_times,
 )
 
 _STYLES = {**dict.fromkeys(BAD, "red"), Outcome.CANNOT_TELL: "yellow", Outcome.BETTER: "green"}
@@ -32,6 +33,8 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
 
     console = made_for(stream)
     console.print(Text(sides(about)))
+    for sentence in unusable_times(check):
+        console.print(Text(sentence))
     for question in ordered(check):
         console.print()
         heading = Text(title(question.row), style="bold")
