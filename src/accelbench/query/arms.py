@@ -15,7 +15,8 @@ from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.query.conditions import one_of
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import rows_of
-from accelbench.query.suggestions import command_again, refuse_unknown
+from accelbench.query.suggested_commands import command_again
+from accelbench.query.suggestions import refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check

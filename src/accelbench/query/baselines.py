@@ -24,12 +24,7 @@ from accelbench.query.filters import Filters, catalogued
 from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
-from accelbench.query.suggestions import (
-    NothingMeasuredError,
-    none_found,
-    nothing,
-    refuse_unknown,
-)
+from accelbench.query.suggestions import NothingMeasuredError, none_found, nothing, refuse_unknown
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:

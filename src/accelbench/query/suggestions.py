@@ -5,30 +5,28 @@ Only what this program does not know itself is looked for in the database.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.find import known_as
-from accelbench.core.axes import AXES
-from accelbench.core.cards import FP32, default_precision
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
-from accelbench.core.free_dimensions import sizes_in
 from accelbench.core.near import LIKE, near
 from accelbench.core.nouns import listed
 from accelbench.core.provenance import COMPARABLE_SQL
-from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
-from accelbench.query.conditions import where_of
 from accelbench.query.filters import (
-    Value,
     by_word,
-    catalogued,
     in_catalogue,
     misplaced,
     same_model,
     words_of,
+)
+from accelbench.query.suggested_commands import (
+    OF_RUNS,
+    Asked,
+    command_for,
+    into_option,
+    known_words,
 )
 
 if TYPE_CHECKING:
@@ -42,32 +40,10 @@ _UNKNOWN = {
     "runtime": "There is no runtime named {}.",
     "precision": "There is no precision named {}.",
 }
-#: Column → the option of `accelbench run` that asks for it.
-_ASKS = {
-    "family": "--category",
-    "hardware": "--hardware",
-    "runtime": "--framework",
-    "precision": "--precision",
-    "batch_size": "--batch-sizes",
-    "mode": "--mode",
-}
-#: Columns by which runs are chosen: no option of `accelbench run` asks for them.
-_OF_RUNS = ("run_id", "series_key")
-#: Axis → the option of `accelbench run` that measures several values of it.
-_ALONG = {
-    "hardware": "--hardware all",
-    "runtime": "--framework pytorch,onnxruntime",
-    "engine": "--framework pytorch,onnxruntime",
-    "precision": "--precision fp32,bf16",
-    "batch": "--batch-sizes 1,8",
-    "mode": "--mode both",
-}
 #: Names that are listed where none is like the one that was asked for.
 _NAMED = 6
 #: How like a name has to be; platforms and precisions are short.
 _LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
-
-Asked = Mapping[str, Sequence[Value]]
 
 
 class NothingMeasuredError(AccelbenchError):
@@ -84,10 +60,10 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
         filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
-    asked = {column: values for column, values in filters.items() if column not in _OF_RUNS}
+    asked = {column: values for column, values in filters.items() if column not in OF_RUNS}
     command = command_for(asked)
     if command and database is not None:
-        command += _into(database)
+        command += into_option(database)
     if len(asked) < len(filters):
         measure = f" To measure it: `{command}`." if asked and command else ""
         advice = f"Ask for less, or name other runs with --run.{measure}"
@@ -162,28 +138,7 @@ def _is_known(column: str, word: str) -> bool:
             return False
     if column == "hardware" and ":" in word:
         return False  # of which platform is known, of which device is stored
-    return word in _known(column)
-
-
-def _known(column: str) -> tuple[str, ...]:
-    """The words of a column that this program has itself; of models there are too many."""
-    if column == "hardware":
-        from accelbench.hardware.detect import known
-
-        return known()
-    if column == "runtime":
-        from accelbench.runtimes.shared.names import known_runtimes
-
-        return known_runtimes()
-    if column == "precision":
-        from accelbench.core.precision import PRECISIONS
-
-        return PRECISIONS
-    if column == "family":
-        from accelbench.core.vocabulary import FAMILIES
-
-        return tuple(family.value for family in FAMILIES)
-    return ()
+    return word in known_words(column)
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
@@ -212,12 +167,12 @@ def _hint(database: Database, column: str, word: str) -> str:
     if column == "hardware" and (advice := _devices_like(database, word)):
         return advice
     stored = _stored(database, column)
-    alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
+    alike = _near(word, dict.fromkeys([*known_words(column), *stored]), column)
     if alike:
         return f"Did you mean {_or(alike)}?"
     if stored:
         return f"There are results of {listed(stored, _NAMED)}."
-    known = ", ".join(_known(column))
+    known = ", ".join(known_words(column))
     return f"Known: {known}." if known else "List the models with: accelbench models"
 
 
@@ -266,143 +221,6 @@ def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
 def _letters(name: str) -> str:
     """What is left of a name without its owner, its case and its dashes."""
     return "".join(c for c in PurePath(name).name.lower() if c.isalnum())
-
-
-def command_for(filters: Asked) -> str:
-    """The command that measures what was asked for; empty where this program cannot."""
-    if not filters:
-        return "accelbench run --set small --hardware all"
-    words = ["accelbench run"]
-    if models := words_of(filters, "model"):
-        known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
-        own = {same_model(name): name for name in models if Path(name).exists()}
-        if not known and not own:
-            return ""
-        words += [*known, *map(shlex.quote, own.values())]
-    elif "family" not in filters:
-        words.append("--set small")
-    for column, option in _ASKS.items():
-        values = list(words_of(filters, column))
-        if column in _UNKNOWN and values:
-            values = [value for value in values if value in _known(column)]
-            if not values:
-                return ""
-        if values:
-            words.append(f"{option} {','.join(values)}")
-    if "precision" not in filters and (needed := _needed_precisions(filters)) != [FP32]:
-        words.append(f"--precision {','.join(needed)}")
-    return " ".join(words)
-
-
-def _needed_precisions(filters: Asked) -> list[str]:
-    """Return the precisions that a command takes if none is named, for all its hardware."""
-    platforms = [word.partition(":")[0] for word in words_of(filters, "hardware")] or [""]
-    runtimes: Sequence[str | None] = [*words_of(filters, "runtime")] or [None]
-    return list(
-        dict.fromkeys(
-            default_precision(platform, runtime) for platform in platforms for runtime in runtimes
-        )
-    )
-
-
-def command_again(database: Database, filters: Asked) -> str:
-    """Return the command that measures once more what a database has, or ""."""
-    asked = {column: values for column, values in filters.items() if column not in _OF_RUNS}
-    where, values = where_of(asked)
-    names = ("model", "precision", "batch_size", *(axis.column for axis in AXES))
-    _, found = database.query(
-        f"SELECT DISTINCT {', '.join(names)} FROM benchmark_results WHERE {where} ORDER BY ALL",  # noqa: S608 — our columns
-        values,
-    )
-    rows = [dict(zip(names, row, strict=True)) for row in found]
-    models = _measurable(str(row["model"]) for row in rows)
-    if not models:
-        return command_for(asked) + _into(database) if command_for(asked) else ""
-    more = _asked_words(asked, ("model", "family", "batch_size"))
-    options = [*more, *size_words_of(rows)]
-    return " ".join(["accelbench run", *models[:_NAMED], *options]) + _into(database)
-
-
-def command_along(database: Database, axis: str, rows: Sequence[Row], filters: Asked) -> str:
-    """Return the command that measures models at several values of an axis, or "".
-
-    Args:
-        database: into which.
-        axis: by which results are to be compared.
-        rows: the results that there are; the command asks for their models, precisions and sizes.
-        filters: what was typed.
-    """
-    known = _measurable(str(row["model"]) for row in rows if row.get("model"))
-    option = _ALONG.get(axis)
-    if not known or option is None:
-        return ""
-    others = dict.fromkeys(str(row["precision"]) for row in rows if row.get("precision"))
-    if axis != "precision" and "precision" not in filters and set(others) - {"fp32"}:
-        filters = {**filters, "precision": [name for name in others if name != "fp32"]}
-    columns = {"engine": "runtime", "batch": "batch_size"}
-    more = _asked_words(filters, ("model", "family", "batch_size", columns.get(axis, axis)))
-    sizes = size_words_of(rows, batch=axis != "batch")
-    return " ".join(["accelbench run", *known[:_NAMED], option, *more, *sizes]) + _into(database)
-
-
-def _measurable(models: Iterable[str]) -> list[str]:
-    """Return the words for models that `run` finds: of the catalogue, or files and folders here."""
-    known = dict.fromkeys(
-        catalogued(name) if in_catalogue(name) else shlex.quote(name)
-        for name in models
-        if in_catalogue(name) or Path(name.partition(":")[0]).exists()
-    )
-    return list(known)
-
-
-def _asked_words(filters: Asked, without: Sequence[str]) -> list[str]:
-    """Return the options of `run` that ask for what filters name, as far as it knows the words."""
-    options = []
-    for column, option in _ASKS.items():
-        values = [str(value) for value in filters.get(column, ())]
-        if column in _UNKNOWN:
-            values = [value for value in values if value in _known(column)]
-        if values and column not in without:
-            options.append(f"{option} {','.join(values)}")
-    return options
-
-
-def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
-    """Return the options of `run` that ask for the sizes of results, if they are not the default.
-
-    Args:
-        rows: results.
-        batch: whether their batch sizes are asked for too.
-    """
-    sizes: dict[str, dict[str, None]] = {}
-    needed: set[str] = set()
-    for row in rows:
-        spec = known_as(str(row["model"]))
-        if batch and row.get("batch_size") is not None:
-            needed.add("--batch-sizes")
-            sizes.setdefault("--batch-sizes", {})[str(row["batch_size"])] = None
-        for axis in AXES:
-            value = row.get(axis.column)
-            if value is None:
-                continue
-            named = sizes_in(str(value)).items() if axis.text else [("", value)]
-            for name, size in named:
-                option = f"{axis.option} {name}=" if name else axis.option
-                sizes.setdefault(option, {})[str(size)] = None
-                if spec is None or axis.own(spec) != value:
-                    needed.add(option)
-    return [
-        f"{option}{'' if option.endswith('=') else ' '}{','.join(sorted(values, key=float))}"
-        for option, values in sizes.items()
-        if option in needed
-    ]
-
-
-def _into(database: Database) -> str:
-    """The option that puts results into a database, where they do not go by themselves."""
-    from accelbench.store.lake import store_at
-
-    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
 
 
 def _or(names: Sequence[str]) -> str:

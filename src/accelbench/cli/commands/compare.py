@@ -34,7 +34,8 @@ from accelbench.exchange.writing import refuse_suffix, refuse_taken, write_exact
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
-from accelbench.query.suggestions import NothingMeasuredError, command_along
+from accelbench.query.suggested_commands import command_along
+from accelbench.query.suggestions import NothingMeasuredError
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
