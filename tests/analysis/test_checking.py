@@ -384,6 +384,7 @@ def test_times_that_are_unusable_are_given_no_verdict() -> None:
     assert [one.metric.name for one in only(found).figures] == ["memory"]
     heavier = [{**one, "memory_peak_mb": 120.0} for one in bad]
     assert only(checked(heavier, launches())).outcome is Outcome.WORSE
+    assert only(checked(heavier, launches())).unusable == only(found).unusable != ""
 
 
 def test_one_unusable_launch_of_many_is_left_out() -> None:

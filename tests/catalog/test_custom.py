@@ -132,6 +132,12 @@ OWN: dict[str, Any] = {
         "size": "tiny",
         "modality": "audio",
     },
+    "offset": {
+        "name": "our-roberta",
+        "class": "RobertaModel",
+        "config": {**BERT, "max_position_embeddings": 66, "pad_token_id": 1},
+        **TEXT,
+    },
     "bert_tiny": {"name": "bert-tiny"},
 }
 
@@ -165,6 +171,21 @@ def test_own_models_build_and_run_on_what_was_derived_for_them(ours: dict[str, M
         with torch.no_grad():
             outputs = module(**{name: torch.from_numpy(a) for name, a in arrays.items()})
         assert all(torch.isfinite(t).all() for t in outputs.values() if torch.is_tensor(t)), spec.id
+
+
+def test_the_longest_sequence_of_own_models_runs(ours: dict[str, ModelSpec]) -> None:
+    import torch
+
+    from accelbench.catalog.build import build
+    from accelbench.catalog.inputs import make_inputs
+    from accelbench.core.case import Shapes
+
+    longest = {name: ours[name].max_sequence for name in ("our-encoder", "our-roberta")}
+    assert longest == {"our-encoder": 64, "our-roberta": 64}
+    for name, sequence in longest.items():
+        arrays = make_inputs(ours[name], Shapes(batch=1, sequence=sequence), seed=0)
+        with torch.no_grad():
+            build(ours[name], seed=0)(**{key: torch.from_numpy(a) for key, a in arrays.items()})
 
 
 def test_what_own_models_read_and_write(ours: dict[str, ModelSpec]) -> None:

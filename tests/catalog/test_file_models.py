@@ -211,6 +211,17 @@ def test_dimensions_of_names_of_their_own_are_bound_by_them(tmp_path: Path) -> N
     assert input_shapes(spec, Shapes(1, dims="edges=9,nodes=50")) == {"x": (50, 8), "to": (9,)}
 
 
+def test_a_first_dimension_of_another_name_is_given_sizes_by_it(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    path = saved(tmp_path / "table.onnx", nodes, {"x": (TensorProto.FLOAT, ["rows", 3])})
+    spec = model_of_file(str(path))
+    for shapes in (Shapes(8), Shapes(8, dims="rows=4")):
+        with pytest.raises((UsageError, UnsupportedError)) as refused:
+            input_shapes(spec, shapes)
+        assert "--dim rows=" in refused.value.advice
+        assert "--batch-sizes" in refused.value.advice
+
+
 def test_a_fixed_batch_is_the_only_one(tmp_path: Path) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
     path = saved(tmp_path / "fixed.onnx", nodes, {"x": (TensorProto.FLOAT, [4, 3])})

@@ -94,6 +94,19 @@ def test_unrelated_models_are_not_suggested() -> None:
     assert "Did you mean" not in raised.value.advice
 
 
+@pytest.mark.parametrize("word", ["./missing", "../missing", "missing/", "/x/y", "~/missing"])
+def test_a_path_that_leads_nowhere_is_no_name(word: str) -> None:
+    with pytest.raises(UsageError, match="no file or folder") as refused:
+        choose([word])
+    assert word in refused.value.message
+    assert refused.value.advice == "Check its path."
+
+
+def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"has no config\.json"):
+        choose([str(tmp_path)])
+
+
 def test_small_variants_exist_and_are_smaller() -> None:
     for spec in every_model():
         if spec.small_variant is not None:

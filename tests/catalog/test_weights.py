@@ -33,6 +33,14 @@ def reason(name: str, folder: Path, **more: bool) -> str:
     return raised.value.reason
 
 
+def test_what_was_looked_for_in_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CaseError) as raised:
+        build(find("bert-tiny"), seed=0, weights=str(tmp_path))
+    for word in ("model.safetensors", str(tmp_path)):
+        assert word in raised.value.message
+    assert "config.json" in raised.value.advice
+
+
 @pytest.mark.parametrize(
     "name",
     [

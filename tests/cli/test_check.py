@@ -12,9 +12,11 @@ import pytest
 from shells import Command
 from stored_rows import MACHINE, store
 
+from accelbench.analysis.checking import Outcome
 from accelbench.cli.services import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.query.baselines import NOISE, RERUN_OF
+from accelbench.report.check import WITHIN_LIMIT
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
@@ -377,6 +379,20 @@ def test_what_changed_by_less_than_counts_is_said_to_have(tmp_path: Path, shell:
     code, out, _ = shell("--baseline", "main", "--threshold", "0.1")
     assert code == 0
     assert "within 10%" in out
+
+
+@pytest.mark.parametrize(("factor", "shows"), [(1.3, True), (1.0, False)])
+def test_a_change_within_the_limit_is_not_headed_as_none(
+    tmp_path: Path, shell: Command, factor: float, shows: bool
+) -> None:
+    both(tmp_path, factor)
+    quiet_history(tmp_path)
+    code, out, _ = shell("--baseline", "main", "--regression-alert", "0.6", "--markdown", "s.md")
+    assert code == 0
+    lines = [line for line in out.splitlines() if "bert-tiny" in line or "Nothing became" in line]
+    assert [WITHIN_LIMIT in line for line in lines] == [shows, shows]
+    assert [Outcome.STEADY in line for line in lines] == [not shows, not shows]
+    assert (WITHIN_LIMIT in (tmp_path / "s.md").read_text(encoding="utf-8")) == shows
 
 
 def test_forty_launches_are_not_said_to_do_where_they_would_not(

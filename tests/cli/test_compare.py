@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,12 +51,51 @@ def test_json_and_csv_say_the_same(tmp_path: Path, shell: Command) -> None:
     assert shell("--output", "analysis.csv")[0] == 2  # what is there stays
 
 
+def test_the_suffix_of_the_file_says_its_format(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, GPU)
+    assert shell("--output", "a.md")[0] == 0
+    lines = (tmp_path / "a.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("## ")] == [
+        "## bert-tiny · fp32 · batch 1 · seq 128"
+    ]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    assert cells[0][0] == "hardware"
+    assert cells[0][-1] == "times as fast"
+    assert [row[0] for row in cells[2:]] == ["cpu A processor", "cuda A card"]
+    assert shell("--output", "a.json")[0] == 0
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == shell.json()
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--output", "a.csv"), ("--output", "a.md")])
+def test_a_comparison_that_refuses_every_side_is_inconclusive(
+    tmp_path: Path, shell: Command, more: tuple[str, ...]
+) -> None:
+    store(tmp_path / "accelbench.duckdb", {"weights_digest": "a"}, {**GPU, "weights_digest": "b"})
+    code, _, err = shell(*more)
+    assert (code, "Nothing was compared: not alike: weights" in err) == (4, True)
+    assert shell(*more[:1], *(("b.csv",) if more[1:] else ()), "--allow", "weights")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "axis"),
+    [
+        *(("batch_size", "batch"), ("batch-sizes", "batch"), ("started_at", "date")),
+        *(("framework", "engine"), ("device_name", "hardware"), ("precison", "precision")),
+    ],
+)
+def test_a_column_or_another_word_for_an_axis_is_understood(
+    shell: Command, word: str, axis: str
+) -> None:
+    code, _, err = shell("--by", word)
+    assert (code, f"Did you mean {axis}?" in err) == (2, True)
+
+
 def test_the_figures_of_one_platform_are_written_without_a_baseline(
     tmp_path: Path, shell: Command
 ) -> None:
     store(tmp_path / "accelbench.duckdb", {}, {"batch_size": 8})
     code, out, err = shell("--output", "one.csv")
-    assert (code, out) == (0, "")
+    assert (code, out) == (4, "")
     assert "measured alike at two values of the axis hardware. The figures are written" in err
     with (tmp_path / "one.csv").open(encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))

@@ -130,15 +130,23 @@ def test_what_was_asked_for_is_what_is_to_be_measured(
     assert (code, f"`accelbench run {run}`" in err) == (4, True), err
 
 
-@pytest.mark.parametrize("words", [("--batch-sizes", "8"), ("--mode", "inference")])
-@pytest.mark.parametrize("option", ["--run", "--hardware"])
-def test_a_model_that_a_list_swallowed_is_told(
-    tmp_path: Path, shell: Command, option: str, words: tuple[str, str]
+@pytest.mark.parametrize("option", ["--run", "--hardware", "--batch-sizes", "--mode"])
+def test_a_model_that_is_the_only_value_of_a_list_is_told(
+    tmp_path: Path, shell: Command, option: str
 ) -> None:
     store(tmp_path / DB, {}, run="cpu-1")
-    for some in ((option, "cpu"), words):
-        code, _, err = shell(*some, "bert-tiny")
-        assert (code, "models come before the options" in err) == (2, True)
+    code, _, err = shell(option, "bert-tiny")
+    assert (code, "models come before the options" in err) == (2, True)
+
+
+@pytest.mark.parametrize("some", [("--batch-sizes", "1,8"), ("--hardware", "cpu", "cuda")])
+def test_a_model_after_the_values_of_a_list_is_the_model(
+    tmp_path: Path, shell: Command, some: tuple[str, ...]
+) -> None:
+    cuda = {"hardware": "cuda", "device_name": "A card"}
+    store(tmp_path / DB, {}, cuda, {"model": "gpt2"}, {**cuda, "model": "gpt2"})
+    found = shell.json(*some, "bert-tiny")
+    assert {one["model"] for one in found["comparisons"]} == {"bert-tiny"}
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r"])
@@ -170,9 +178,9 @@ def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
 @pytest.mark.parametrize(
     ("axis", "advised"),
     [
-        ("hardware", "accelbench run bert-tiny --hardware all"),
-        ("mode", "accelbench run bert-tiny --mode both"),
-        ("precision", "accelbench run bert-tiny --precision fp32,bf16"),
+        ("hardware", "accelbench run bert-tiny --hardware all --batch-sizes 1"),
+        ("mode", "accelbench run bert-tiny --mode both --batch-sizes 1"),
+        ("precision", "accelbench run bert-tiny --precision fp32,bf16 --batch-sizes 1"),
         ("batch", "accelbench run bert-tiny --batch-sizes 1,8"),
     ],
 )
@@ -183,6 +191,27 @@ def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
     code, _, err = shell("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
+
+
+def test_a_command_that_is_named_asks_for_what_was_asked(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    (tmp_path / "net.onnx").touch()
+    net = {"model": "net.onnx", "sequence_length": None, "batch_size": 4}
+    sizes = [{**net, "dimensions": text} for text in ("edges=8,nodes=64", "edges=8,nodes=128")]
+    store(tmp_path / "other.duckdb", {"sequence_length": 256, "batch_size": 8}, *sizes)
+    into = f"--db {tmp_path / 'other.duckdb'}"
+    for words, sizes_of in (
+        ("bert-tiny --batch-sizes 8", "--batch-sizes 8 --sequence-lengths 256"),
+        ("net.onnx --batch-sizes 4", "--batch-sizes 4 --dim edges=8 --dim nodes=64,128"),
+    ):
+        model, (*filters,) = words.split()[0], words.split()[1:]
+        code, _, err = shell(model, *filters, "--by", "mode", "--hardware", "cpu", *into.split())
+        said = f"`accelbench run {model} --mode both --hardware cpu {sizes_of} {into}`"
+        assert (code, said in err) == (4, True), err
+        code, _, err = command("check")(model, *filters, *into.split())
+        said = f"`accelbench run {model} {sizes_of} {into} --launches 5 --label baseline`"
+        assert (code, said in err) == (2, True), err
 
 
 @pytest.mark.parametrize("name", ["compare", "history", "plot"])

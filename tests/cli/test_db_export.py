@@ -167,6 +167,15 @@ def test_an_export_of_nothing_names_the_command_that_measures_it(
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_the_run_and_its_label_are_a_column_of_markdown(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {}, run="first", about={"label": "before | after"})
+    store(tmp_path / DB, {"result_id": "b"}, run="second")
+    shell("export", tmp_path / "out.md")
+    heading, _, *lines = (tmp_path / "out.md").read_text().splitlines()
+    assert heading.split("|")[-2].strip() == "run"
+    assert ["first (before" in line or "second |" in line for line in lines] == [True, True]
+
+
 def test_the_arm_is_a_column_of_markdown(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / DB, {"arm": "this"}, {"arm": "threads=1"})
     shell("export", tmp_path / "out.md")

@@ -51,6 +51,20 @@ def test_a_sentence_that_has_a_range_already_gets_one_of_all_its_ends() -> None:
     assert [one.text for one in warned([row(1, said, *others)])] == [said]
 
 
+def test_moments_have_no_range() -> None:
+    said = "Run {} measured since 2026-11-28 09:{} UTC at the same time, for {} s."
+    rows = [
+        row(1, said.format("a", "02:03", 3)),
+        row(8, said.format("a", "07:58", 5)),
+        row(32, "It began at 09:02."),
+        row(128, "It began at 10:07."),
+    ]
+    assert [one.text for one in warned(rows)] == [
+        said.format("a", "02:03, 2026-11-28 09:07:58", "3 to 5"),
+        "It began at 09:02, 10:07.",
+    ]
+
+
 def test_numbers_of_names_and_versions_are_no_figures() -> None:
     rows = [row(1, "No fp16 in torch 2.13.0."), row(8, "No fp32 in torch 2.14.0.")]
     assert len(warned(rows)) == 2

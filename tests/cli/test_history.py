@@ -511,4 +511,4 @@ def test_a_single_run_is_answered_with_the_command_that_measures_again(
 ) -> None:
     nights(tmp_path, 1.0)
     code, _, err = shell()
-    assert (code, "`accelbench run bert-tiny`" in err) == (4, True)
+    assert (code, "`accelbench run bert-tiny --batch-sizes 1`" in err) == (4, True)

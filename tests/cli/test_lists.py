@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from accelbench.catalog.selection import is_model_word
 from accelbench.cli.arguments.lists import joined
 from accelbench.core.errors import UsageError
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.vocabulary import Mode
 from accelbench.core.word_lists import LARGEST, numbers, seconds, words
+from accelbench.hardware.detect import known
+from accelbench.query.baselines import ALLOWED
+from accelbench.runtimes.shared.names import known_runtimes
 
 LISTS = {"--batch-sizes", "--hardware"}
 
@@ -28,6 +34,26 @@ LISTS = {"--batch-sizes", "--hardware"}
 )
 def test_values_after_a_list_option_are_its_list(typed: str, meant: str) -> None:
     assert joined(typed.split(), LISTS) == meant.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--hardware a,b m.py:f --json", "--hardware a,b m.py:f --json"),
+        ("--hardware a b m.onnx bert-tiny", "--hardware a,b m.onnx bert-tiny"),
+        ("--hardware bert-tiny", "--hardware bert-tiny"),  # nothing else is its list
+        ("--models bert-tiny gpt2", "--models bert-tiny,gpt2"),
+        ("--run bert-tiny gpt2", "--run bert-tiny,gpt2"),  # labels may be called so
+    ],
+)
+def test_a_model_ends_the_list_before_it(typed: str, meant: str) -> None:
+    lists = {*LISTS, "--models", "--run"}
+    assert joined(typed.split(), lists, is_model_word) == meant.split()
+
+
+def test_no_value_of_a_closed_list_is_a_model() -> None:
+    values = {*known(), *known_runtimes(), *PRECISIONS, *Mode, *ALLOWED, "gpu", "all", "both"}
+    assert [value for value in sorted(values) if is_model_word(value)] == []
 
 
 def test_words_come_in_order_and_once() -> None:

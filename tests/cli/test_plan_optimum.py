@@ -108,7 +108,7 @@ def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
         ("backend: {device: cpu}", "'model': it is missing"),
         ("backend: {device: cpu, model: bert-tiny}\nscenario: {name: energy_star}", "energy_star"),
         ("backend: cpu", "an object was expected"),
-        ("backend: {device: cpu, model: nobody/knows-it}", "There is no model named"),
+        ("backend: {device: cpu, model: nobody/knows-it}", "There is no model, file or folder"),
     ],
 )
 def test_what_has_no_counterpart_is_refused(run: Command, text: str, sentence: str) -> None:

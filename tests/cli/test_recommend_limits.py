@@ -208,7 +208,7 @@ def test_the_best_batch_size_under_a_memory_limit(recommend: Command) -> None:
     assert [one["batch_size"] for one in found["does_not_fit"]] == [8]
     code, out, _ = recommend("bert-tiny", "--hardware", "cpu", "--memory-mb", 200)
     assert code == 0
-    assert "bert-tiny (inference) under --memory-mb 200" in out
+    assert "bert-tiny (inference, seq 128) under --memory-mb 200" in out
     assert "batch 8: memory 300 MB is above 200" in out
     assert all(len(line) <= 80 for line in out.splitlines())
 

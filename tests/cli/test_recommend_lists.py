@@ -117,3 +117,13 @@ def test_of_several_answers_what_they_name_is_to_be_measured(
     assert first["primary_recommendation"] == "cuda"
     out = " ".join(recommend(*words)[1].split())
     assert "accelbench run bert-tiny --hardware cuda --batch-sizes 4" in out
+
+
+@pytest.mark.usefixtures("measured")
+def test_headings_and_lists_name_the_sizes(tmp_path: Path, recommend: Command) -> None:
+    sizes = [{"sequence_length": n, "series_key": f"of {n}"} for n in (64, 128)]
+    store(tmp_path / DB, *sizes, run="sizes")
+    for words in (("bert-tiny",), ("bert-tiny", "--max-latency-ms", "1000")):
+        assert "seq 128" in recommend(*words)[1].splitlines()[0]
+    store(tmp_path / DB, {"model": "resnet-tiny", "family": "vision"}, run="s")
+    assert "seq 128" in recommend()[1]

@@ -83,8 +83,9 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> N
     [
         ("report", ("--output", "taken.html")),
         ("matrix", ("-o", "taken.html")),
-        ("compare", ("-o", "taken.html")),
-        ("recommend", ("bert-tiny", "-o", "taken.html")),
+        ("compare", ("-o", "taken.csv")),
+        ("recommend", ("bert-tiny", "-o", "taken.json")),
+        ("predict", ("bert-tiny", "--output", "taken.json")),
         ("plot", ("--chart", "pareto", "-o", "taken.html")),
     ],
 )
@@ -92,9 +93,32 @@ def test_a_name_that_is_taken_is_refused_before_any_work(
     tmp_path: Path, command: Callable[..., Command], command_of: str, words: tuple[str, ...]
 ) -> None:
     """There is no database here: whoever looks for one first says that."""
-    (tmp_path / "taken.html").touch()
+    (tmp_path / words[-1]).touch()
     code, _, err = command(command_of)(*words)
-    assert (code, "taken.html exists already" in err) == (2, True), err
+    assert (code, f"{words[-1]} exists already" in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("command_of", "words", "formats"),
+    [
+        ("compare", ("-o", "x.txt"), (".csv", ".json", ".md")),
+        ("matrix", ("-o", "x.csv"), (".json", ".md", ".html", ".txt")),
+        ("recommend", ("bert-tiny", "-o", "x.md"), (".json",)),
+        ("predict", ("bert-tiny", "--output", "x.csv"), (".json",)),
+    ],
+)
+def test_a_suffix_of_another_format_is_refused_with_the_formats(
+    tmp_path: Path,
+    command: Callable[..., Command],
+    command_of: str,
+    words: tuple[str, ...],
+    formats: tuple[str, ...],
+) -> None:
+    code, _, err = command(command_of)(*words)
+    assert code == 2
+    assert words[-1] in err
+    assert [form for form in formats if form not in err] == []
+    assert not (tmp_path / words[-1]).exists()
 
 
 def test_markdown_has_its_pictures_beside_it(tmp_path: Path, report: Command) -> None:

@@ -52,6 +52,27 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
     assert "estimated" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--hardware", "cpu"), 0),
+        (("--hardware", "tpu"), 3),
+        (("--hardware", "cpu,tpu"), 3),
+        (("--hardware", "cpu", "--batch-sizes", "100000000"), 3),  # beyond all memory
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_dry_run_ends_as_the_run_would(
+    command: Callable[..., Command],
+    words: tuple[str, ...],
+    code: int,
+    more: tuple[str, ...],
+) -> None:
+    batch = () if "--batch-sizes" in words else ("--batch-sizes", "1")
+    asked = ("bert-tiny", *batch, "--framework", "pytorch", *words)
+    assert command("run")(*asked, "--dry-run", *more)[0] == code
+
+
 def test_a_dry_run_says_that_a_busy_machine_takes_longer(
     command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -22,7 +22,6 @@ from accelbench.store.database import Database
         (["bert-tiny", "--batch-sizes", str(10**12)], "--batch-sizes takes numbers from 1"),
         (["bert-tiny", "--batch-sizes", "many"], "whole numbers"),
         (["bert-tiny", "--audio-seconds", "2.5"], "whole numbers, not 2.5."),
-        (["bert-tiny", "--batch-sizes", "1", "vit-tiny"], "Models come before the options"),
         (["bert-tiny", "--precision", "fp7"], "fp32"),
         (["bert-tiny", "--mode", "dreaming"], "inference, training"),
         (["bert-tiny", "--hardware", "abacus"], "cpu"),

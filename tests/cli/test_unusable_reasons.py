@@ -104,3 +104,21 @@ def test_python_and_sql_find_the_same_reason() -> None:
             numbers = {name: value for name, value in row.items() if name != "quality"}
             query = f"SELECT {REASON_UNUSABLE_SQL} FROM (SELECT {values})"
             assert con.execute(query, numbers).fetchone() == (str(reason_unusable(row)),), row
+
+
+@each_cause
+def test_check_states_once_and_first_that_times_are_unusable(
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
+) -> None:
+    bad = {"quality": "unusable", "memory_peak_mb": 100.0, **cause}
+    rows = [
+        {"launch": n, "batch_size": batch, "series_key": f"of batch {batch}"}
+        for batch in (1, 8)
+        for n in range(5)
+    ]
+    store(tmp_path / DB, *({**row, "memory_peak_mb": 50.0} for row in rows), run="before")
+    store(tmp_path / DB, *({**row, **bad} for row in rows), run="now")
+    _, out, _ = command("check")("--run", "now", "--baseline", "before")
+    text = " ".join(out.split())
+    assert text.count(reason) == 1
+    assert text.index(reason) < text.index("memory, MB")

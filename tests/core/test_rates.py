@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 from accelbench.core.figures import times_by
-from accelbench.core.rates import ITEMS, kind_of_unit, kind_sql, unit_beside, unit_of_all
+from accelbench.core.model import ModelSpec
+from accelbench.core.rates import ITEMS, kind_of_unit, kind_sql, unit_beside, unit_of, unit_of_all
 
 TOKENS, IMAGES = ({"throughput": 9.0, "throughput_unit": unit} for unit in ("tokens/s", "images/s"))
 NAMELESS = {"throughput": 9.0}
@@ -33,6 +34,12 @@ def test_a_rate_of_other_things_than_its_column_says_its_own_unit() -> None:
     beside = [unit_beside(row, ITEMS) for row in (TOKENS, IMAGES, NAMELESS, RATELESS)]
     assert beside == ["tokens/s", "", "", ""]
     assert unit_beside(TOKENS, "tokens/s") == ""
+
+
+def test_samples_are_items_in_every_heading() -> None:
+    stored = {"throughput": 2.0, "throughput_unit": "samples/s"}
+    assert unit_of(stored) == unit_of_all([stored, {**stored, "throughput_unit": ITEMS}]) == ITEMS
+    assert ModelSpec.__dataclass_fields__["item"].default == "items"
 
 
 def test_an_item_of_the_batch_is_the_same_by_any_name() -> None:

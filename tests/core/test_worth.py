@@ -94,3 +94,17 @@ def test_a_rough_percentile_is_marked() -> None:
     assert told == ["12.3", "~15", "no data"]
     assert percentile_text({"latency_p99_ms": 9.0}, "latency_p99_ms", shown) == "9"  # another's
     assert rough_column("latency_p99_ms") == "latency_p99_rough"
+
+
+@pytest.mark.parametrize(
+    ("quality", "compared"), [("unsteady", True), ("throttled", True), ("unusable", False)]
+)
+def test_launches_that_differ_widely_are_usable_unless_one_by_one_they_are_not(
+    quality: str, compared: bool
+) -> None:
+    launches = [
+        {"quality": quality, "latency_p50_ms": step, "latency_ci_low_ms": step * 0.97,
+         "latency_ci_high_ms": step * 1.03}
+        for step in (6.0, 8.0, 10.0)
+    ]  # fmt: skip
+    assert bool(usable_launches(launches)) is compared

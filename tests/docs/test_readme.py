@@ -201,4 +201,5 @@ def test_the_command_is_understood(
     if words[0] == "db":
         assert in_process(tmp_path, "db", "init").returncode == 0
     done = in_process(tmp_path, *words)
-    assert done.returncode == 0, done.stderr
+    absent = "Nothing would be measured" in done.stderr  # hardware that this machine has not
+    assert done.returncode == (3 if absent else 0), done.stderr

@@ -77,7 +77,32 @@ def test_a_page_has_the_interval_of_the_table(database: Database) -> None:
     told = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{line['speedup_low']:.3g}" in told
     assert f"{line['speedup_high']:.3g}" in told
-    assert "can't tell" in told
+    assert line["direction"] in told
+
+
+@pytest.mark.parametrize(("step", "direction"), [(0.2, "faster"), (400.0, "slower")])
+def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
+    tmp_path: Path, step: float, direction: str
+) -> None:
+    """The interval spans more than a factor of two, and 1 is not within it."""
+    made = Database(tmp_path / "wide.duckdb")
+    made.ensure()
+    for day, middle in enumerate(RUNS, 1):
+        series = {"series_key": "of the cpu", "model": "bert-tiny"}
+        store(made, f"r{day}", *launches(middle, day, **series), machine=MACHINE)
+    store(made, "card", *launches(step, 20, series_key="of the card", **GPU), machine=MACHINE)
+    line = of_the_card(made)
+    assert line["speedup"] is None
+    assert line["direction"] == direction
+    page = visitor(made)
+    first, second = dict.fromkeys(
+        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
+    )
+    told = page.get(f"/compare?cell={first}&cell={second}").text
+    assert re.search(rf'data-label="Speed">\s*{direction}', told)
+    terminal = said(made, "compare")
+    assert f"{direction} (" in terminal
+    assert "can't tell (" not in terminal
 
 
 def test_a_report_does_not_tell_it(database: Database) -> None:

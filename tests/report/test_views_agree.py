@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
+from accelbench.query.findings.steadiness import why_unsteady
 from accelbench.report.chart_data import subject_in
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import cells
@@ -184,6 +185,22 @@ def test_one_settled_launch_does_not_speak_for_four_that_are_not(
 ) -> None:
     run("a", 1, 10.0, quality="noise_limited", each={0: {"quality": "converged"}})
     assert on_the_page(database)["cpu"]["quality"] == "noise_limited"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_every_view_has_the_least_certain_quality(
+    database: Database, run: Run, order: tuple[int, ...]
+) -> None:
+    words = ("time_limited", "throttled", "unsteady")
+    each = {n: {"quality": words[at]} for n, at in enumerate(order)}
+    run("a", 1, 10.0, each={**each, 3: {"quality": "unusable"}})
+    run("b", 1, 5.0, **GPU)
+    assert on_the_page(database)["cpu"]["quality"] == "throttled"
+    lines = json.loads(said(database, "compare", "--json"))["comparisons"]
+    (line,) = [each for each in lines if each["hardware"] == "cpu"]
+    assert line["quality"] == "throttled"
+    (found,) = subject_in(database, {"hardware": ("cpu",)}, None).points
+    assert why_unsteady(found) == "throttled"
 
 
 def test_half_of_the_launches_of_no_use_make_a_cell_unusable(database: Database, run: Run) -> None:

@@ -18,7 +18,7 @@ from accelbench.predict.cases import MeasuredCase
 from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.held_out import HeldOutError, HeldOutErrors
 from accelbench.predict.questions import PredictionQuestion
-from accelbench.predict.stored_predictors import FOLDER, predictors_of
+from accelbench.predict.stored_predictors import predictors_of
 from accelbench.predict.traces import Traces
 from accelbench.report.dashboard.questions.answer_tables import answer_table
 from accelbench.report.prediction_evidence import _scaling
@@ -179,18 +179,24 @@ def test_other_models_here_are_a_nearer_basis_than_vendor_peaks(tmp_path: Path) 
     assert predicted["predictions"]["basis"] == "other models in this configuration"
 
 
-def test_a_predictor_of_untraced_operators_is_kept_apart(
+def test_predictions_are_the_same_whatever_was_predicted_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces_module, "default_folder", lambda: tmp_path / "cache")
     rows = [
-        result(model="distilbert-tiny", batch_size=batch, sequence_length=51, latency_p50_ms=batch)
+        result(model=name, batch_size=batch, sequence_length=51, latency_p50_ms=4.0 * batch)
+        for name in ("distilbert-tiny", "gpt2-tiny")
         for batch in (1, 2, 4)
     ]
-    assert "predictions" in scores(selector(tmp_path, *rows), "cuda")["cuda"]
-    kept = [path.stem for path in (tmp_path / FOLDER).glob("*.json")]
-    assert kept
-    assert all(name.endswith("-untraced") for name in kept)
+    path = stored(tmp_path / "r.duckdb", *rows)
+
+    def predicted() -> Any:
+        return scores(HardwareSelector(path), "cpu", model_name="bert-base")["cpu"]["predictions"]
+
+    before = predicted()
+    # What `predict` of any other model does: it traces all that was measured.
+    predictors_of(Database(path), Traces(), keep=True)
+    assert predicted() == before
 
 
 FIVE = ("distilbert-tiny", "gpt2-tiny", "vit-tiny", "bert-base", "distilbert-base")

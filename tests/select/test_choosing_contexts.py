@@ -7,6 +7,8 @@ from typing import Any
 
 from choosing_world import result, selector
 
+from accelbench.select.selector import HardwareSelector
+
 UNSAID = {"provenance": "imported", "weights": None, "data_source": None, "verification": None}
 
 
@@ -69,3 +71,21 @@ def test_what_we_measured_without_a_size_has_none(tmp_path: Path) -> None:
         "text_generation", "gpt2-tiny", available_hardware=["cpu", "cuda"]
     )
     assert sum(one["basis"] == "measured" for one in answer["all_scores"].values()) == 1
+
+
+def test_an_answer_records_the_sizes_that_it_is_for(tmp_path: Path) -> None:
+    lengths = (64, 128)
+    several = [result(sequence_length=n, series_key=f"of {n}") for n in lengths]
+    found = selector(tmp_path, *several)
+    for asked, answered in (({}, 128), ({"sequence_length": 64}, 64)):
+        answer = found.select_hardware(model_name="bert-tiny", shapes=asked)
+        assert answer["sizes"] == {"sequence_length": answered}
+        limited = found.best_under({"max_latency_ms": 10.0}, model_name="bert-tiny", shapes=asked)
+        assert limited["sizes"] == {"sequence_length": answered}
+
+
+def test_an_answer_by_prediction_alone_records_its_sizes() -> None:
+    answer = HardwareSelector().select_hardware(
+        model_name="resnet-tiny", available_hardware=["cuda:NVIDIA H100 SXM5 80GB"]
+    )
+    assert answer["sizes"] == {"image_size": 64}

@@ -71,7 +71,8 @@ def test_the_newest_run_speaks_also_where_it_failed(tmp_path: Path) -> None:
 
 def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path) -> None:
     refused = {"status": "unsupported", "reason": "operator", "latency_p50_ms": None}
-    answer = ask(selector(tmp_path, result(), result(hardware="qnn", **refused)))
+    npu = result(hardware="qnn", runtime="qnn", **refused)
+    answer = ask(selector(tmp_path, result(), npu))
     assert answer["all_scores"]["qnn"]["compatible"] is False
     assert "operator" in answer["all_scores"]["qnn"]["reason"]
     assert "qnn" not in answer["fallback_options"]
@@ -235,6 +236,8 @@ def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path: Path) -> None
     assert answer["weights_left_out"] == {"memory": "not known of cuda"}
     assert sum(answer["weights"].values()) == pytest.approx(1.0)
     assert "memory" not in answer["weights"]
+    parts = [*answer["weights"].values(), *(one["score"] for one in answer["all_scores"].values())]
+    assert [part for part in parts if len(repr(part)) > len("0.123456789012")] == []
 
 
 def test_convergence_is_measured_or_known_of_the_precision_or_left_out(tmp_path: Path) -> None:

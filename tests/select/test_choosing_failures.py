@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
+from accelbench.core.cards import cards
 from accelbench.measure.launches import typical
 from accelbench.select.selector import HardwareSelector
 
@@ -28,15 +29,64 @@ def asked(found: HardwareSelector, batch: int = 1, *among: str, **more: Any) -> 
     )
 
 
+def ruled_out(answer: dict[str, Any], name: str = "cuda") -> list[tuple[Any, ...]]:
+    """What failed of a candidate."""
+    names = ("runtime", "device", "precision", "batch_size", "shapes")
+    entries = answer["all_scores"][name]["ruled_out"]
+    return [tuple(entry[key] for key in names) for entry in entries]
+
+
 def test_what_never_got_as_far_as_an_engine_fails_too(tmp_path: Path) -> None:
     path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
     stored(path, failed(), run="r2")
     answer = asked(HardwareSelector(path))
     assert answer["primary_recommendation"] == "cpu"
-    said = answer["all_scores"]["cuda"]
-    assert (said["compatible"], said["basis"]) == (False, "incompatible")
-    assert said["reason"] == "it failed in its newest run: crash at batch 1 (pytorch, fp32)"
-    assert f"cuda is out: {said['reason']}." in answer["explanation"]
+    assert ruled_out(answer) == [("pytorch", "A card", "fp32", 1, {"sequence_length": 128})]
+    failure = "crash at batch 1, sequence length 128 (pytorch, fp32, A card)"
+    assert f"Ruled out on cuda by its newest run: {failure}." in answer["remarks"]
+
+
+def test_a_failed_engine_leaves_the_other_engines_of_its_platform(tmp_path: Path) -> None:
+    found = selector(
+        tmp_path,
+        failed(hardware="cpu"),
+        result(hardware="openvino", runtime="openvino", latency_p50_ms=4.0),
+    )
+    answer = asked(found, 1, "cpu", "openvino")
+    assert answer["primary_recommendation"] == "openvino"
+    assert answer["all_scores"]["cpu"]["compatible"] is True
+    (missing,) = answer["missing"]
+    assert "--hardware cpu --batch-sizes 1 --framework onnxruntime" in missing["command"]
+
+
+def test_a_platform_is_out_if_each_of_its_engines_failed(tmp_path: Path) -> None:
+    engines = [name for name, card in cards().items() if "openvino" in card.hardware]
+    failures = [failed(hardware="openvino", runtime=engine) for engine in engines]
+    answer = asked(selector(tmp_path, result(), *failures), 1, "cpu", "openvino")
+    assert answer["all_scores"]["openvino"]["compatible"] is False
+    assert [each[0] for each in ruled_out(answer, "openvino")] == sorted(engines)
+
+
+def test_a_failed_engine_is_not_what_a_platform_is_predicted_by(tmp_path: Path) -> None:
+    peers = [
+        result(
+            model=f"peer-{n}", runtime=runtime, flops=1e6 * n, parameters=1000 * n,
+            latency_p50_ms=n * step,
+        )
+        for n in range(2, 8)
+        for runtime, step in (("pytorch", 1.0), ("onnxruntime", 3.0))
+    ]  # fmt: skip
+    mine = result(hardware="openvino", runtime="openvino", flops=5e6, latency_p50_ms=5.0)
+    free = asked(selector(tmp_path, *peers, mine), 1, "cpu", "openvino")["all_scores"]["cpu"]
+    assert free["runtime"] == "pytorch"
+    again = selector(tmp_path, *peers, mine, failed(hardware="cpu"))
+    assert asked(again, 1, "cpu", "openvino")["all_scores"]["cpu"]["runtime"] == "onnxruntime"
+
+
+def test_one_failed_size_says_nothing_of_a_family(tmp_path: Path) -> None:
+    found = selector(tmp_path, result(), failed(batch_size=64))
+    entry = found.compatibility_matrix["model_families"]["embedding"]["hardware_compatibility"]
+    assert entry["cuda"]["compatible"] is True
 
 
 @pytest.mark.parametrize(
@@ -77,7 +127,7 @@ def test_wrong_outputs_in_the_newest_run_are_a_failure(tmp_path: Path) -> None:
     stored(path, wrong, run="r2")
     answer = asked(HardwareSelector(path))
     assert answer["primary_recommendation"] == "cpu"
-    assert "wrong_outputs at batch 1" in answer["all_scores"]["cuda"]["reason"]
+    assert answer["all_scores"]["cuda"]["ruled_out"][0]["reason"] == "wrong_outputs"
 
 
 def memory_ran_out(tmp_path: Path) -> HardwareSelector:
@@ -97,8 +147,7 @@ def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
     answer = asked(memory_ran_out(tmp_path), batch)
     assert answer["primary_recommendation"] == "cpu"
     assert "predictions" not in answer["all_scores"]["cuda"]
-    reason = "it failed in its newest run: out_of_memory at batch 64 (pytorch, fp32)"
-    assert answer["all_scores"]["cuda"]["reason"] == reason
+    assert ruled_out(answer) == [("pytorch", "A card", "fp32", 64, {"sequence_length": 128})]
     assert answer["missing"][0]["hardware"] == "cpu"
 
 
@@ -139,7 +188,8 @@ def test_where_it_was_refused_other_models_say_nothing_of_it(tmp_path: Path) -> 
     assert free["all_scores"]["cuda"]["basis"] == "roofline"
     refused = failed(status="unsupported", reason="operator")
     barred = asked(selector(tmp_path, *peers, mine, refused), 8)
-    assert "operator at batch 1" in barred["all_scores"]["cuda"]["reason"]
+    assert barred["all_scores"]["cuda"]["ruled_out"][0]["reason"] == "operator"
+    assert barred["all_scores"]["cuda"]["basis"] == "rule"
     # That int8 does not go through says nothing of fp32.
     int8 = asked(selector(tmp_path, *peers, mine, {**refused, "precision": "int8"}), 8)
     assert int8["all_scores"]["cuda"]["basis"] == "roofline"
@@ -162,7 +212,7 @@ def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path)
     wrong = selector(tmp_path, result(verification="reference"), *launches)
     answer = wrong.select_hardware(**question)
     assert answer["primary_recommendation"] == "cpu"
-    assert "wrong_outputs" in answer["all_scores"]["cuda"]["reason"]
+    assert answer["all_scores"]["cuda"]["ruled_out"][0]["reason"] == "wrong_outputs"
     assert wrong.best_under({"max_error": 1e-3}, **question)["best"]["hardware"] == "cpu"
 
 
@@ -188,8 +238,7 @@ def test_what_most_launches_of_its_only_run_did_not_come_to_is_no_figure(
     path = stored(tmp_path / "r.duckdb", result(), card, *(failed(**one) for one in lost))
     answer = asked(HardwareSelector(path))
     assert answer["primary_recommendation"] == "cpu"
-    said = answer["all_scores"]["cuda"]
-    assert said["reason"].startswith(f"it failed in its newest run: {lost[0]['reason']}")
+    assert answer["all_scores"]["cuda"]["ruled_out"][0]["reason"] == lost[0]["reason"]
 
 
 def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path: Path) -> None:

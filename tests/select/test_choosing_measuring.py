@@ -9,6 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.catalog.find import find
+from accelbench.query.suggested_commands import command_for
 from accelbench.select.selector import HardwareSelector
 
 RUN = "accelbench run bert-tiny --hardware"
@@ -42,6 +43,8 @@ def gap(chosen: HardwareSelector, hardware: str = "cuda", **question: Any) -> di
         ),
         ({"hardware": "cuda:1"}, f"{RUN} cuda:1 --batch-sizes 1"),
         ({"hardware": "openvino:GPU"}, f"{RUN} openvino:gpu --batch-sizes 1"),
+        # `run` takes fp32 by default, which the NPU of Qualcomm refuses.
+        ({"hardware": "qnn"}, f"{RUN} qnn --batch-sizes 1 --precision int8"),
         # A name with spaces is a list of names to `run`.
         ({"hardware": "cuda:NVIDIA H200"}, f"{RUN} cuda --batch-sizes 1"),
         (
@@ -189,3 +192,29 @@ def test_what_generates_is_asked_to_on_every_platform(tmp_path: Path) -> None:
 def test_a_precision_that_is_asked_for_is_said(tmp_path: Path) -> None:
     answer = selector(tmp_path).select_hardware(model_name="bert-tiny", precision="bf16")
     assert "bert-tiny at batch 1 in bf16, inference" in answer["explanation"]
+
+
+def test_commands_under_limits_name_a_precision_that_the_platform_computes(
+    usual: HardwareSelector,
+) -> None:
+    answer = usual.best_under(
+        {"max_latency_ms": 10}, model_name="bert-tiny", available_hardware=["qnn"]
+    )
+    commands = [case["command"] for part in ("to_verify", "to_search") for case in answer[part]]
+    assert f"{RUN} qnn --batch-sizes 1 --precision int8" in commands
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"hardware": ("qnn",)}, "--hardware qnn --precision int8"),
+        ({"hardware": ("cpu", "qnn")}, "--hardware cpu,qnn --precision fp32,int8"),
+        ({"hardware": ("qnn",), "precision": ("fp16",)}, "--hardware qnn --precision fp16"),
+        ({"runtime": ("qnn",)}, "--framework qnn --precision int8"),
+        ({"hardware": ("cuda",)}, "--hardware cuda"),
+    ],
+)
+def test_commands_for_filters_name_a_precision_that_the_platform_computes(
+    asked: dict[str, tuple[str, ...]], words: str
+) -> None:
+    assert command_for({"model": ("bert-tiny",), **asked}).endswith(f" bert-tiny {words}")

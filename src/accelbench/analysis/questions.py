@@ -104,6 +104,32 @@ AXES: Mapping[str, ComparisonAxis] = {
 }
 
 
+#: Words for an axis beside its name and its columns, and options of `run`.
+_SYNONYMS = {
+    "platform": "hardware",
+    "device": "hardware",
+    "framework": "engine",
+    "backend": "engine",
+    "dtype": "precision",
+    "commit": "run",
+    "label": "run",
+    "day": "date",
+    "time": "date",
+}
+
+
+def meant_by_column(word: str) -> str:
+    """Return the advice for a word that is a column or another word of an axis, or ""."""
+    key = word.lower().replace("-", "_").strip("_")
+    for name in (key, key.removesuffix("s")):
+        for axis in AXES.values():
+            if name in axis.columns:
+                return f"Did you mean {axis.name}?"
+        if name in _SYNONYMS:
+            return f"Did you mean {_SYNONYMS[name]}?"
+    return ""
+
+
 def flat(conditions: Json, before: str = "") -> dict[str, str]:
     """Conditions by name, those within others as a.b; without what says nothing of how it ran."""
     texts: dict[str, str] = {}

@@ -6,7 +6,8 @@ logarithms; else it is of the samples within the only launch, which knows nothin
 would differ, and says so. Where the sides are of different runs it has in it by how much runs of
 the same thing differ.
 
-An interval from half to twice says nothing about which is faster: such a ratio is not told.
+The factor of an interval that spans more than a factor of two is not told. Which side is faster
+is told all the same if 1 is not within it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.run_noise import Histories, between_rows
@@ -36,6 +38,14 @@ LAUNCHES, SAMPLES = "launches", "samples"
 _LAUNCHES_APART = t_quantile(0.975, PRIOR.freedom) * math.sqrt(2.0) * PRIOR.value
 
 
+class Faster(StrEnum):
+    """Which side is faster, as far as an interval decides it; the same on every surface."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    UNSURE = "can't tell"
+
+
 @dataclass(frozen=True)
 class Ratio:
     """How many items one side does in the time of one of the other's."""
@@ -53,6 +63,17 @@ class Ratio:
     def told(self) -> bool:
         """Whether it is known well enough to be told."""
         return self.low is None or self.high is None or self.high <= WIDEST * self.low
+
+    @property
+    def direction(self) -> Faster:
+        """Which side is faster: open if 1 lies within the interval, by its value without one.
+
+        An interval beyond 1 decides it even if it is too wide for a factor.
+        """
+        low, high = (self.value, self.value) if self.low is None else (self.low, self.high)
+        if low > 1.0:
+            return Faster.FASTER
+        return Faster.SLOWER if high is not None and high < 1.0 else Faster.UNSURE
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from statistics import median
 
 from accelbench.analysis.comparison import Compared, compared_side
 from accelbench.analysis.questions import ComparisonAxis, Key
+from accelbench.analysis.ratios import Faster
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import sides
 from accelbench.core.launch_failures import of_whole_runs
@@ -56,7 +57,8 @@ class SpeedUps:
         return [line for line in self.lines if verdict(line) in found]
 
 
-FASTER, SLOWER, UNSURE, REFUSED = "faster", "slower", "can't tell", "not compared"
+FASTER, SLOWER, UNSURE = Faster.FASTER.value, Faster.SLOWER.value, Faster.UNSURE.value
+REFUSED = "not compared"
 #: By single figures, of which nobody knows how far another would differ.
 FASTER_ALONE, SLOWER_ALONE = "faster, no interval", "slower, no interval"
 
@@ -68,9 +70,7 @@ def verdict(line: Compared) -> str:
         return REFUSED
     if speedup.low is None or speedup.high is None:
         return SLOWER_ALONE if speedup.value < 1.0 else FASTER_ALONE
-    if speedup.low > 1.0:
-        return FASTER
-    return SLOWER if speedup.high < 1.0 else UNSURE
+    return speedup.direction.value
 
 
 def other_versions(line: Compared) -> list[str]:

@@ -9,7 +9,7 @@ from statistics import median
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point, common_batch
 from accelbench.analysis.questions import SHAPES, Key, values
-from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
+from accelbench.analysis.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
 from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
@@ -237,7 +237,7 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
     if speedup is None:
         return f"next to it {next_one}, of which another figure is known"
     if not speedup.told:
-        if speedup.low is not None and speedup.low > 1.0:
+        if speedup.direction is Faster.FASTER:
             return f"{next_one} is slower, by how much cannot be told ({_sure(speedup)})"
         return f"whether {next_one} is slower cannot be told ({_sure(speedup)})"
     more = f"; {speedup.otherwise}" if speedup.otherwise else ""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from accelbench.analysis.attempts import ASKED_IN, Attempt
 from accelbench.analysis.speed import Timed
 from accelbench.core.absent import NO_DATA
-from accelbench.core.cards import cards
+from accelbench.core.cards import cards, default_precision
+from accelbench.core.run_words import default_precision_words, precision_words, run_command
 
 
 def untimed(many: Sequence[Attempt]) -> str:
@@ -65,17 +66,12 @@ def how_to_measure(attempt: Attempt) -> str:
     card = cards().get(attempt.way.runtime)
     if not attempt.of_precision or card is None or not card.precisions:
         return attempt.advice
-    command = f"accelbench run {attempt.model} --hardware {attempt.hardware}"
-    return f"{attempt.advice} Measure it: {command} --precision {card.precisions[0]}".strip()
+    command = run_command(
+        attempt.model, attempt.hardware, precision_words(default_precision("", card.name))
+    )
+    return f"{attempt.advice} Measure it: {command}".strip()
 
 
 def command_to_try(model: str, hardware: str) -> str:
-    """Return the command that measures a model on hardware where nothing of it was tried.
-
-    `run` takes fp32 by default, which the NPU of Qualcomm refuses.
-    """
-    command = f"accelbench run {model} --hardware {hardware}"
-    engines = [card for card in cards().values() if hardware in card.default_for]
-    if not engines or any("fp32" in card.precisions for card in engines):
-        return command
-    return f"{command} --precision {engines[0].precisions[0]}"
+    """Return the command that measures a model on hardware where nothing of it was tried."""
+    return run_command(model, hardware, default_precision_words(hardware))

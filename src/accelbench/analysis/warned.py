@@ -12,12 +12,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accelbench.core.nouns import listed
 from accelbench.core.rows import Row, texts
 
 #: A number as our sentences have it: 12, 0.5, 1,024; none within a name or a version: fp16, 2.13.0.
-_NUMBER = r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-]|\.\d)"
-#: One number, or a range that a sentence has already.
-_FIGURE = re.compile(f"{_NUMBER}(?: to {_NUMBER})?")
+_NUMBER = r"(?<![\w.:-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-]|[.:]\d)"
+#: A date, a time of day or both: 2026-01-02, 03:04:05, 2026-01-02T03:04:05Z.
+_DATE, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?"
+_AT = rf"(?<![\w.:-])(?:{_DATE}[ T]{_CLOCK}|{_DATE}|{_CLOCK})Z?(?![\w-]|[.:]\d)"
+_MOMENT = re.compile(_AT)
+#: A moment, one number, or a range that a sentence has already.
+_FIGURE = re.compile(f"{_AT}|{_NUMBER}(?: to {_NUMBER})?")
 #: Between two sentences.
 _BETWEEN = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
@@ -75,7 +80,12 @@ def _joined(sentences: Sequence[str]) -> str:
 
 
 def _range(figures: Sequence[str]) -> str:
-    """From the least to the most of some figures, of which each may be a range."""
+    """Return the least to the most of some figures, of which each may be a range.
+
+    Moments have no range: something happened at each, and nothing is known of the time between.
+    """
+    if any(map(_MOMENT.fullmatch, figures)):
+        return listed(sorted(set(figures)))
     ends = {end for figure in figures for end in figure.split(" to ")}
     ordered = sorted(ends, key=lambda end: float(end.replace(",", "")))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

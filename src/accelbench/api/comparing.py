@@ -186,7 +186,7 @@ def _speed(line: Line) -> str:
     if line.get("refused"):
         return "not compared"
     if line.get("speedup") is None:
-        return "can't tell" if line.get("cannot_tell") else NO_DATA
+        return str(line["direction"]) if line.get("cannot_tell") else NO_DATA
     return f"{figure_text(line['speedup'])}×"
 
 

@@ -17,6 +17,8 @@ KEY, ARCHITECTURES = "key", "architectures"
 #: The sets that the catalogue itself has; "custom" stands for a models file.
 SETS = (KEY, ARCHITECTURES, "small")
 CUSTOM = "custom"
+#: A word that begins so is a path, not a name.
+_PATHS = ("./", "../", "/", "~")
 LIST_THEM = "List the models with: accelbench models"
 
 
@@ -40,9 +42,17 @@ def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
     spec = names.get(key_of(name))
     if spec is not None:
         return spec
+    if name.startswith(_PATHS) or name.endswith("/") or name.count("/") > 1:
+        raise UsageError(f"There is no file or folder {in_quotes(name)}.", "Check its path.")
     ids = list(dict.fromkeys(names[match].id for match in _near(key_of(name), names)))[:3]
     hint = f"Did you mean {' or '.join(ids)}? " if ids else ""
-    raise UsageError(f"There is no model named {in_quotes(name)}.", f"{hint}{LIST_THEM}")
+    raise UsageError(_no_model(name), f"{hint}{LIST_THEM}")
+
+
+def _no_model(name: str) -> str:
+    if "/" in name:  # a folder, or a model of the hub
+        return f"There is no model, file or folder {in_quotes(name)}, here or in the hub's cache."
+    return f"There is no model named {in_quotes(name)}."
 
 
 def known_as(name: str) -> ModelSpec | None:

@@ -72,9 +72,23 @@ def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
     if open_:
         raise UsageError(
             f"{spec.id} has a free dimension {in_quotes(open_[0])}, and no size for it.",
-            f"Name one: {axis.option} {open_[0]}=64",
+            f"Name one: {axis.option} {open_[0]}=64{_not_the_batch(spec, open_[0])}",
         )
     return settled
+
+
+def _first_axis(spec: ModelSpec) -> str | None:
+    """Return the free dimension that inputs of a file begin with, if it is not the batch."""
+    first = (entry.shape[0] for entry in spec.inputs if entry.shape)
+    return next((str(name) for name in first if name in names_in(spec.dims)), None)
+
+
+def _not_the_batch(spec: ModelSpec, name: str) -> str:
+    if name != _first_axis(spec):
+        return ""
+    return (
+        ". A first dimension is the batch, for --batch-sizes, only if its name is batch, N or bs."
+    )
 
 
 def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:
@@ -146,7 +160,12 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
 
 def _other_batches(spec: ModelSpec, batch: int) -> str:
     """What to do about a model that takes one batch alone."""
-    if spec.code is None:
+    if spec.code is None and (axis := _first_axis(spec)) is not None:
+        other = (
+            f"give sizes to its first dimension with --dim {axis}={batch},8: the batch, for"
+            " --batch-sizes, has a name such as batch or N."
+        )
+    elif spec.code is None:
         other = "export it with a name for its first size, such as batch."
     elif spec.code.kind is CodeKind.CALLABLE:
         other = (

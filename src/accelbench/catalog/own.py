@@ -223,8 +223,7 @@ def _text(spec: ModelSpec, module: Any) -> ModelSpec:
 
     config = module.config
     text = config.get_text_config()
-    longest = getattr(text, "max_position_embeddings", None)
-    longest = longest if isinstance(longest, int) and longest > 0 else None
+    longest = _max_tokens(text, module)
     words = token_ids(int(text.vocab_size))
     takes_mask = "attention_mask" in inspect.signature(module.forward).parameters
     inputs: tuple[InputSpec, ...] = (words, attention_mask()) if takes_mask else (words,)
@@ -252,6 +251,24 @@ def _text(spec: ModelSpec, module: Any) -> ModelSpec:
         if writes and prompt > 0
         else None,
     )
+
+
+def _max_tokens(text: Any, module: Any) -> int | None:
+    """Return how many tokens the positions of a model last for, or None without a limit.
+
+    RoBERTa and its relatives number positions from the one after their padding's:
+    of 514 positions, 512 are left for tokens.
+    """
+    from torch.nn import Embedding
+
+    positions = getattr(text, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions <= 0:
+        return None
+    for name, table in module.named_modules():
+        is_table = name.endswith("position_embeddings") and isinstance(table, Embedding)
+        if is_table and table.padding_idx is not None and table.num_embeddings == positions:
+            return max(1, positions - int(table.padding_idx) - 1)
+    return positions
 
 
 def _architecture(encoder_decoder: bool, writes: bool) -> Architecture:

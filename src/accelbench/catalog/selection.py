@@ -10,19 +10,27 @@ from accelbench.catalog.code_models.models import model_of_code
 from accelbench.catalog.code_models.models import name_of as code_name_of
 from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.custom import models_in
+from accelbench.catalog.file_models.folders import CONFIG, is_folder_word, model_of_folder
 from accelbench.catalog.file_models.folders import described as folder_notes
-from accelbench.catalog.file_models.folders import is_folder_word, model_of_folder
 from accelbench.catalog.file_models.given_inputs import NO_INPUT, OPTION, GivenInput, said_of
-from accelbench.catalog.file_models.kinds import is_file_word
+from accelbench.catalog.file_models.kinds import FORMATS, is_file_word
 from accelbench.catalog.file_models.models import described as file_notes
 from accelbench.catalog.file_models.models import model_of_file, path_of
 from accelbench.catalog.file_models.models import name_of as file_name_of
-from accelbench.catalog.find import CUSTOM, LIST_THEM, find, in_categories, key_of, members
+from accelbench.catalog.find import (
+    CUSTOM,
+    LIST_THEM,
+    find,
+    in_categories,
+    key_of,
+    known_as,
+    members,
+)
 from accelbench.catalog.models import MODELS
 from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import visible
+from accelbench.core.visible import in_quotes, visible
 
 
 def choose(
@@ -96,6 +104,18 @@ def choose(
     return tuple(chosen[:limit])
 
 
+def is_model_word(word: str) -> bool:
+    """Return whether a word can only mean a model: a name, a file or a folder with a config."""
+    code = code_word(word)
+    return (
+        known_as(word) is not None
+        or (code is not None and code.is_file)
+        or Path(word).suffix.lower() in FORMATS
+        or is_package_word(word)
+        or is_folder_word(word)
+    )
+
+
 def notes_on(spec: ModelSpec) -> list[str]:
     """What is said of a model of one's own: what it is, and what each of its inputs holds."""
     return [note for say in (file_notes, code_notes, folder_notes) for note in say(spec)]
@@ -158,6 +178,11 @@ def _named(
         if code is not None:
             return model_of_code(code, inputs, reference)
         if not is_file_word(name):
+            if Path(name).expanduser().is_dir():
+                raise UsageError(
+                    f"The folder {in_quotes(name)} has no {CONFIG} of a model.",
+                    "Name a folder with one, or a model file in the folder.",
+                ) from None
             raise
     return model_of_file(name, inputs)
 

@@ -132,8 +132,9 @@ def _check_files(path: Path) -> None:
                 "Convert them to safetensors (save_pretrained does) where you trust them.",
             )
         raise CaseError(
-            "weights_unavailable", f"{path} has no *.safetensors.",
-            "Name a folder that save_pretrained wrote.",
+            "weights_unavailable",
+            f"{path} has no weights: no model.safetensors or other *.safetensors is in it.",
+            "Name the folder that save_pretrained wrote, which has config.json beside them.",
         )  # fmt: skip
     if not (path / "config.json").is_file():
         raise CaseError(

@@ -9,7 +9,7 @@ Pure, and imported before almost everything else: it imports nothing of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -206,6 +206,15 @@ def axes_of(*parts: Part) -> tuple[Axis, ...]:
 def columns(*parts: Part) -> tuple[str, ...]:
     """The columns of some parts, part after part; of all, in the order of results, without any."""
     return tuple(axis.column for axis in (axes_of(*parts) if parts else AXES))
+
+
+def size_labels(sizes: Mapping[str, Any]) -> list[str]:
+    """Return sizes by the columns of results as a heading shows them, such as "seq 128"."""
+    return [
+        axis.label.format(sizes[axis.column])
+        for axis in axes_of(*AS_TOLD)
+        if sizes.get(axis.column)
+    ]
 
 
 def with_axes(

@@ -13,6 +13,8 @@ from functools import cache
 from accelbench.core.plugins import RUNTIMES, PluginError, load_all, warn_once
 from accelbench.core.protocols import RuntimeInfo
 
+#: The precision of `run` if none is named.
+FP32 = "fp32"
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +43,24 @@ def short_of(runtime: str) -> str:
     """A runtime's name where a table is narrow."""
     card = cards().get(runtime)
     return card.short if card and card.short else runtime
+
+
+def default_precision(hardware: str, runtime: str | None = None) -> str:
+    """Return the precision to measure in if none is named.
+
+    It is fp32, which `run` takes by default, or else the engine's first: the NPU of Qualcomm
+    refuses fp32.
+
+    Args:
+        hardware: the platform.
+        runtime: the engine; None stands for the platform's default engines.
+    """
+    known = cards().items()
+    named = [card for name, card in known if name == runtime]
+    engines = named or [card for _, card in known if hardware in card.default_for]
+    if not engines or any(FP32 in card.precisions for card in engines):
+        return FP32
+    return next((card.precisions[0] for card in engines if card.precisions), FP32)
 
 
 def engine_package(runtime: str) -> str:

@@ -229,7 +229,7 @@ class ModelSpec:
     config: Mapping[str, Any]
     inputs: tuple[InputSpec, ...]
     parameters: int  # exact count of the built model, held by a test
-    item: str = "samples"  # what one element of a batch is: images, sequences, …
+    item: str = "items"  # what one element of a batch is: images, sequences, …
     sequence: int | None = None  # default sequence length
     image: int | None = None  # default image side
     max_sequence: int | None = None

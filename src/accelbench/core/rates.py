@@ -37,8 +37,9 @@ def kind_sql(column: str) -> str:
 
 
 def unit_of(row: Row) -> str:
-    """The unit of a result's rate, as its source names it."""
-    return str(row.get("throughput_unit") or ITEMS)
+    """Return the unit of a result's rate as its source names it; samples are items."""
+    unit = str(row.get("throughput_unit") or ITEMS)
+    return ITEMS if unit.lower() == "samples/s" else unit
 
 
 def unit_of_all(rows: Iterable[Row]) -> str:

@@ -47,6 +47,14 @@ REASON_COLUMNS = (
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
+#: From the most certain quality to the least.
+_QUALITIES = tuple(
+    quality.value
+    for quality in (
+        *(Quality.CONVERGED, Quality.NOISE_LIMITED, Quality.TIME_LIMITED, Quality.FIXED),
+        *(Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE),
+    )
+)
 #: What sampling ends at: half of an interval, as a part of the figure, and how many independent
 #: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
 #: to the slowest, and five that happen to be alike say nothing of the sixth.
@@ -191,6 +199,30 @@ def counting_launches(rows: Iterable[Launch]) -> list[Launch]:
     """
     every = list(rows)
     return usable_launches(every) or every
+
+
+def quality_of(rows: Iterable[Row]) -> str | None:
+    """Return the quality of a configuration by its launches, or None if no launch has one.
+
+    It is unusable if half of the launches or more are, else the least certain of the usable ones.
+    """
+    every = [row for row in rows if answered(row)]
+    if every and not (kept := usable_launches(every)):
+        return Quality.UNUSABLE.value
+    known = [str(row["quality"]) for row in (kept if every else ()) if row.get("quality")]
+    return max(known, key=_certainty_rank, default=None)
+
+
+def _certainty_rank(quality: str) -> tuple[int, str]:
+    return (_QUALITIES.index(quality) if quality in _QUALITIES else -1), quality
+
+
+#: `quality_of` of grouped rows of benchmark_results.
+QUALITY_OF_SQL = f"""CASE
+    WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
+        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
+    ELSE max_by(quality, row(coalesce(list_position({list(_QUALITIES)}, quality), 0), quality))
+        FILTER ({ANSWERED_SQL} AND {USABLE_SQL} AND quality IS NOT NULL) END"""
 
 
 def rough_column(name: str) -> str:

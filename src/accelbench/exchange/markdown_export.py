@@ -21,18 +21,24 @@ from accelbench.exchange.titles import title
 _LONG = 1e4
 
 
-def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
-    """Write a line a result, and say how many; a table of all columns would help nobody."""
+def write_markdown(
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Entries:
+    """Write a line for each result, and return how many; `runs` have the labels, by id."""
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
-    headings = ("what", "median ms", unit, "peak MB", "launch", *arms, "status", "from")
+    headings = ("what", "median ms", unit, "peak MB", "launch", *arms, "status", "from", "run")
     right = frozenset(headings[1:5])
-    lines = table(headings, (_cells(row, unit, bool(arms)) for row in rows), right)
+    lines = table(headings, (_cells(row, unit, bool(arms), runs or {}) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return Entries(len(rows))
 
 
-def _cells(row: Mapping[str, Any], unit: str, arms: bool) -> list[str]:
+def _cells(
+    row: Mapping[str, Any], unit: str, arms: bool, runs: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     status = str(row.get("status") or NO_DATA)
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
@@ -49,7 +55,15 @@ def _cells(row: Mapping[str, Any], unit: str, arms: bool) -> list[str]:
         *([str(row.get("arm") or "")] if arms else []),
         status,
         ", ".join(word for word in notes if word),
+        _run(row, runs),
     ]
+
+
+def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the id of the run, with its label if it has one."""
+    run = str(row.get("run_id") or "")
+    label = runs.get(run, {}).get("label")
+    return f"{run} ({label})" if label else run
 
 
 def _time(row: Mapping[str, Any]) -> str:

@@ -97,11 +97,18 @@ def export_table(
     return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 
-def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> Entries:
-    """Write results into a new file in a form of its own; what stands in it, and what does not.
+def export_report(
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Entries:
+    """Write results into a new file in a form of its own, and return how many entries it has.
 
-    Most reports have one a question.
+    Most reports have an entry for each question; Markdown has one for each result, with its run.
     """
+    if name == "markdown":
+        return write_exactly(path, lambda written: write_markdown(written, rows, runs))
     return write_exactly(path, lambda written: REPORTS[name](written, rows))
 
 

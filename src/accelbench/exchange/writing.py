@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
 
 T = TypeVar("T")
@@ -54,6 +55,20 @@ def refuse_taken(path: Path | None) -> None:
     """Say of a name that is taken that it is; before minutes of work rather than after them."""
     if path is not None and path.expanduser().exists():
         raise _taken(path.expanduser())
+
+
+def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--output") -> None:
+    """Refuse a file whose suffix names no format that can be written.
+
+    Raises:
+        UsageError: the suffix is none of these.
+    """
+    if path is not None and path.suffix.lower() not in suffixes:
+        formats = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        raise UsageError(
+            f"{in_quotes(str(path))} cannot be written: its suffix names no known format.",
+            f"{option} takes a file that ends with {formats}.",
+        )
 
 
 def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:

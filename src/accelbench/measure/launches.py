@@ -85,6 +85,18 @@ def typical(medians: Sequence[float]) -> float:
     return math.exp(fmean(logs_of(medians)))
 
 
+def typical_sql(figure: str, where: str = "true") -> str:
+    """The middle of launches as SQL, as `typical` has it.
+
+    Args:
+        figure: of a row, in SQL.
+        where: the rows that count; what is not above zero never does.
+    """
+    known = f"CASE WHEN {where} AND {figure} > 0 THEN {figure} END"
+    # Of alike figures it is that figure, to the last digit.
+    return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
+
+
 def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
     """Launch-to-launch noise: the standard deviation of the log medians; None below two."""
     logs = logs_of(medians_per_launch)

@@ -35,6 +35,17 @@ from accelbench.measure.student import t_quantile
 _KNOWN = 1e6
 
 
+def interval_level(runs: Noise | None) -> float:
+    """Return the probability of an interval that a verdict is made by.
+
+    It is 0.99, or 0.98 between runs, so that each end is the limit of a one-sided test at 1 %.
+
+    Args:
+        runs: by how much runs differ; None if both sides are of one run.
+    """
+    return 1.0 - (ALPHA if runs is None else 2.0 * ALPHA)
+
+
 def unpaired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95, runs: Noise | None = None
 ) -> RatioInterval | None:

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.core.cards import cards
-from accelbench.core.vocabulary import Mode
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import PredictedCase, sizes_of
-from accelbench.predict.memory_fit import is_too_large
-from accelbench.query.run_words import (
+from accelbench.core.run_words import (
     batch_words,
     mode_words,
     precision_words,
     run_command,
     size_words,
 )
+from accelbench.core.vocabulary import Mode
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.predict.memory_fit import is_too_large
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]

@@ -11,19 +11,20 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import COMPARABLE
 from accelbench.core.rows import Json
+from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.query.conditions import one_of
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import rows_of
+from accelbench.query.suggested_commands import command_again
+from accelbench.query.suggestions import refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
     from accelbench.query.baselines import BaselineQuery
     from accelbench.store.database import Database
 
-_NOTHING = UsageError(
-    "There is nothing to check against.",
-    "Name a --baseline, or measure both sides in one run: `accelbench run … --against`.",
-)
+#: How a baseline is measured that a check can judge by.
+_AS_BASELINE = f" --launches {FEWEST_LAUNCHES} --label baseline"
 _MEASURED = f"provenance IN ({', '.join(repr(kind.value) for kind in COMPARABLE)})"
 
 
@@ -53,7 +54,7 @@ def check_of_arms(
         environment = _environment(database, run)
     names = names_of_arms(rows)
     if not names:
-        raise _NOTHING
+        raise _nothing(database, sought)
     about: dict[str, object] = {
         "baseline": harmless(names[0]),
         "runs": [run],
@@ -78,8 +79,23 @@ def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
         values,
     )
     if not rows:
-        raise _NOTHING
+        raise _nothing(database, sought)
     return str(rows[0][0])
+
+
+def _nothing(database: Database, sought: BaselineQuery) -> UsageError:
+    """Return the error of a check without a baseline, with the command that measures one."""
+    both = "or measure both sides in one run: add --against commit:REVISION."
+    with database.asking():
+        refuse_unknown(database, sought.filters)
+        measure = command_again(database, sought.filters)
+    if not measure:
+        return UsageError("There is nothing to check against.", f"Name a --baseline, {both}")
+    return UsageError(
+        "There is nothing to check against.",
+        f"Name a --baseline. To measure one before a change: `{measure}{_AS_BASELINE}`, after which"
+        f" --baseline baseline names it; {both}",
+    )
 
 
 def _environment(database: Database, run: str) -> Json | None:

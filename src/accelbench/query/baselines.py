@@ -24,12 +24,7 @@ from accelbench.query.filters import Filters, catalogued
 from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
-from accelbench.query.suggestions import (
-    NothingMeasuredError,
-    none_found,
-    nothing,
-    refuse_unknown,
-)
+from accelbench.query.suggestions import NothingMeasuredError, none_found, nothing, refuse_unknown
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
@@ -229,7 +224,7 @@ def _runs_of_now(
     if sought.runs:
         if not set(run_ids) & set(runs):
             message = f"Run {', '.join(sought.runs)} has no results of what was asked for"
-            raise nothing(message, {**sought.filters, "run_id": run_ids})
+            raise nothing(message, {**sought.filters, "run_id": run_ids}, database)
         return [run for run in dict.fromkeys(run_ids) if run in runs]
     if sought.machine is not None:
         chosen({machine: "" for machine, _ in runs.values()}, sought.machine)
@@ -240,7 +235,8 @@ def _runs_of_now(
         if run not in out and _may_be_now(about[0], sought.machine)
     }
     if not left:
-        raise nothing(f"{database.name} has no measured run beside {baseline}", sought.filters)
+        message = f"{database.name} has no measured run beside {baseline}"
+        raise nothing(message, sought.filters, database)
     return [max(left, key=lambda run: (left[run][1], run))]
 
 

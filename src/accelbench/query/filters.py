@@ -114,8 +114,10 @@ def in_catalogue(name: str) -> bool:
 
 
 def misplaced(word: str) -> str:
-    """What to say of a model that a list has swallowed; empty of any other word."""
-    return f"{word} is a model: models come before the options." if in_catalogue(word) else ""
+    """Return the advice for a model that a list option took as its only value, or ""."""
+    from accelbench.catalog.selection import is_model_word
+
+    return f"{word} is a model: models come before the options." if is_model_word(word) else ""
 
 
 def _of_catalogue(name: str) -> str | None:

@@ -121,7 +121,7 @@ def measured_series(database: Database, ids: Sequence[str]) -> Filters:
             ids,
         )
     if not rows:
-        raise nothing(f"Run {', '.join(ids)} has no results of a series", {"run_id": ids})
+        raise nothing(f"Run {', '.join(ids)} has no results of a series", {"run_id": ids}, database)
     return {"series_key": tuple(str(key) for (key,) in rows)}
 
 

@@ -13,7 +13,8 @@ from accelbench.core.rows import ResultRow
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
-from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
+from accelbench.query.suggested_commands import Asked
+from accelbench.query.suggestions import none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine

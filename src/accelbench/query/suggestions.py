@@ -5,9 +5,8 @@ Only what this program does not know itself is looked for in the database.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
@@ -16,13 +15,18 @@ from accelbench.core.nouns import listed
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
 from accelbench.query.filters import (
-    Value,
     by_word,
-    catalogued,
     in_catalogue,
     misplaced,
     same_model,
     words_of,
+)
+from accelbench.query.suggested_commands import (
+    OF_RUNS,
+    Asked,
+    command_for,
+    into_option,
+    known_words,
 )
 
 if TYPE_CHECKING:
@@ -36,32 +40,10 @@ _UNKNOWN = {
     "runtime": "There is no runtime named {}.",
     "precision": "There is no precision named {}.",
 }
-#: Column → the option of `accelbench run` that asks for it.
-_ASKS = {
-    "family": "--category",
-    "hardware": "--hardware",
-    "runtime": "--framework",
-    "precision": "--precision",
-    "batch_size": "--batch-sizes",
-    "mode": "--mode",
-}
-#: Columns by which runs are chosen: no option of `accelbench run` asks for them.
-_OF_RUNS = ("run_id", "series_key")
-#: Axis → the option of `accelbench run` that measures several values of it.
-_ALONG = {
-    "hardware": "--hardware all",
-    "runtime": "--framework pytorch,onnxruntime",
-    "engine": "--framework pytorch,onnxruntime",
-    "precision": "--precision fp32,bf16",
-    "batch": "--batch-sizes 1,8",
-    "mode": "--mode both",
-}
 #: Names that are listed where none is like the one that was asked for.
 _NAMED = 6
 #: How like a name has to be; platforms and precisions are short.
 _LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
-
-Asked = Mapping[str, Sequence[Value]]
 
 
 class NothingMeasuredError(AccelbenchError):
@@ -78,10 +60,10 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
         filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
-    asked = {column: values for column, values in filters.items() if column not in _OF_RUNS}
+    asked = {column: values for column, values in filters.items() if column not in OF_RUNS}
     command = command_for(asked)
     if command and database is not None:
-        command += _into(database)
+        command += into_option(database)
     if len(asked) < len(filters):
         measure = f" To measure it: `{command}`." if asked and command else ""
         advice = f"Ask for less, or name other runs with --run.{measure}"
@@ -156,28 +138,7 @@ def _is_known(column: str, word: str) -> bool:
             return False
     if column == "hardware" and ":" in word:
         return False  # of which platform is known, of which device is stored
-    return word in _known(column)
-
-
-def _known(column: str) -> tuple[str, ...]:
-    """The words of a column that this program has itself; of models there are too many."""
-    if column == "hardware":
-        from accelbench.hardware.detect import known
-
-        return known()
-    if column == "runtime":
-        from accelbench.runtimes.shared.names import known_runtimes
-
-        return known_runtimes()
-    if column == "precision":
-        from accelbench.core.precision import PRECISIONS
-
-        return PRECISIONS
-    if column == "family":
-        from accelbench.core.vocabulary import FAMILIES
-
-        return tuple(family.value for family in FAMILIES)
-    return ()
+    return word in known_words(column)
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
@@ -206,12 +167,12 @@ def _hint(database: Database, column: str, word: str) -> str:
     if column == "hardware" and (advice := _devices_like(database, word)):
         return advice
     stored = _stored(database, column)
-    alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
+    alike = _near(word, dict.fromkeys([*known_words(column), *stored]), column)
     if alike:
         return f"Did you mean {_or(alike)}?"
     if stored:
         return f"There are results of {listed(stored, _NAMED)}."
-    known = ", ".join(_known(column))
+    known = ", ".join(known_words(column))
     return f"Known: {known}." if known else "List the models with: accelbench models"
 
 
@@ -260,65 +221,6 @@ def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
 def _letters(name: str) -> str:
     """What is left of a name without its owner, its case and its dashes."""
     return "".join(c for c in PurePath(name).name.lower() if c.isalnum())
-
-
-def command_for(filters: Asked) -> str:
-    """The command that measures what was asked for; empty where this program cannot."""
-    if not filters:
-        return "accelbench run --set small --hardware all"
-    words = ["accelbench run"]
-    if models := words_of(filters, "model"):
-        known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
-        own = {same_model(name): name for name in models if Path(name).exists()}
-        if not known and not own:
-            return ""
-        words += [*known, *map(shlex.quote, own.values())]
-    elif "family" not in filters:
-        words.append("--set small")
-    for column, option in _ASKS.items():
-        values = list(words_of(filters, column))
-        if column in _UNKNOWN and values:
-            values = [value for value in values if value in _known(column)]
-            if not values:
-                return ""
-        if values:
-            words.append(f"{option} {','.join(values)}")
-    return " ".join(words)
-
-
-def command_again(database: Database, filters: Asked) -> str:
-    """Return the command that measures once more what a database has, or ""."""
-    models = [name for name in _stored(database, "model") if in_catalogue(name)]
-    asked = filters if "model" in filters or not models else {**filters, "model": models[:_NAMED]}
-    command = command_for({n: values for n, values in asked.items() if n not in _OF_RUNS})
-    return command and command + _into(database)
-
-
-def command_along(
-    database: Database, axis: str, models: Iterable[str], precisions: Iterable[str] = ()
-) -> str:
-    """Return the command that measures models at several values of an axis, or "".
-
-    Args:
-        database: into which.
-        axis: by which results are to be compared.
-        models: those that have results.
-        precisions: in which they were measured, if those are not the axis.
-    """
-    known = list(dict.fromkeys(catalogued(name) for name in models if in_catalogue(name)))
-    option = _ALONG.get(axis)
-    if not known or option is None:
-        return ""
-    others = [name for name in dict.fromkeys(precisions) if name != "fp32"]
-    more = [f"--precision {','.join(others)}"] if others and axis != "precision" else []
-    return " ".join(["accelbench run", *known[:_NAMED], option, *more]) + _into(database)
-
-
-def _into(database: Database) -> str:
-    """The option that puts results into a database, where they do not go by themselves."""
-    from accelbench.store.lake import store_at
-
-    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
 
 
 def _or(names: Sequence[str]) -> str:

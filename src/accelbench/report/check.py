@@ -10,13 +10,15 @@ from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.analysis.judging import Judged, Judgement
 from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
+#: What is said of a change that is shown and does not count.
+WITHIN_LIMIT = "changed within the limit"
 #: Configurations of one reason that are named.
 _MOST_NAMED = 8
 
@@ -67,8 +69,8 @@ def sides(about: Json) -> str:
 def headline(check: Check) -> str:
     """The answer in a line."""
     counts = Counter(question.outcome for question in check.questions)
-    parts = [f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome]]
-    summary = ", ".join(parts)
+    named = Counter(map(outcome_text, sorted(check.questions, key=_place)))
+    summary = ", ".join(f"{count} {name}" for name, count in named.items())
     if not check.questions:
         return "Can't tell: nothing was measured now that the baseline has"
     if check.outcome is Outcome.WORSE:
@@ -77,6 +79,24 @@ def headline(check: Check) -> str:
     if check.outcome is Outcome.CANNOT_TELL:
         return _open(check, counts)
     return f"Nothing became worse: {summary}"
+
+
+def outcome_text(question: CheckedQuestion) -> str:
+    """Return the outcome, or that a change was shown which is within the limit."""
+    if question.outcome is Outcome.STEADY and any(map(_is_within, question.figures)):
+        return WITHIN_LIMIT
+    return question.outcome.value
+
+
+def _place(question: CheckedQuestion) -> int:
+    return _ORDER.index(question.outcome)
+
+
+def _is_within(figure: Judged) -> bool:
+    """Return whether a figure changed, by less than counts."""
+    if figure.answer is not Judgement.STEADY or figure.low is None or figure.high is None:
+        return False
+    return not figure.low <= 0.0 <= figure.high
 
 
 def set_text(judged: JudgedSet | None) -> str:
@@ -97,11 +117,10 @@ def set_text(judged: JudgedSet | None) -> str:
 def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     """What was answered of a check that has no answer as a whole."""
     many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
-    other = [
-        outcome for outcome in _ORDER if counts[outcome] and outcome is not Outcome.CANNOT_TELL
-    ]
+    answered = [one for one in check.questions if one.outcome is not Outcome.CANNOT_TELL]
+    named = Counter(map(outcome_text, sorted(answered, key=_place)))
     parts = [f"{left} of {counted(many, 'question')} not answered"] if left and many > 1 else []
-    parts += [f"{counts[outcome]} {outcome.value}" for outcome in other]
+    parts += [f"{count} {name}" for name, count in named.items()]
     parts += [f"{len(check.not_measured)} not measured"] if check.not_measured else []
     which = "anything" if many > 1 or check.not_measured else "it"
     sentence = f"Can't tell whether {which} became worse"
@@ -112,7 +131,18 @@ def shown(question: CheckedQuestion) -> list[Judged]:
     """The figures worth a line: all where something is to be seen, else the time alone."""
     if question.outcome in BAD or question.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
         return list(question.figures)
-    return list(question.figures[:1])
+    return [figure for n, figure in enumerate(question.figures) if n == 0 or _is_within(figure)]
+
+
+def interval_levels(check: Check) -> str:
+    """Return the probability of the intervals of a check, such as "98 %"; "" without any."""
+    levels = {
+        figure.level
+        for question in check.questions
+        for figure in question.figures
+        if figure.low is not None
+    }
+    return " or ".join(f"{100 * level:.0f} %" for level in sorted(levels))
 
 
 def change(figure: Judged) -> str:
@@ -124,6 +154,18 @@ def change(figure: Judged) -> str:
     if not figure.metric.lower_is_better:
         ends = [-end / (1.0 + end) if end > -1.0 else math.inf for end in reversed(ends)]
     return f"{percent} ({changes_text(ends[0], ends[1], _share)})"
+
+
+def unusable_times(check: Check) -> list[str]:
+    """Return a sentence for each reason for which times are not judged; it precedes all tables."""
+    titles_by_reason: dict[str, list[str]] = {}
+    for question in ordered(check):
+        if question.unusable:
+            titles_by_reason.setdefault(question.unusable, []).append(title(question.row))
+    return [
+        f"Not judged: {listed(titles, _MOST_NAMED, '; ')}. Their {why}."
+        for why, titles in titles_by_reason.items()
+    ]
 
 
 def sentences(check: Check, about: Json) -> Iterable[str]:
@@ -190,7 +232,7 @@ def _reasons(check: Check) -> Iterable[str]:
     """Yield why configurations are open; a reason of many names only their number."""
     titles_by_reason: dict[str, list[str]] = {}
     for question in ordered(check):
-        if question.why:
+        if question.why and question.why != question.unusable:
             titles_by_reason.setdefault(question.why, []).append(title(question.row))
     for why, titles in titles_by_reason.items():
         many = len(titles) > _MOST_NAMED
@@ -225,11 +267,7 @@ def _set(judged: JudgedSet | None) -> dict[str, object] | None:
 
 def answer(figure: Judged) -> str:
     """Return the answer to a figure: "within" the limit if it changed by too little to count."""
-    if figure.answer is not Judgement.STEADY:
-        return figure.answer.value
-    low, high = figure.low, figure.high
-    changed = low is not None and high is not None and not low <= 0.0 <= high
-    return f"within {_percent(figure.limit)}" if changed else figure.answer.value
+    return f"within {_percent(figure.limit)}" if _is_within(figure) else figure.answer.value
 
 
 def _sided(figures: Iterable[Judged]) -> str:
@@ -278,6 +316,7 @@ def _question(question: CheckedQuestion) -> dict[str, object]:
         "baseline_run_id": None if question.before is None else question.before.get("run_id"),
         "outcome": question.outcome.value,
         "why": question.why,
+        "unusable_times": question.unusable or None,
         "differs": list(question.differs),
         "figures": [_figure(figure) for figure in question.figures],
     }
@@ -293,6 +332,7 @@ def _figure(figure: Judged) -> dict[str, object]:
         "worse_by": figure.worse_by,
         "worse_by_low": figure.low,
         "worse_by_high": figure.high,
+        "interval_level": figure.level,
         "answer": figure.answer.value,
         "limit": figure.limit,
         "launches_before": figure.launches[0],

@@ -9,7 +9,16 @@ from accelbench.core.rows import Json
 from accelbench.core.visible import markdown
 from accelbench.exchange.markdown_export import table
 from accelbench.exchange.titles import title
-from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
+from accelbench.report.check import (
+    answer,
+    change,
+    headline,
+    ordered,
+    sentences,
+    shown,
+    sides,
+    unusable_times,
+)
 
 _HEADINGS = ("what", "figure", "before", "now", "change", "answer")
 _RIGHT = frozenset({"before", "now", "change"})
@@ -20,6 +29,8 @@ def summary(check: Check, about: Json) -> str:
     """The whole: what is bad or unknown in sight, the rest folded away."""
     lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
     lines += [f"{markdown(sides(about), begins=True)}.", ""]
+    for sentence in unusable_times(check):
+        lines += [markdown(sentence, begins=True), ""]
     seen = [
         question for question in ordered(check) if question.outcome in (*BAD, Outcome.CANNOT_TELL)
     ]

@@ -20,7 +20,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import FAILED, LAUNCHED
 from accelbench.core.rows import Row, record, texts
 from accelbench.core.visible import csv_cell
-from accelbench.core.vocabulary import Quality
+from accelbench.core.worth import quality_of
 from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.measure.launches import typical
@@ -31,9 +31,6 @@ OF_A_SIDE = (
     *(name for name in ASKED if name != "model"),
     *("run_id", "provenance"),
 )
-
-#: From what says most to what says least.
-_QUALITIES = tuple(str(quality) for quality in Quality)
 
 ComparedGroups = Sequence[Sequence[Compared]]
 
@@ -67,7 +64,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
         "launches": len(line.side.times),
-        "quality": _quality(line.side),
+        "quality": quality_of(line.side.rows),
         "verification_error": _error(line.side),
         "not_exact": not_exact(line.side.rows),
         **_accuracy(line),
@@ -96,6 +93,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "speedup_by": None if ratio is None else ratio.statistic.value,
         "speedup_low": None if ratio is None else ratio.shown[0],
         "speedup_high": None if ratio is None else ratio.shown[1],
+        "direction": None if ratio is None else ratio.direction.value,
         "speedup_interval_of": None if ratio is None else ratio.of or None,
         "speedup_by_means": None if ratio is None else ratio.by_means,
         "cannot_tell": CANNOT_TELL if ratio is not None and not ratio.told else "",
@@ -190,13 +188,6 @@ def _median(side: Side) -> float | None:
     medians = [step_of(row, Statistic.MEDIAN) for row in side.rows]
     known = [median for median in medians if median is not None]
     return typical(known) if known and len(known) == len(medians) else None
-
-
-def _quality(side: Side) -> str | None:
-    """That of all launches, where they have one; of several the one that says least."""
-    qualities = {str(row["quality"]) for row in side.rows if row.get("quality")}
-    known = [quality for quality in _QUALITIES if quality in qualities]
-    return known[-1] if known else min(qualities, default=None)
 
 
 def _cell(value: object) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from accelbench.analysis.ratios import SAMPLES, Ratio
+from accelbench.analysis.ratios import SAMPLES, Faster, Ratio
 from accelbench.core.absent import NOT_KNOWN
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.cards import title_of
@@ -262,7 +262,7 @@ def _ends(side: SideOfRatio) -> tuple[float, float]:
 
 def covers_one(ratio: Ratio) -> bool:
     """Whether the interval leaves open which is faster."""
-    return ratio.low is not None and ratio.high is not None and ratio.low <= 1.0 <= ratio.high
+    return ratio.low is not None and ratio.direction is Faster.UNSURE
 
 
 def _turned(ratio: Ratio) -> Ratio:

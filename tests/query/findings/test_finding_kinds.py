@@ -401,7 +401,7 @@ def test_what_became_worse_is_first_with_the_verdicts_interval() -> None:
     first = findings.every[0]
     assert first.kind is FindingKind.CHANGE
     assert "1 of 1 configuration that was measured before became worse" in first.sentence
-    assert "99 % interval" in first.sentence
+    assert "98 % interval" in first.sentence
     assert "+200.0%" in first.sentence
     assert first.command == "accelbench check --rerun"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from barriers import barriers, hosts
 from chrome import Chrome
-from dashboard_world import begin, result, served
+from dashboard_world import begin, result, served, store
 from playwright.sync_api import Route
 
 from accelbench.core.facts import RESULT, Fact
@@ -270,3 +270,34 @@ def test_a_tick_before_the_script_has_come_is_kept(tab: Chrome, address: str) ->
         tab.until(lambda: "cell=" in tab.page.url)
     finally:
         tab.page.unroute("**/app.js")
+
+
+#: Figures whose text ends beyond their cell.
+_BEYOND = """[...document.querySelectorAll("table.results td.figure")].filter((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return range.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1;
+}).map((cell) => cell.textContent.trim())"""
+
+
+def test_qualities_stay_within_their_cells_at_1280_pixels(tab: Chrome, tmp_path: Path) -> None:
+    database = Database(tmp_path / "wide.duckdb")
+    database.ensure()
+    card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090 Laptop GPU"}
+    processor = {"hardware": "cpu", "device_name": "AMD EPYC 9355 32-Core Processor"}
+    kinds = [
+        {**card, "model": "bert-tiny", "quality": "time_limited", "runtime": "pytorch"},
+        {**processor, "model": "vit-tiny", "quality": "unusable", "runtime": "onnxruntime",
+         "batch_size": 32, "sequence_length": None, "image_size": 224},
+    ]  # fmt: skip
+    rows = [
+        result(**kind, launch=n, series_key=kind["model"], latency_p50_ms=1234.5 + 9 * n)
+        for kind in kinds
+        for n in range(3)
+    ]
+    store(database, "r", *rows)
+    with served(database) as address:
+        tab.page.set_viewport_size({"width": 1280, "height": 900})
+        tab.go(f"{address}/results")
+        tab.until(lambda: tab.js('document.querySelectorAll("table.results tbody tr").length') == 2)
+        assert tab.js(_BEYOND) == []

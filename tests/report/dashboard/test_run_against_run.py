@@ -97,3 +97,17 @@ def test_a_run_by_the_name_of_a_file_opens_none(tmp_path: Path) -> None:
         assert "There is no run" in text(answer.text)
     with pytest.raises(UnknownRunError):
         baseline_of_run(database, str(tmp_path / "b.csv"), BaselineQuery({}, ("night-1",)))
+
+
+def test_the_page_names_the_level_of_the_intervals_that_it_shows(tmp_path: Path) -> None:
+    database = run_pair(tmp_path)
+    levels = {
+        figure["interval_level"]
+        for question in checked(database)["questions"]
+        for figure in question["figures"]
+        if figure["worse_by_low"] is not None
+    }
+    assert levels == {0.98}, "between two runs each end is the limit of a one-sided test at 1 %"
+    page = visitor(database).get("/runs/compare?a=night-0&b=night-1").text
+    assert "98 % interval" in page
+    assert "99 %" not in page

@@ -237,7 +237,7 @@ def model_found(
         config={},
         inputs=inputs,
         parameters=int(found["parameters"]),
-        item="calls" if kind is CodeKind.CALLABLE and not free else "samples",
+        item="calls" if kind is CodeKind.CALLABLE and not free else "items",
         sequence=_size(own, SEQUENCE),
         image=_size(own, IMAGE),
         dims=text_of(dims) or None,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from typer.core import TyperCommand
+
+#: Options whose values may be names of models, or words that are both.
+_OF_MODELS = ("--model", "--specific-models", "--category", "--family", "--run")
 
 
 class SpacedLists(TyperCommand):
     """Lets `--batch-sizes 1 4 8` mean `--batch-sizes 1,4,8`.
 
-    Positional arguments come first, so what follows a list option, up to the
-    next option, is its list. The options it holds for are those declared with
-    `list[str]`.
+    What follows a list option is its list, up to the next option or to a word
+    that can only be a model: `--framework pytorch,jax model.py:make`. The
+    options it holds for are those declared with `list[str]`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -23,14 +26,25 @@ class SpacedLists(TyperCommand):
             if getattr(parameter, "multiple", False)
             for name in parameter.opts
         }
-        return super().parse_args(ctx, joined(args, lists))
+        takes_models = any(parameter.name == "models" for parameter in self.params)
+        ends = _is_model if takes_models else None
+        return super().parse_args(ctx, joined(args, lists, ends))
 
 
-def joined(arguments: list[str], lists: Iterable[str]) -> list[str]:
-    """The same arguments with the values after a list option joined by commas."""
+def joined(
+    arguments: list[str], lists: Iterable[str], ends: Callable[[str], bool] | None = None
+) -> list[str]:
+    """Return the arguments with the values after a list option joined by commas.
+
+    Args:
+        arguments: as they were typed.
+        lists: the options whose values are lists.
+        ends: whether a word ends the list before it, unless the list is of such words.
+    """
     names = set(lists)
     result: list[str] = []
     values: list[str] | None = None
+    of_models = False
     for i, argument in enumerate(arguments):
         if argument == "--":
             return [*result, *_flush(values), *arguments[i:]]
@@ -38,12 +52,22 @@ def joined(arguments: list[str], lists: Iterable[str]) -> list[str]:
         if is_option:
             result += _flush(values)
             values = [] if argument in names else None
+            of_models = argument.startswith(_OF_MODELS)
             result.append(argument)
+        elif values and ends is not None and not of_models and ends(argument):
+            result += [*_flush(values), argument]
+            values = None
         elif values is not None:
             values.append(argument)
         else:
             result.append(argument)
     return [*result, *_flush(values)]
+
+
+def _is_model(word: str) -> bool:
+    from accelbench.catalog.selection import is_model_word
+
+    return is_model_word(word)
 
 
 def _flush(values: list[str] | None) -> list[str]:

@@ -11,28 +11,31 @@ import typer
 
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
-from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import distrusted, not_shown
-from accelbench.cli.display.json_output import print_document
+from accelbench.cli.display.json_output import json_text, print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.display.text_output import deliver
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
 from accelbench.core.accuracy_columns import OF_ACCURACY
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
 from accelbench.core.figures import TIMES
+from accelbench.core.near import meant
 from accelbench.core.nouns import listed
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.exchange.writing import refuse_taken, write_exactly
+from accelbench.exchange.writing import refuse_suffix, refuse_taken, write_exactly
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
-from accelbench.query.suggestions import NothingMeasuredError, command_along
+from accelbench.query.suggested_commands import command_along
+from accelbench.query.suggestions import NothingMeasuredError
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
@@ -63,6 +66,8 @@ _COLUMNS = (
     *OF_ACCURACY,
     *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
+#: The formats of files.
+_FORMS = (".csv", ".json", ".md")
 #: Places that are named where a baseline is none of them.
 _NAMED = 20
 
@@ -94,7 +99,11 @@ def compare(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="Write it as CSV to this file; one that exists is refused."
+        None,
+        "--output",
+        "-o",
+        help="Write it to this file, as CSV, JSON or Markdown by its suffix; one that exists is"
+        " refused.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     db: Path | None = typer.Option(
@@ -109,6 +118,7 @@ def compare(
     from accelbench.analysis.comparison import compared
     from accelbench.analysis.costs import with_costs
 
+    refuse_suffix(output, _FORMS)
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
     _pivot_alone(pivot, sort, output)
@@ -134,7 +144,7 @@ def compare(
         return
     tables = compared(rows, axis, held, allowed, known=known)
     if not tables:
-        nothing = _nothing_alike(database, rows, axis, str(chosen), names)
+        nothing = _nothing_alike(database, rows, axis, str(chosen), names, filters)
         tables = _without_a_side(rows, axis, nothing, output)
     elif held and all(line.baseline is None for lines in tables for line in lines):
         places = {line.side.value for lines in tables for line in lines}
@@ -148,6 +158,24 @@ def compare(
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
     _say(tables, axis, about, given, output, as_json)
+    _end_without_ratios(tables, written=output is not None)
+
+
+def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) -> None:
+    """Exit as inconclusive if no side was compared with its baseline.
+
+    Args:
+        tables: what is shown.
+        written: to a file, which is of use to `check` even if it has one side alone.
+    """
+    every = [line for lines in tables for line in lines]
+    if any(line.ratio is not None for line in every):
+        return
+    reasons = list(dict.fromkeys(line.refused for line in every if line.refused))
+    if reasons:
+        complain(f"Nothing was compared: {listed(reasons, between='; ')}.")
+    if reasons or not written:
+        raise typer.Exit(EXIT_CANNOT_TELL)
 
 
 def _nothing_alike(
@@ -156,15 +184,14 @@ def _nothing_alike(
     axis: ComparisonAxis,
     machine: str,
     others: Sequence[str],
+    filters: Mapping[str, Sequence[Any]],
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
     axes = ", ".join(axes_with_answers(rows))
     along = f"Axes along which something was: {axes}. Choose one with --by."
     advice = [along if axes else "Nor was anything along another axis."]
-    models = [str(row["model"]) for row in rows if row.get("model")]
-    precisions = [str(row["precision"]) for row in rows if row.get("precision")]
-    if command := command_along(database, axis.name, models, precisions):
+    if command := command_along(database, axis.name, rows, filters):
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
@@ -221,21 +248,26 @@ def _say(
     output: Path | None,
     as_json: bool,
 ) -> None:
+    from accelbench.cli.display.compare import markdown_text, show
     from accelbench.report.comparison import document, write_csv
 
+    names, others, labels = about["machine"], about["other_machines"], about["labels"]
     if output is not None:
-        path = output.expanduser()
-        write_exactly(path, lambda place: write_csv(place, tables, axis, prices))
-        print_line(f"Wrote {path}", sys.stderr)
+        path, form = output.expanduser(), output.suffix.lower()
+        if form == ".csv":
+            write_exactly(path, lambda place: write_csv(place, tables, axis, prices))
+            print_line(f"Wrote {path}", sys.stderr)
+        elif form == ".json":
+            deliver(json_text({**about, "comparisons": document(tables, axis, prices)}), path)
+        else:
+            notes = about["not_shown"]
+            deliver(markdown_text(tables, axis, names, others, labels, prices, notes), path)
         if not as_json:
             return
     if as_json:
         print_document({**about, "comparisons": document(tables, axis, prices)})
         return
-    from accelbench.cli.display.compare import show
-
-    names, others = about["machine"], about["other_machines"]
-    show(tables, axis, names, others, labels=about["labels"], prices=prices)
+    show(tables, axis, names, others, labels=labels, prices=prices)
     print_lines(about["not_shown"])
 
 
@@ -248,7 +280,7 @@ def _pivot_alone(pivot: bool, sort: str | None, output: Path | None) -> None:
             f"Nothing to sort by is named {in_quotes(sort)}.", f"Known: {', '.join(SORTS)}."
         )
     if pivot and output is not None:
-        raise UsageError("--pivot is not written as CSV.", "Use --json, or leave out --output.")
+        raise UsageError("--pivot is not written to a file.", "Use --json, or leave out --output.")
 
 
 def _say_pivot(
@@ -285,7 +317,8 @@ def _say_pivot(
 
 def _axis(name: str) -> ComparisonAxis:
     if name not in AXES:
-        raise UsageError(f"There is no axis named {in_quotes(name)}.", f"Axes: {', '.join(AXES)}.")
+        advice = meant_by_column(name) or meant(name, AXES, "Axes")
+        raise UsageError(f"There is no axis named {in_quotes(name)}.", advice)
     return AXES[name]
 
 

@@ -208,7 +208,7 @@ def export(
     else:
         rows = database.results(where, params)
         selection = of_interest(rows, runs) if form in ENTRIES else rows
-        results, made = len(rows), export_report(path, selection, form)
+        results, made = len(rows), export_report(path, selection, form, runs)
     if as_json:
         counts = {"results": results, "entries": made.written, "left_out": dict(made.left_out)}
         print_json({"path": str(path.absolute()), "format": form, **counts})

@@ -23,7 +23,8 @@ from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.filters import filters_of
 from accelbench.query.run_names import measured_series, only_runs
 from accelbench.query.stored_results import on_one_machine
-from accelbench.query.suggestions import NothingMeasuredError, command_again
+from accelbench.query.suggested_commands import command_again
+from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.all_series import about_series, series_in
 from accelbench.report.runs_without_figures import Unseen
 

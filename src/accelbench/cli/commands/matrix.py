@@ -19,7 +19,7 @@ from accelbench.core.figures import OF_A_STEP
 from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
 from accelbench.core.worth import REASON_COLUMNS
-from accelbench.exchange.writing import refuse_taken
+from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.names import platforms_named
 from accelbench.query.conditions import where_of
 from accelbench.query.filters import Filters, by_word, filters_of, words_of
@@ -46,6 +46,7 @@ _EMPTY = dict.fromkeys(_COLUMNS)
 _MOST = 500_000
 _FORMATS = ("table", "json", "markdown", "html")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
+_SUFFIXES[".txt"] = "table"
 
 
 @app.command(cls=SpacedLists)
@@ -112,6 +113,8 @@ def _form(option: str | None, output: Path | None, as_json: bool) -> str:
     """The form: what is named, else what the file's suffix says, else a table."""
     if as_json and option not in (None, "json"):
         raise UsageError(f"--json and --format {option} contradict each other.", "Leave one out.")
+    if output is not None and output.suffix and option is None and not as_json:
+        refuse_suffix(output, tuple(_SUFFIXES))
     by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
     form = "json" if as_json else (option or by_suffix or "table").lower()
     if form not in _FORMATS:

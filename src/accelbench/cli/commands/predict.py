@@ -21,7 +21,7 @@ from accelbench.cli.display.text_output import BESIDE, deliver
 from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import words
-from accelbench.exchange.writing import refuse_taken
+from accelbench.exchange.writing import refuse_suffix, refuse_taken
 
 if TYPE_CHECKING:
     from accelbench.cli.services.predicting import Predicting
@@ -135,6 +135,7 @@ def predict(
     With --evaluate, mdape and mape are the median and mean error in percent, within25 the share
     that is off by less than 25 %, coverage90 the share inside the 90 % interval.
     """
+    refuse_suffix(output, (".json",))
     refuse_taken(output)
     refuse_undrawable_file(plot, "predict --plot")
     shown = _Shown(output, plot, as_json, beside)

@@ -17,7 +17,7 @@ from accelbench.cli.display.text_output import BESIDE, deliver
 from accelbench.core.errors import UsageError
 from accelbench.core.word_lists import numbers, seconds, words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.exchange.writing import refuse_taken
+from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.query.filters import hardware_words
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def recommend(
     """
     from accelbench.cli.services.recommending import Recommender
 
+    refuse_suffix(output, (".json",))
     refuse_taken(output)
     named = [*words(models), *words(model_name)]
     limits = _limits(

@@ -19,7 +19,7 @@ from accelbench.cli.arguments.distributed_options import (
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, with_size_options
 from accelbench.cli.display.terminal import complain
-from accelbench.core.errors import EXIT_OK
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -359,10 +359,10 @@ def run(
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
-            show_plan(asked.parts, how, places, stream=sys.stdout, as_json=as_json)
+            code = show_plan(asked.parts, how, places, stream=sys.stdout, as_json=as_json)
             for text in asked.passed_over:
                 complain(f"Left out: {text}")
-            raise typer.Exit(EXIT_OK)
+            raise typer.Exit(EXIT_ENVIRONMENT if asked.passed_over else code)
         ended = running.new_run(asked.parts, how, places, stream, quiet)
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 

@@ -9,7 +9,17 @@ from accelbench.analysis.checking import BAD, Check, Outcome
 from accelbench.analysis.judging import Judgement
 from accelbench.cli.display.words import figure
 from accelbench.exchange.titles import title
-from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
+from accelbench.report.check import (
+    answer,
+    change,
+    headline,
+    ordered,
+    outcome_text,
+    sentences,
+    shown,
+    sides,
+    unusable_times,
+)
 
 _STYLES = {**dict.fromkeys(BAD, "red"), Outcome.CANNOT_TELL: "yellow", Outcome.BETTER: "green"}
 
@@ -23,10 +33,12 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
 
     console = made_for(stream)
     console.print(Text(sides(about)))
+    for sentence in unusable_times(check):
+        console.print(Text(sentence))
     for question in ordered(check):
         console.print()
         heading = Text(title(question.row), style="bold")
-        heading.append(f": {question.outcome.value}", style=_STYLES.get(question.outcome, ""))
+        heading.append(f": {outcome_text(question)}", style=_STYLES.get(question.outcome, ""))
         console.print(heading)
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)

@@ -25,6 +25,8 @@ from accelbench.cli.display.compare_notes import below, of_one_figure, under_tab
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import figure
 from accelbench.core.absent import NO_DATA
+from accelbench.core.visible import markdown
+from accelbench.exchange.markdown_export import table as markdown_table
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 if TYPE_CHECKING:
@@ -49,8 +51,8 @@ def show(
     from accelbench.cli.display.console import console as made_for
 
     console = made_for(stream)
-    console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
-    sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
+    console.print(Text(_title(axis, machine)))
+    sign = _sign(prices)
     of_one = of_one_figure(tables)
     titles = headings([[line.side.row for line in lines] for lines in tables], axis)
     for heading, lines in zip(titles, tables, strict=True):
@@ -63,12 +65,50 @@ def show(
         console.print(Text(sentence))
 
 
+def markdown_text(
+    tables: Sequence[Lines],
+    axis: ComparisonAxis,
+    machine: str,
+    others: Sequence[str],
+    labels: Mapping[str, str],
+    prices: Prices | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Return what `show` prints as a page in Markdown, with further notes below it."""
+    of_one = of_one_figure(tables)
+    titles = headings([[line.side.row for line in lines] for lines in tables], axis)
+    blocks = [[f"# {markdown(_title(axis, machine))}"]]
+    for heading, lines in zip(titles, tables, strict=True):
+        heads, rows, words = _columns(lines, axis, labels, _sign(prices))
+        heads = [head.replace("\n", "") for head in heads]
+        blocks.append([f"## {markdown(heading)}"])
+        blocks.append(markdown_table(heads, rows, heads[words:]))
+        blocks += [[markdown(note)] for note in under_table(lines, axis, labels, alone=of_one)]
+    blocks += [[markdown(note)] for note in (*below(tables, axis, others, prices), *notes)]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _title(axis: ComparisonAxis, machine: str) -> str:
+    return f"By {axis.name}" + (f", on {machine}" if machine else "")
+
+
+def _sign(prices: Prices | None) -> str:
+    return sign_of(USUAL_CURRENCY) if prices is None else prices.sign
+
+
 def _table(
-    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], width: int, sign: str = "$"
+    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], width: int, sign: str
 ) -> WordTable:
-    """The columns in which anything is known."""
     from accelbench.cli.display.columns import table
 
+    heads, rows, words = _columns(lines, axis, labels, sign)
+    return table(heads, rows, right=range(words, len(heads)), width=width)
+
+
+def _columns(
+    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str
+) -> tuple[list[str], list[tuple[str, ...]], int]:
+    """Return the heads and rows of the columns with values, and how many columns are words."""
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
@@ -94,7 +134,7 @@ def _table(
     words = len(heads)
     heads += [name for name, _ in figures]
     rows = list(zip(*columns, *(cells for _, cells in figures), strict=True))
-    return table(heads, rows, right=range(words, len(heads)), width=width)
+    return heads, rows, words
 
 
 def _in_lines(unit: str) -> str:

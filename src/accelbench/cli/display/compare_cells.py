@@ -135,7 +135,7 @@ def speed(line: Compared, axis: ComparisonAxis) -> str:
     ratio = line.ratio
     known = ratio.low is not None and ratio.high is not None
     ends = f" ({_ends(ratio)})" if known else ""
-    cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
+    cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"{ratio.direction}{ends}"
     if unlike(line):
         cell += f" {UNLIKE}"
     if axis.name == "batch" and line.efficiency is not None:

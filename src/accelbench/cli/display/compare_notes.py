@@ -133,10 +133,10 @@ def _ours(line: Compared) -> bool:
 
 
 def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
-    """How many ratios cannot be told, and what would tell them."""
+    """Count the ratios without a factor, and name what would bring one."""
     if not wide:
         return
-    claim = f"{len(wide)} cannot be told: {CANNOT_TELL}."
+    claim = f"{len(wide)} without a factor: {CANNOT_TELL}."
     if any(map(_ours, wide)):
         yield f"{claim} Measure again on a quiet machine with --launches 5 or more."
     else:

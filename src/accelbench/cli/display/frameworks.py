@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.analysis.ratios import CANNOT_TELL, LAUNCHES, Ratio, ratio
+from accelbench.analysis.ratios import CANNOT_TELL, LAUNCHES, Faster, Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
@@ -54,11 +54,15 @@ def _said(known: Ratio, first: str, second: str) -> str:
     few = "" if least >= FEWEST_LAUNCHES else f", {FEWEST_LAUNCHES} decide"
     launches = f"{counted(least, 'launch', 'launches')} a side{few}"
     if not known.told:
-        return f"which of {first} and {second} is faster cannot be told; {CANNOT_TELL}; {launches}"
+        why = f"{CANNOT_TELL}; {launches}"
+        if known.direction is Faster.UNSURE:
+            return f"which of {first} and {second} is faster cannot be told; {why}"
+        slower = second if known.direction is Faster.FASTER else first
+        return f"{slower} takes longer, by how much cannot be told; {why}"
     about = [launches, known.otherwise] if known.otherwise else [launches]
     if known.of == LAUNCHES and known.low is not None and known.high is not None:
         about = [f"95 % interval {known.ends_text('{:.2f}'.format, ' … ')}", *about]
-        if known.low <= 1.0 <= known.high:
+        if known.direction is Faster.UNSURE:
             return f"which of {first} and {second} is faster cannot be told ({'; '.join(about)})"
     return f"{second} takes {known.value:.2f} times as long as {first} ({'; '.join(about)})"
 

@@ -12,6 +12,7 @@ from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
 from accelbench.cli.display.words import figure
+from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
@@ -74,7 +75,8 @@ def _heading(answer: Mapping[str, Any]) -> str:
     limits = ", ".join(
         f"--{name.replace('_', '-')} {spelled(value)}" for name, value in answer["limits"].items()
     )
-    return f"{answer['model']} ({answer['mode']}) under {limits}"
+    sizes = "".join(f", {label}" for label in size_labels(answer["sizes"]))
+    return f"{answer['model']} ({answer['mode']}{sizes}) under {limits}"
 
 
 def _searched(search: Mapping[str, Any]) -> str:

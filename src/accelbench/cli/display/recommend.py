@@ -32,8 +32,8 @@ from accelbench.cli.display.recommend_cells import (
 )
 from accelbench.cli.display.recommend_predicted import predicted_table, predicted_words
 from accelbench.cli.display.words import figure
+from accelbench.core.axes import size_labels
 from accelbench.core.launch_failures import launches_failed
-from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
 from accelbench.select.evidence.origins import is_imported, of_others
@@ -43,13 +43,6 @@ from accelbench.select.evidence.ways import BY_FASTEST, of_machines
 
 Answer = Mapping[str, Any]
 
-#: Models of a ranking that are shown.
-_MOST_RANKED = 20
-_ORDER = (
-    "Each on the hardware that is first for it. What counts the same stands together, what most"
-    " models count first: measured before estimated, and among them the most a second. What only a"
-    " rule speaks for comes last."
-)
 #: What a candidate with a figure stands on; and where some of them are of others.
 _FIGURED = "measured, estimated or predicted"
 _FIGURED_IMPORTED = "measured, imported, estimated or predicted"
@@ -85,6 +78,7 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     rows = [
         (
             _model_of(answer),
+            ", ".join(size_labels(answer["sizes"])),
             str(answer["question"]["batch_size"]) if len(batches) > 1 else "",
             _first(answer),
             *figures(_best(answer), several),
@@ -97,12 +91,12 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     ]
     time = time_head(map(_best, answers))
     heads = (
-        *("model", "batch", "take", time, "within", rate_head(units), "counts", "error", "by"),
-        "else",
+        *("model", "sizes", "batch", "take", time, "within", rate_head(units), "counts"),
+        *("error", "by", "else"),
     )
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
-    console.print(table(heads, rows, right=(1, 3, 4, 5, 7), below={4: 3}))
+    console.print(table(heads, rows, right=(2, 4, 5, 6, 8), below={1: 0, 5: 4}))
     if any(answer["no_clear_winner_between"] for answer in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(answer) for answer in answers):
@@ -136,60 +130,10 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
 
 
-def show_ranking(
-    ranked: Sequence[Answer],
-    task: str,
-    batch: int,
-    explain: bool,
-    unknown: Sequence[str] = (),
-    console: Console | None = None,
-) -> None:
-    """Models in order for a task; of the unknown nobody says what they are for."""
-    console = console or made_for()
-    for line in _unknown(unknown, task):
-        console.print(text(line))
-    if not ranked:
-        which = "that says what it is for " if unknown else ""
-        console.print(text(f"No model with results {which}is for {task}."))
-        return
-    console.print(text(f"For {task} at batch {batch}"), style="bold")
-    shown = ranked if explain else ranked[:_MOST_RANKED]
-    answers = [{"predictions": entry} for entry in shown]
-    units, time = units_of(answers), time_head(answers)
-    rows = [
-        (
-            str(place),
-            entry["model"],
-            where(entry["hardware"], entry),
-            *figures({"predictions": entry}, time == MIXED),
-            counts({"predictions": entry}, units),
-            in_a_word(entry),
-        )
-        for place, entry in enumerate(shown, 1)
-    ]
-    heads = ("", "model", "on", time, "within", rate_head(units), "counts", "by")
-    console.print(table(heads, rows, right=(0, 3, 4, 5), below={4: 3}))
-    if whose := of_others(shown):
-        console.print(text(whose))
-    if len(shown) < len(ranked):
-        console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
-    if explain:
-        console.print(text(_ORDER))
-
-
-def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
-    if names:
-        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-        yield (
-            f"{counted(len(names), 'model')} of no known family may be for {task} too, and"
-            f" {'is' if len(names) == 1 else 'are'} left out: {listed}"
-        )
-
-
 def _heading(answer: Answer) -> str:
     question = answer["question"]
     model = question["model"] or f"any model of the family {question['family']}"
-    what = [f"{model} at batch {question['batch_size']}"]
+    what = [f"{model} at batch {question['batch_size']}", *size_labels(answer["sizes"])]
     what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
     has_task = question["task"] not in (None, question["mode"])
     what += [f"for {question['task']}"] if has_task else []
@@ -240,9 +184,9 @@ def _kind(candidate: Answer) -> str:
     """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
         return _FIGURED
-    runs = (
-        "measured, though not as asked" if candidate.get("measured_otherwise") else "by rule alone"
-    )
+    otherwise = candidate.get("measured_otherwise")
+    runs = "measured, though not as asked" if otherwise else "by rule alone"
+    runs += ", after a failure" if candidate.get("ruled_out") else ""
     return f"{runs}, not here" if candidate.get("present") is False else runs
 
 
@@ -263,8 +207,8 @@ def _best(answer: Answer) -> Answer:
 def _first(answer: Answer) -> str:
     first = answer["primary_recommendation"] or "nothing"
     if _is_alone(answer):
-        return f"* {first}"
-    return f"~ {first}" if answer["no_clear_winner_between"] else first
+        return f"*{first}"
+    return f"~{first}" if answer["no_clear_winner_between"] else first
 
 
 def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:

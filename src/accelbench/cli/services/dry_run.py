@@ -6,15 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.terminal import complain, print_line
 from accelbench.cli.display.words import duration
 from accelbench.cli.services.forecasting import outlook
 from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
 from accelbench.core.axes import AXES
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups
+from accelbench.run.plan.named_targets import NAMED, lacking, nothing_measured, planned_rows
 from accelbench.run.plan.request import Planned, Request
 from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
 
@@ -25,8 +28,12 @@ def show_plan(
     places: OutputPlaces,
     stream: IO[str],
     as_json: bool,
-) -> None:
-    """What a run would do and how long it would take; nothing is measured."""
+) -> int:
+    """Show what a run would do and how long it would take; nothing is measured.
+
+    Returns:
+        The exit code: that of a run which measures all that would be tried.
+    """
     planned = prepare(requests, how, *here())
     expected = outlook(planned, places.open_database())
     seconds = expected.seconds
@@ -47,7 +54,7 @@ def show_plan(
             "learned_imported": expected.forecast.learned_imported,
         }
         stream.write(json.dumps(document) + "\n")
-        return
+        return _exit_code(planned)
     for note in notes:
         print_line(f"Note: {note}", stream)
     for number, entry in enumerate(planned.plan.cases, 1):
@@ -65,6 +72,17 @@ def show_plan(
         else _why_none(planned.plan.cases)
     )
     print_line(f"{len(planned.plan.cases)} {noun}{times}; {how_long}.", stream)
+    return _exit_code(planned)
+
+
+def _exit_code(planned: RunSpec) -> int:
+    """Name the targets that would have no result, and return 3 if there are any."""
+    tried = [entry for group in tried_groups(planned.plan) for entry in group]
+    rows = planned_rows(planned.plan.cases, tried)
+    lacks = lacking(planned.about.get(NAMED) or {}, rows)
+    for target in lacks:
+        complain(f"Nothing would be measured {target.place}")
+    return EXIT_ENVIRONMENT if lacks or nothing_measured(rows) else EXIT_OK
 
 
 def _why_none(cases: Sequence[Planned]) -> str:

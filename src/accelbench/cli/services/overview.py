@@ -76,14 +76,14 @@ def _next(found: StoreOverview) -> list[tuple[str, str]]:
 def _measured_again(row: ResultRow) -> str | None:
     """The command that measures a result's case in several launches, where words say all of it."""
     from accelbench.catalog.find import find
-    from accelbench.query.filters import in_catalogue
-    from accelbench.query.run_words import (
+    from accelbench.core.run_words import (
         batch_words,
         mode_words,
         precision_words,
         run_command,
         size_words,
     )
+    from accelbench.query.filters import in_catalogue
     from accelbench.select.evidence.select_context import own_shapes
 
     model = str(row["model"])

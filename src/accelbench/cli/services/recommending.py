@@ -150,7 +150,7 @@ class Recommender:
         about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
 
         def show(explain: bool) -> None:
-            from accelbench.cli.display.recommend import show_ranking
+            from accelbench.cli.display.ranking import show_ranking
 
             show_ranking(ranked, task, batch, explain, unknown)
 

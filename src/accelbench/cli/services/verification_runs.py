@@ -12,6 +12,7 @@ from accelbench.catalog.find import find
 from accelbench.cli.display.terminal import complain
 from accelbench.cli.services.just_measured import rows_of
 from accelbench.cli.services.measuring import measured
+from accelbench.core.cards import default_precision
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
@@ -173,7 +174,9 @@ def _named_by(answer: Words) -> Iterable[VerificationCase]:
             question["model"],
             name,
             score.get("runtime"),
-            score.get("precision") or question["precision"] or "fp32",
+            score.get("precision")
+            or question["precision"]
+            or default_precision(name.partition(":")[0], score.get("runtime")),
             question["batch_size"],
             question["mode"],
             question["shapes"],

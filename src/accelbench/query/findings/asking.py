@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from accelbench.core.rows import Row
 from accelbench.query.filters import Value
-from accelbench.query.suggestions import command_for
+from accelbench.query.suggested_commands import command_for
 
 #: What a command says of what it measures.
 _SAID = ("model", "hardware", "runtime", "precision", "batch_size", "mode")

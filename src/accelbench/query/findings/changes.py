@@ -95,14 +95,14 @@ def _figure(question: CheckedQuestion, answer: Judgement) -> Judged:
 
 
 def _change(figure: Judged) -> str:
-    """The figure's own change, with the 99 % interval that verdicts are made by."""
+    """Return the change of a value, with the interval that verdicts are made by."""
     name = figure.metric.title
     before, now, unit = figure.before, figure.now, figure.metric.header
     text = f"{name} {before:.4g} → {now:.4g} {unit} ({now / before - 1.0:+.1%}"
     if figure.low is None or figure.high is None:
         return f"{text}, no interval: a single figure a side)"
     worse = changes_text(figure.low, figure.high, "{:+.1%}".format, " to ")
-    return f"{text}; worse by {worse}, 99 % interval)"
+    return f"{text}; worse by {worse}, {100 * figure.level:.0f} % interval)"
 
 
 def _listed(

@@ -9,7 +9,7 @@ from accelbench.core.launch_failures import mostly_failed
 from accelbench.core.nouns import counted
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Provenance, Quality
-from accelbench.core.worth import reasons_unusable
+from accelbench.core.worth import quality_of, reasons_unusable
 from accelbench.exchange.titles import title
 from accelbench.query.findings.asking import command_of
 from accelbench.query.findings.finding import FindingKind, StoreFinding, evidence_of
@@ -32,9 +32,9 @@ _ORDER = list(WHY)
 
 
 def why_unsteady(point: Point) -> Quality | None:
-    """The worst of its launches' qualities; None where all are as was asked."""
-    qualities = {str(row.get("quality")) for row in point.rows}
-    return next((quality for quality in _ORDER if quality.value in qualities), None)
+    """Return its quality, or None if it is as was asked."""
+    quality = quality_of(point.rows)
+    return next((known for known in WHY if known == quality), None)
 
 
 def describe_unsteady(why: Quality, point: Point) -> str:

@@ -18,7 +18,7 @@ from accelbench.query.findings.asking import MOST_MODELS
 from accelbench.query.findings.finding import FindingKind, StoreFinding
 from accelbench.query.findings.phrases import names, place, span
 from accelbench.query.findings.versus import Versus
-from accelbench.query.suggestions import command_for
+from accelbench.query.suggested_commands import command_for
 
 _IMPORTANCE = 40.0
 

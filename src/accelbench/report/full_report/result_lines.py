@@ -12,6 +12,7 @@ from accelbench.core.figures import Statistic
 from accelbench.core.launch_failures import launches_failed
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.rows import number
+from accelbench.core.worth import quality_of
 from accelbench.query.findings.collected import Findings
 from accelbench.report.charts.chart import newer_set_aside
 from accelbench.report.charts.words import PointNames, told
@@ -99,7 +100,7 @@ def names_of(points: Sequence[Point]) -> Sequence[str]:
 
 def _cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
-    qualities = sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})
+    quality = quality_of(point.rows)
     first = point.metric("first_inference_ms")
     return [
         name,
@@ -111,7 +112,12 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
         figure(first) if timed else NOT_APPLICABLE,
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else NO_DATA,
-        ", ".join(filter(None, (*qualities, launches_failed(point.rows), not_exact(point.rows)))),
+        ", ".join(
+            filter(
+                None,
+                (quality and _plain(quality), launches_failed(point.rows), not_exact(point.rows)),
+            )
+        ),
     ]
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.protocols import Inventory, Runtime
+from accelbench.core.provenance import SIMULATION
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.request import AUTO, Planned, Request
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.plan.targets import places
 
@@ -35,7 +36,12 @@ class MissingTarget:
     why: str
 
     def __str__(self) -> str:
-        return f"Nothing was measured {_PREPOSITIONS[self.kind]} {self.name}: {self.why}"
+        return f"Nothing was measured {self.place}"
+
+    @property
+    def place(self) -> str:
+        """The name with its preposition, and the reason."""
+        return f"{_PREPOSITIONS[self.kind]} {self.name}: {self.why}"
 
 
 def named(
@@ -105,6 +111,34 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget
             why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
             targets.append(MissingTarget(kind, name, why))
     return targets
+
+
+def planned_rows(cases: Iterable[Planned], tried: Iterable[Planned]) -> list[dict[str, Any]]:
+    """Return what `lacking` reads of the results that a plan would have.
+
+    Args:
+        cases: of the plan.
+        tried: those of them that would be tried, and count as measured.
+    """
+    keys = {planned.key for planned in tried}
+    return [
+        {
+            "hardware": planned.case.target.hardware,
+            "device": str(planned.device or "") or planned.case.target.device,
+            "runtime": planned.case.target.runtime,
+            "precision": planned.case.precision,
+            "mode": planned.case.mode.value,
+            "status": (Status.OK if planned.key in keys else _status(planned)).value,
+            "message": planned.refusal.message if planned.refusal else None,
+            "advice": planned.refusal.advice if planned.refusal else None,
+            "conditions": {} if planned.roofline is None else {SIMULATION: {}},
+        }
+        for planned in cases
+    ]
+
+
+def _status(planned: Planned) -> Status:
+    return planned.refusal.status if planned.refusal else Status.OUT_OF_MEMORY
 
 
 def nothing_measured(rows: Iterable[Row]) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.data import ready_decoders
+from accelbench.catalog.index_errors import index_advice
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.abilities import (
     DropoutSwitchable,
@@ -306,6 +307,18 @@ class CaseBench:
             "sampling": {name: dict(result.sampling[name]) for name in samples},
         }
 
+    def described(self, error: BaseException) -> dict[str, Any]:
+        """Return an exception as `describe` does; of an own model it names the input to correct."""
+        found = describe(error)
+        model = None if self._job is None else self._job.case.model
+        if (
+            model is not None
+            and model.is_own
+            and (advice := index_advice(str(found["message"]), model.inputs))
+        ):
+            return {**found, "advice": advice}
+        return found
+
     def _now(self) -> int:
         return 0 if self._wall is None else self._wall.now_ns()
 
@@ -377,7 +390,8 @@ def serve(channel: Channel, runtime: Runtime) -> None:
             except Exception as error:
                 trace = traceback.format_exc()
                 sys.stderr.write(trace)
-                channel.send({"event": "error", **describe(error), "traceback": trace})
+                found = bench.described(error)
+                channel.send({"event": "error", **found, "traceback": trace})
     finally:
         if runtime.info.reopens:
             # Where no kernel ends what a worker has started, the worker has to.

@@ -12,8 +12,7 @@ from accelbench.core.rows import Json
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
-from accelbench.select.constraints.options import settings_of
-from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.cells import EvidenceCell, settings_of
 from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
@@ -53,6 +52,7 @@ class CandidateAnswer(TypedDict, total=False):
     present: bool
     measured_at: str | None
     run_id: str | None
+    ruled_out: list[dict[str, object]]
     note: str
     measured_otherwise: bool
     cost_per_million: float
@@ -69,6 +69,7 @@ class Answer(TypedDict):
     compared: list[str]
     explanation: str
     question: dict[str, object]
+    sizes: dict[str, int]
     weights: dict[str, float]
     weights_left_out: dict[str, str]
     left_out: list[dict[str, object]]
@@ -117,6 +118,7 @@ def told(
         "compared": list(chosen.compared),
         "explanation": explained(chosen, remedies, sign(costs), notes),
         "question": {**chosen.asked.to_dict(), "shapes": dict(chosen.shapes)},
+        "sizes": dict(chosen.sizes),
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
@@ -141,7 +143,7 @@ def told(
 
 def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
     """What measures one; where it is not on this machine, on which."""
-    advice = remedy(chosen.asked, candidate.candidate, beside)
+    advice = remedy(chosen.asked, candidate.candidate, beside, candidate.other_engine)
     if candidate.present is False and not advice.device:
         return replace(advice, device=candidate.candidate.platform)
     return advice
@@ -163,6 +165,8 @@ def _score_told(
         "rating_source": candidate.entry.source if candidate.entry.rating else "the rules",
         "factors": dict(candidate.factors),
     }
+    if candidate.ruled_out:
+        fields["ruled_out"] = [failure.to_dict() for failure in candidate.ruled_out]
     if candidate.figure is None:
         fields["reasons"] = list(candidate.ruled.why)
         if predicted is not None:
@@ -253,6 +257,8 @@ def _impossible_told(
         "compatible": False,
         "reason": candidate.why_not,
     }
+    if candidate.ruled_out:
+        fields["ruled_out"] = [failure.to_dict() for failure in candidate.ruled_out]
     if predicted is not None:
         fields["predictions"] = _predicted_told(predicted)
     return fields

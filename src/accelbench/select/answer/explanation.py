@@ -255,7 +255,7 @@ def _ground(chosen: Choice) -> Iterator[str]:
     ]
     if preferences:
         yield f"Preferences: {', '.join(preferences)}."
-    sizes = ", ".join(f"{name} {value}" for name, value in chosen.shapes.items())
+    sizes = ", ".join(f"{name} {value}" for name, value in chosen.sizes.items())
     if sizes:
         yield f"Sizes: {sizes}."
     size = chosen.asked.size

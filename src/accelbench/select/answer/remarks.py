@@ -23,7 +23,7 @@ _OF_TIME = ("latency", "throughput")
 
 def remarks(chosen: Choice) -> list[str]:
     """The sentences."""
-    return [*_decided(chosen), *_unsaid(chosen), *_failed_since(chosen)]
+    return [*_decided(chosen), *_ruled_out(chosen), *_unsaid(chosen), *_failed_since(chosen)]
 
 
 def _decided(chosen: Choice) -> Iterator[str]:
@@ -65,6 +65,13 @@ def _criterion(
     if first.factors != second.factors:
         return "the preferences of the configuration"
     return ""
+
+
+def _ruled_out(chosen: Choice) -> Iterator[str]:
+    """Name the engines that failed on a platform that others of its engines may serve."""
+    for candidate in chosen.ranked:
+        if failures := "; ".join(failure.explanation() for failure in candidate.ruled_out):
+            yield f"Ruled out on {candidate.name} by its newest run: {failures}."
 
 
 def _unsaid(chosen: Choice) -> Iterator[str]:

@@ -109,6 +109,7 @@ class LimitAnswer(TypedDict):
 
     model: str
     mode: str
+    sizes: dict[str, int]
     limits: dict[str, float]
     best: dict[str, object] | None
     fits: list[dict[str, object]]
@@ -186,6 +187,7 @@ def under(
     return {
         "model": query.model,
         "mode": query.mode,
+        "sizes": dict(own.sizes),
         "limits": limits.given,
         "best": entry_of(search.fits[0]) if search.fits else None,
         "fits": [entry_of(option) for option in search.fits],

@@ -6,20 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
+from accelbench.core.cards import FP32
 from accelbench.core.case import Option as Setting
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import sharing
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
 from accelbench.core.precision import parse_precision
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.query.run_words import (
+from accelbench.core.run_words import (
     batch_words,
+    framework_words,
     mode_words,
     precision_words,
     run_command,
     size_words,
 )
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceRow, sizes_of
@@ -196,14 +198,14 @@ def _command(query: Query, words: Words, here: Installed) -> str:
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")
     usual = own_shapes(query.spec)
-    named = words["runtime"] or query.precision
+    named = words["runtime"] or query.precision or words["precision"] != FP32
     return run_command(
         words["model"],
         words["hardware"] if plain else platform,
         batch_words(words["batch_size"]),
         mode_words(words["mode"]),
         precision_words(words["precision"]) if named else (),
-        ("--framework", words["runtime"]) if words["runtime"] else (),
+        framework_words(words["runtime"]),
         size_words({n: size for n, size in words["shapes"].items() if usual.get(n) != size}),
         _settings(words),
         ("--energy",) if here.energy else (),

@@ -21,15 +21,17 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.rows import number
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode
-from accelbench.hardware.detect import known
-from accelbench.query.run_words import (
+from accelbench.core.run_words import (
     batch_words,
+    default_precision_words,
+    framework_words,
     mode_words,
     precision_words,
     run_command,
     size_words,
 )
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode
+from accelbench.hardware.detect import known
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, SIZES, Query
@@ -76,24 +78,32 @@ class _NoCommandError(Exception):
     """Why none does."""
 
 
-def remedy(query: Query, candidate: Candidate, beside: MeasurementTarget | None = None) -> Remedy:
-    """What measures a question on a candidate."""
+def remedy(
+    query: Query,
+    candidate: Candidate,
+    beside: MeasurementTarget | None = None,
+    engine: str | None = None,
+) -> Remedy:
+    """What measures a question on a candidate, by an engine if its default one failed."""
     device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
     try:
-        command = _command(query, candidate, beside or MeasurementTarget(query.shapes))
+        command = _command(query, candidate, beside or MeasurementTarget(query.shapes), engine)
     except _NoCommandError as error:
         return Remedy(None, str(error), device)
     return Remedy(command, "", device)
 
 
-def _command(query: Query, candidate: Candidate, beside: MeasurementTarget) -> str:
+def _command(
+    query: Query, candidate: Candidate, beside: MeasurementTarget, engine: str | None
+) -> str:
     spec = _model(query)
     return run_command(
         query.names[0],
         _hardware(candidate),
         batch_words(query.batch),
         _mode(query, spec),
-        _precision(query),
+        framework_words(engine),
+        _precision(query, candidate, engine),
         _sizes(query, spec, beside),
         _circumstances(beside, query.mode),
         _where(beside),
@@ -137,10 +147,12 @@ def _mode(query: Query, spec: ModelSpec) -> tuple[str, ...]:
     return mode_words(query.mode)
 
 
-def _precision(query: Query) -> tuple[str, ...]:
-    if query.precision and query.precision not in PRECISIONS:
+def _precision(query: Query, candidate: Candidate, engine: str | None) -> tuple[str, ...]:
+    if not query.precision:
+        return default_precision_words(candidate.platform, engine)
+    if query.precision not in PRECISIONS:
         raise _NoCommandError(f"run measures in no {query.precision}")
-    return precision_words(query.precision) if query.precision else ()
+    return precision_words(query.precision)
 
 
 def _where(beside: MeasurementTarget) -> Sequence[str]:

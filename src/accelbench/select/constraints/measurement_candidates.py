@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from accelbench.core.cards import default_precision
 from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.case_words import Installed, Words, case, unmeasured
 from accelbench.select.constraints.limits import Limits
@@ -44,14 +45,14 @@ def worth_measuring(
     if fits:
         return cases
     known = {option.hardware for option in options}
-    precision = query.precision or "fp32"
-    batch = first_batch(query, limits, precision, batches)
-    unknown = [candidate for candidate in candidates if candidate.name not in known]
-    if batch is not None:
-        others = [unmeasured(query, candidate, precision, batch, here) for candidate in unknown]
-        able = [other for other in others if other["command"]]
-        cases += able or ([] if cases else others[:1])  # which says why there is none
-    return cases
+    others = []
+    for candidate in candidates:
+        precision = query.precision or default_precision(candidate.platform)
+        batch = first_batch(query, limits, precision, batches)
+        if candidate.name not in known and batch is not None:
+            others.append(unmeasured(query, candidate, precision, batch, here))
+    able = [other for other in others if other["command"]]
+    return cases + (able or ([] if cases else others[:1]))  # which says why there is none
 
 
 def first_batch(query: Query, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:

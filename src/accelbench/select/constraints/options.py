@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,13 @@ from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion,
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow, ModelKnowledge, sizes_of
+from accelbench.select.evidence.cells import (
+    EvidenceCell,
+    EvidenceRow,
+    ModelKnowledge,
+    settings_of,
+    sizes_of,
+)
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.evidence.units import ITEMS
@@ -155,13 +161,6 @@ class Option:
         if unmeasurable:
             entry["unmeasurable"] = unmeasurable
         return {**entry, "why": [reason.text for reason in self.why]} if self.why else entry
-
-
-def settings_of(row: Row) -> dict[str, Setting]:
-    """What was set on purpose; nothing where its source says nothing of it."""
-    raw_options = row.get("options") or {}
-    settings = json.loads(raw_options) if isinstance(raw_options, str) else raw_options
-    return dict(settings) if isinstance(settings, Mapping) else {}
 
 
 def options(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
@@ -35,6 +36,8 @@ _EXACT = "fp32"
 _MEASUREMENTS = ("this case, measured", "this case, measured by others")
 #: What tells one way of running from another.
 _WAY = ("hardware", "device", "runtime", "precision", "mode", "compiled", "threads")
+#: Runtimes; None stands for one that a source does not record.
+Engines = frozenset[str | None]
 #: Devices that results of one machine are of, by platform; None where every machine counts.
 MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
 
@@ -85,7 +88,11 @@ class CandidatePredictions:
         self._known: tuple[object, Predictors, Traces] | None = None
 
     def of(
-        self, query: Query, candidates: Iterable[Candidate], sizes: Mapping[str, int]
+        self,
+        query: Query,
+        candidates: Iterable[Candidate],
+        sizes: Mapping[str, int],
+        failed: Mapping[str, Engines] = MappingProxyType({}),
     ) -> PredictedCandidates:
         """The prediction of each candidate; of none where nothing is known of it.
 
@@ -95,6 +102,7 @@ class CandidatePredictions:
             query: the question.
             candidates: those without a figure of their own.
             sizes: of the model's figures, else those that were asked for.
+            failed: engines that nothing is predicted of, by the candidates' names.
         """
         several = list(candidates)
         if query.spec is None or not several:
@@ -114,10 +122,13 @@ class CandidatePredictions:
         )
         machine = self._machine_devices()
         found = {
-            candidate.name: self._fastest(question, candidate, machine) for candidate in several
+            candidate.name: self._fastest(
+                question, candidate, machine, failed.get(candidate.name, frozenset())
+            )
+            for candidate in several
         }
         # Without its operators a model would be predicted by others' terms than were learned from.
-        if query.spec.id in traces.left_out:
+        if query.spec.id in traces.coarse:
             return PredictedCandidates(too_large=self._by_weights(query, several))
         of = {name: figures for name, figures in found.items() if figures is not None}
         ranking = {name for name, figures in of.items() if ranks(figures, known)}
@@ -198,6 +209,7 @@ class CandidatePredictions:
         question: PredictionQuestion,
         candidate: Candidate,
         machine: Mapping[str, Sequence[str]] | None,
+        failed: Engines,
     ) -> PredictedFigures | None:
         """Of the ways that were measured there the fastest; exact ones, where none is named."""
         device = candidate.device.removeprefix("=")
@@ -217,6 +229,7 @@ class CandidatePredictions:
             figure
             for figure in figures
             if figure["device"] not in candidate.but
+            and figure["runtime"] not in failed
             and (figure["measured_provenance"] is None or figure["basis"] not in _MEASUREMENTS)
         ]
         exact = [entry for entry in figures if entry["precision"] == _EXACT]
@@ -245,7 +258,8 @@ class CandidatePredictions:
 
         now = None if self._database is None else self._database.path.stat().st_mtime_ns
         if self._known is None or self._known[0] != now:
-            traces = Traces(trace=False)
+            # Traced as `predict` does it: else an answer would depend on what was predicted before.
+            traces = Traces(hear=self._hear)
             self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
         return self._known[1:]
 

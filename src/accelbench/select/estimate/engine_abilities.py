@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from accelbench.core.cards import cards, title_of
 from accelbench.core.nouns import listed
@@ -49,6 +49,23 @@ def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
         f"{listed(names)} {'does' if len(names) == 1 else 'do'} not {reason}"
         for reason, names in by_reason.items()
     )
+
+
+def is_refused_by_all(platform: str, engines: Collection[str | None]) -> bool:
+    """Return whether engines that refused something are all that a platform has.
+
+    Engines of a platform that no card names are unknown, and so is one that is None: a refusal of
+    either stands for the platform.
+    """
+    known = {card.name for card in _engines(platform)}
+    return bool(engines) and (None in engines or known <= set(engines))
+
+
+def able_engines(platform: str, query: Query, *, generates: bool) -> list[str]:
+    """Return the engines of a platform that can run a question, its default one first."""
+    able = [card for card in _engines(platform) if not _why_not(card, query, generates=generates)]
+    able.sort(key=lambda card: platform not in card.default_for)
+    return [card.name for card in able]
 
 
 def can_train(platform: str) -> bool:

@@ -28,7 +28,7 @@ from accelbench.select.evidence.cells import (
     ModelKnowledge,
     best,
 )
-from accelbench.select.evidence.failures import Failure, in_the_way, is_barred
+from accelbench.select.evidence.failures import Failure, in_the_way
 from accelbench.select.evidence.origins import FigureOrigin
 from accelbench.select.evidence.units import items_a_step, unit_of
 
@@ -157,7 +157,7 @@ def figure(
     Args:
         question: what is asked.
         own: the candidate's cells of the model, in one context and mode.
-        peers: its cells of the family's other models, one a question.
+        peers: its cells of the family's other models, one a question, by engines that did not fail.
         known: of the model, whatever it was measured on.
         failures: the candidate's, of the same question, that nothing has made history.
         predicted: what a prediction from what was measured there makes of it.
@@ -166,7 +166,6 @@ def figure(
     if here:
         return _measured(best(here))
     free, against = in_the_way(question.batch, own, failures)
-    # Where it was tried and failed, other models say nothing of it.
     if (own_figure := from_batches(question, free)) is not None:
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
         # inference and training); between batches and below the smallest it is no nearer.
@@ -174,8 +173,6 @@ def figure(
         # Where a way failed, what is left was measured.
         nearer = beyond and not against
         return predicted if predicted and nearer and _alike(predicted, own_figure) else own_figure
-    if is_barred(against, question.precisions):
-        return None
     return predicted or from_others(question, peers, known)
 
 

@@ -5,13 +5,15 @@ Plain values, whatever they were read from.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
+from accelbench.core.case import Option as Setting
 from accelbench.core.devices import devices_in
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic
@@ -60,6 +62,13 @@ class EvidenceRow(ResultRow, total=False):
 def sizes_of(row: Row) -> dict[str, int]:
     """The sizes that were said."""
     return {name: size for name in SHAPES if isinstance(size := row.get(name), int)}
+
+
+def settings_of(row: Row) -> dict[str, Setting]:
+    """Return the options that were set on purpose; none if the source records none."""
+    raw_options = row.get("options") or {}
+    settings = json.loads(raw_options) if isinstance(raw_options, str) else raw_options
+    return dict(settings) if isinstance(settings, Mapping) else {}
 
 
 @dataclass(frozen=True)
@@ -232,7 +241,7 @@ class Tried:
     mode: str
     models: int  # that were tried
     through: int  # that went through
-    refused: int  # that the platform itself refused, or failed at
+    refused_by: frozenset[str | None]  # engines that refused one of them at any size
     speed: float | None = None  # times the CPU's throughput where both answered
     best: bool = False  # no other platform was clearly faster on what both answered
     reason: str = ""
@@ -261,6 +270,7 @@ class EvidencePlace:
         device: its name; "" stands for any of the platform.
         precisions: by their stored names; nothing stands for any that may be chosen unasked.
         scenario: how requests came; None stands for any.
+        without: engines that the model failed in there.
     """
 
     family: str
@@ -269,6 +279,7 @@ class EvidencePlace:
     device: str = ""
     precisions: Sequence[str] = ()
     scenario: str | None = None
+    without: frozenset[str | None] = frozenset()
 
     def counts(self, cell: EvidenceCell) -> bool:
         """Whether a figure of the family is of use."""
@@ -276,6 +287,7 @@ class EvidencePlace:
         return (
             row["hardware"] == self.hardware
             and row.get("mode") == self.mode
+            and row.get("runtime") not in self.without
             and cell.timed
             and cell.statistic not in TAILS
             and (not self.device or is_on(cell, self.device))

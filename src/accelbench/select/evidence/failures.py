@@ -10,17 +10,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import SHAPES
+from accelbench.core.cards import default_precision
 from accelbench.core.reasons import belongs
 from accelbench.core.vocabulary import Belongs, Status
-from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
+from accelbench.select.evidence.cells import (
+    CIRCUMSTANCES,
+    EvidenceAttempt,
+    EvidenceCell,
+    settings_of,
+    sizes_of,
+)
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
 _WAY = (
     *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
     "options",
 )
-#: In which precision a platform is tried where nobody names one.
-USUAL_PRECISION = "fp32"
 _WRONG_OUTPUTS = "wrong_outputs"
 
 
@@ -99,11 +104,40 @@ class Failure(EvidenceAttempt):
             return True
         return self.batch == batch or (self.refused and not cells)
 
+    @property
+    def engine(self) -> str | None:
+        """The runtime that failed; None if its source does not record it."""
+        return self.row.get("runtime")
+
+    def is_of_engine(self, precisions: Sequence[str]) -> bool:
+        """Return whether its engine failed as it is used unasked: no options, a usual precision.
+
+        Args:
+            precisions: that were asked for; without any it is the engine's default.
+        """
+        usual = precisions or (default_precision(self.hardware, self.engine),)
+        return self.row.get("precision") in (None, *usual) and not settings_of(self.row)
+
     def explanation(self) -> str:
-        """In words: out_of_memory at batch 64 (pytorch, fp32)."""
-        way = ", ".join(str(part) for part in (self.row["runtime"], self.row["precision"]) if part)
+        """In words: out_of_memory at batch 64, sequence length 128 (pytorch, fp32, A card)."""
+        parts = (self.engine, self.row.get("precision"), *settings_of(self.row), self.device)
+        way = ", ".join(str(part) for part in parts if part)
         batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"
-        return f"{self.reason} at {batch} ({way})"
+        sizes = (f"{name.replace('_', ' ')} {size}" for name, size in sizes_of(self.row).items())
+        return f"{self.reason} at {', '.join((batch, *sizes))} ({way})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what failed, for JSON."""
+        return {
+            "runtime": self.engine,
+            "device": self.device or None,
+            "precision": self.row.get("precision"),
+            "batch_size": self.batch,
+            "shapes": sizes_of(self.row),
+            "options": settings_of(self.row),
+            "reason": self.reason,
+            "run_id": self.row.get("run_id"),
+        }
 
     def _fits_no(self, batch: int) -> bool:
         """Whether it ran out of memory at this batch, or at a smaller one."""
@@ -143,10 +177,18 @@ def in_the_way(
     return free, against
 
 
-def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
-    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
+def engines_of(failures: Iterable[Failure]) -> frozenset[str | None]:
+    """Return the engines that failed."""
+    return frozenset(failure.engine for failure in failures)
 
-    That int8 did not go through says nothing of fp32.
+
+def ruled_out(against: Sequence[Failure], precisions: Sequence[str]) -> list[Failure]:
+    """Return the newest failure of each engine that a batch is not to be had by.
+
+    A failure of one engine decides nothing for another one, nor one in int8 for fp32.
     """
-    known = (None, *(precisions or (USUAL_PRECISION,)))
-    return any(failure.row.get("precision") in known for failure in against)
+    newest: dict[str | None, Failure] = {}
+    for failure in sorted(against, key=lambda each: str(each.row.get("moment") or "")):
+        if failure.is_of_engine(precisions):
+            newest[failure.engine] = failure
+    return [newest[engine] for engine in sorted(newest, key=str)]

@@ -10,7 +10,7 @@ from accelbench.analysis.questions import SHAPES
 from accelbench.core.figures import RATES_FIRST, TAILS, name_of
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
-from accelbench.select.evidence.failures import Failure, in_the_way, is_barred, lasting, standing
+from accelbench.select.evidence.failures import Failure, in_the_way, lasting, ruled_out, standing
 from accelbench.select.evidence.other_measurements import OtherMeasurement, otherwise
 from accelbench.select.evidence.select_context import meant, own_shapes
 from accelbench.select.query.query import Query
@@ -76,13 +76,10 @@ class ModelEvidence:
         context = {**self.sizes, **self.context}
         return list(otherwise(candidate.name, evidence.others, context, self.precisions))
 
-    def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
-        """What failed there, where nothing is left to choose; in words."""
+    def ruled_out(self, batch: int) -> list[Failure]:
+        """Return the failure of each engine that leaves nothing to choose by it at a batch."""
         free, against = in_the_way(batch, self.cells, self.failures)
-        if free or not is_barred(against, precisions):
-            return ""
-        newest = max(against, key=lambda failure: str(failure.row.get("moment") or ""))
-        return newest.explanation()
+        return [] if free else ruled_out(against, self.precisions)
 
 
 def own_of(

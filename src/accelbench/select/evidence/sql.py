@@ -32,7 +32,7 @@ from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
 from accelbench.core.rows import Row
-from accelbench.core.vocabulary import SINGLE_STREAM, Belongs
+from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, REASON_COLUMNS, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, EvidenceRow, Tried
@@ -150,7 +150,7 @@ WITH useless AS (
     SELECT series_key, run_id, true AS useless FROM {results} WHERE {real} AND {answered}
     GROUP BY series_key, run_id HAVING 2 * count(*) FILTER ({usable}) <= count(*)
 ), tried AS (
-    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
+    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id, runtime,
         verification, CASE WHEN useless IS NULL AND {known} THEN {rate} END AS rate,
         concat_ws(chr(31), {question}, {counted}) AS question
     FROM {results} LEFT JOIN useless USING (series_key, run_id)
@@ -158,7 +158,8 @@ WITH useless AS (
 ), whole AS (
     SELECT family, hardware, mode, count(DISTINCT model) AS models,
         count(DISTINCT model) FILTER ({answered}) AS through,
-        list(DISTINCT reason ORDER BY reason) FILTER (status <> 'ok') AS reasons
+        list(DISTINCT [runtime, reason] ORDER BY [runtime, reason])
+            FILTER (status = '{unsupported}') AS refusals
     FROM tried GROUP BY ALL
 ), fastest AS (
     SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
@@ -173,6 +174,8 @@ SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed),
 FROM whole LEFT JOIN beside USING (family, mode, hardware)
 GROUP BY ALL ORDER BY family, hardware, mode
 """
+#: The reason of a refused precision.
+_PRECISION = "precision"
 #: Of each device in a precision, the operations a millisecond that one in twenty models exceeds.
 #: Sources that do not say a model's operations are helped out by those that do.
 _RATES = """
@@ -280,6 +283,7 @@ def tried_sql() -> str:
         results="launches",
         real=_REAL,
         answered=ANSWERED_SQL,
+        unsupported=Status.UNSUPPORTED,
     )
 
 
@@ -300,7 +304,7 @@ class _TriedRow(TypedDict):
     mode: str | None
     models: int
     through: int
-    reasons: Sequence[str | None] | None
+    refusals: Sequence[tuple[str | None, str | None]] | None
     speed: float | None
     least: float
 
@@ -339,18 +343,22 @@ def failure(values: Row) -> Failure:
 def tried(values: Row) -> Tried:
     """A row of `tried_sql`."""
     row = cast("_TriedRow", values)
-    reasons = [str(reason) for reason in row["reasons"] or () if reason]
-    refused = [reason for reason in reasons if belongs(reason) is Belongs.CELL]
+    # A refused precision decides nothing for another one, nor a failure at one size for others.
+    refusals = [
+        (runtime, reason)
+        for runtime, reason in row["refusals"] or ()
+        if reason and reason != _PRECISION and belongs(reason) is Belongs.CELL
+    ]
     return Tried(
         family=row["family"],
         hardware=row["hardware"],
         mode=row["mode"] or "",
         models=row["models"],
         through=row["through"],
-        refused=len(refused),
+        refused_by=frozenset(runtime for runtime, _ in refusals),
         speed=row["speed"],
         best=bool(row["least"]) and row["least"] >= NEAR_BEST,
-        reason=", ".join(refused),
+        reason=", ".join(sorted({reason for _, reason in refusals})),
     )
 
 

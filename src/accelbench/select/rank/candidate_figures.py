@@ -24,6 +24,7 @@ from accelbench.select.evidence.cells import (
     ModelKnowledge,
 )
 from accelbench.select.evidence.device_rates import Rates
+from accelbench.select.evidence.failures import engines_of
 from accelbench.select.evidence.model_evidence import ModelEvidence
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
@@ -53,7 +54,7 @@ def figures_of(
     """
     mine = [own.of(candidate) for candidate in candidates]
     others = [
-        [] if subset.cells else _peers(question, candidate, own.cells, evidence, known)
+        [] if subset.cells else _peers(question, candidate, own, evidence, known)
         for candidate, subset in zip(candidates, mine, strict=True)
     ]
     somewhere = [{cell.question for cell in peers} for peers in others if peers]
@@ -119,7 +120,7 @@ def figures_predicted(
 def _peers(
     question: FigureQuestion,
     candidate: Candidate,
-    own: Sequence[EvidenceCell],
+    own: ModelEvidence,
     evidence: PeerFigures,
     known: ModelKnowledge,
 ) -> list[EvidenceCell]:
@@ -127,13 +128,17 @@ def _peers(
 
     At about the batch and these sizes, where there is enough of it, else at any.
     """
+    failed = engines_of(own.of(candidate).ruled_out(question.batch))
+    if None in failed:
+        return []
     place = EvidencePlace(
         question.family,
         question.mode,
         candidate.platform,
         candidate.device,
         question.precisions,
-        own[0].row.get("scenario") if own else None,
+        own.cells[0].row.get("scenario") if own.cells else None,
+        failed,
     )
     every = [c for c in evidence.peers(place, known) if c.model != question.model]
     near = [cell for cell in every if is_near(cell.batch, question.batch)]

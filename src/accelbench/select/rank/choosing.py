@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.rows import Json, Row
-from accelbench.select.estimate.candidate_predictions import PredictedCandidates
-from accelbench.select.estimate.engine_abilities import is_generation, why_no_engine
+from accelbench.select.estimate.candidate_predictions import Engines, PredictedCandidates
+from accelbench.select.estimate.engine_abilities import able_engines, is_generation, why_no_engine
 from accelbench.select.estimate.figures import (
     Figure,
     FigureQuestion,
@@ -21,7 +21,7 @@ from accelbench.select.evidence.cells import (
     ModelKnowledge,
     best,
 )
-from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.failures import Failure, engines_of
 from accelbench.select.evidence.known_model import known_of
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
 from accelbench.select.evidence.other_measurements import OtherMeasurement, ran_at_all
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
 #: Dollars per million items of a result, or None where no price is known.
 Prices = Callable[[Row], float | None]
-#: Of a question, candidates and sizes, what is predicted of each.
-Predict = Callable[[Query, Sequence[Candidate], Mapping[str, int]], PredictedCandidates]
+#: Of a question, candidates, sizes and engines that failed by candidate, what is predicted.
+Predict = Callable[
+    [Query, Sequence[Candidate], Mapping[str, int], Mapping[str, Engines]], PredictedCandidates
+]
 
 
 class ModelFigures(PeerFigures, Protocol):
@@ -72,7 +74,7 @@ class AnswerBasis:
         present: which of some platforms this machine has, where that is to count; it is asked only
             about what has no figure.
         unasked: platforms that nobody named, and that only count when named.
-        predict: of a question, candidates and sizes, what is predicted.
+        predict: as `Predict` has it.
     """
 
     config: Config
@@ -109,6 +111,12 @@ class Choice:
     @property
     def ranked(self) -> Sequence[ScoredCandidate]:
         return self.scored.ranked
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of its figures, or else those of its predictions."""
+        of_predictions = (figures["sizes"] for figures in self.predicted.values())
+        return self.shapes or next(of_predictions, {})
 
     @property
     def clear(self) -> bool:
@@ -157,7 +165,10 @@ def choose(
         for candidate in candidates
         if not unable[candidate.name] and _is_predicted(query, candidate, own, ground)
     ]
-    predicted = ground.predict(query, able, own.sizes)
+    failed = {
+        candidate.name: engines_of(own.of(candidate).ruled_out(query.batch)) for candidate in able
+    }
+    predicted = ground.predict(query, able, own.sizes, failed)
     figures = figures_of(question, candidates, own, evidence, about, predicted)
     if not any(figures):
         figures = figures_predicted(candidates, able, predicted, ground.present)
@@ -309,7 +320,10 @@ def _contender(
         _cost(prediction, ground.prices),
         runs=bool(own.others),
         apart=() if prediction is None else told_apart_by(prediction.cell, own.cells),
-        failed=own.failed_at(query.batch, query.precisions),
+        ruled_out=tuple(own.ruled_out(query.batch)),
+        engines=tuple(
+            able_engines(candidate.platform, query, generates=is_generation(query, own.sizes))
+        ),
         failed_since=own.failed_since(prediction.cell)
         if prediction and prediction.measured
         else "",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.matrix import rating
 from accelbench.core.vocabulary import FAMILIES, Mode
+from accelbench.select.estimate.engine_abilities import is_refused_by_all
 from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
 from accelbench.select.query.config import ANY_FAMILY, PlatformEntry
@@ -96,8 +97,8 @@ class Matrices:
 def of_results(tried: Iterable[Tried]) -> MatrixLayer:
     """What results say: it runs where a model of the family went through there.
 
-    It does not where the platform itself refused all that was tried. A platform that was missing,
-    or a full disk, says nothing.
+    It does not if all engines of the platform refused all that was tried. A platform that was
+    missing, or a full disk, says nothing.
     """
     entries: dict[tuple[str, str, str], MatrixEntry] = {}
     for outcome in tried:
@@ -107,7 +108,7 @@ def of_results(tried: Iterable[Tried]) -> MatrixLayer:
             speed = 1.0 if outcome.hardware == "cpu" else outcome.speed
             level = None if speed is None else str(rating(speed, outcome.best))
             entries[key] = MatrixEntry(True, level, reason, DATABASE)
-        elif outcome.refused:
+        elif is_refused_by_all(outcome.hardware, outcome.refused_by):
             entries[key] = MatrixEntry(False, None, f"{reason}: {outcome.reason}", DATABASE)
     return MatrixLayer(DATABASE, entries)
 

@@ -68,6 +68,7 @@ def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
                 "device": scores.get("device"),
                 "runtime": scores.get("runtime"),
                 "precision": scores.get("precision"),
+                "sizes": answer.get("sizes", {}),
                 "basis": scores.get("basis"),
                 "provenance": scores.get("provenance"),
                 "rests_on": scores.get("rests_on", []),

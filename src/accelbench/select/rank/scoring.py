@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.estimate.platform_rules import RuleAnswer
 from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.failures import Failure, engines_of
 from accelbench.select.evidence.units import counted
 from accelbench.select.query.config import FACTORS
 from accelbench.select.rank.matrices import MatrixEntry
@@ -42,7 +43,8 @@ class ScoredCandidate:
     present: bool | None = None  # on this machine, where nothing was measured and that counts
     runs: bool = False  # without a figure, though measured there in another way than is asked
     apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
-    failed: str = ""  # what became of the newest attempt, where that left nothing to choose
+    ruled_out: tuple[Failure, ...] = ()  # of each engine whose newest attempt failed
+    engines: tuple[str, ...] = ()  # that can run it, the platform's default one first
     failed_since: str = ""  # why a newer run than its figure's came to nothing
     too_large: str = ""  # why it is predicted not to fit, where nothing was measured
     unable: str = ""  # why no engine of the platform can run it
@@ -57,13 +59,27 @@ class ScoredCandidate:
         if self.figure is not None and self.figure.measured:
             return True
         able = self.entry.compatible and self.ruled.compatible
-        return able and not (self.failed or self.too_large or self.unable)
+        return able and not (self.all_failed or self.too_large or self.unable)
 
     @property
-    def standing(self) -> tuple[bool, bool, bool]:
+    def all_failed(self) -> bool:
+        """Whether no engine is left; an engine that is not recorded stands for all."""
+        failed = engines_of(self.ruled_out)
+        return bool(failed) and (None in failed or failed.issuperset(self.engines))
+
+    @property
+    def other_engine(self) -> str | None:
+        """The first engine that did not fail, if the platform's default engine did."""
+        failed = engines_of(self.ruled_out)
+        if not self.engines or self.engines[0] not in failed:
+            return None
+        return next((engine for engine in self.engines if engine not in failed), None)
+
+    @property
+    def standing(self) -> tuple[bool, bool, bool, bool]:
         """What goes before its score: the order of what it stands on."""
-        bare = self.figure is None
-        return bare, bare and not self.runs, bare and self.present is False
+        bare, failed = self.figure is None, bool(self.ruled_out)
+        return bare, bare and not self.runs, bare and self.present is False, bare and failed
 
     def is_rated_as(self, other: ScoredCandidate) -> bool:
         """Return whether both have the same score on the same ground."""
@@ -81,8 +97,9 @@ class ScoredCandidate:
     @property
     def why_not(self) -> str:
         """Why it cannot be chosen, in words."""
-        if self.failed:
-            return f"it failed in its newest run: {self.failed}"
+        if self.all_failed:
+            failures = "; ".join(failure.explanation() for failure in self.ruled_out)
+            return f"it failed in its newest run: {failures}"
         if self.unable:
             return self.unable
         if self.too_large and self.entry.compatible and self.ruled.compatible:
@@ -136,7 +153,7 @@ def scored(
         if candidate.figure is None
     ]
 
-    def place(candidate: ScoredCandidate) -> tuple[bool, bool, bool, float, float, str]:
+    def place(candidate: ScoredCandidate) -> tuple[bool, bool, bool, bool, float, float, str]:
         score, equals = -_rounded(candidate.score), order(candidate.candidate.platform)
         return *candidate.standing, score, equals, candidate.name
 
@@ -144,7 +161,7 @@ def scored(
 
 
 def _rounded(score: float) -> float:
-    """Twelve digits: equals are equal in whatever order they were added up."""
+    """Round to twelve digits: 0.4, not 0.4000000000000001; equals are equal in any order."""
     return float(f"{score:.12g}")
 
 
@@ -168,7 +185,7 @@ def _usable(
     if not sum(kept.values()):
         kept = {"compatibility": 1.0}
     total = sum(kept.values())
-    return {name: weight / total for name, weight in kept.items()}, left_out
+    return {name: _rounded(weight / total) for name, weight in kept.items()}, left_out
 
 
 def _rated(
@@ -186,14 +203,15 @@ def _rated(
             criteria[name] = mine
         else:
             best = max(_amount(other, name) or 0.0 for other in figured)
-            criteria[name] = mine / best
+            criteria[name] = _rounded(mine / best)
     total = math.fsum(weights[name] * value for name, value in criteria.items())
     if not by_cost:
-        return replace(candidate, score=total * _factor(candidate, FACTORS), criteria=criteria)
+        score = _rounded(total * _factor(candidate, FACTORS))
+        return replace(candidate, score=score, criteria=criteria)
     costs = [_cost(other) for other in figured]
-    criteria["cost"] = min(costs) / _cost(candidate)
+    criteria["cost"] = _rounded(min(costs) / _cost(candidate))
     rest = _factor(candidate, [name for name in FACTORS if name != "cost_factor"])
-    return replace(candidate, score=total * criteria["cost"] * rest, criteria=criteria)
+    return replace(candidate, score=_rounded(total * criteria["cost"] * rest), criteria=criteria)
 
 
 def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:

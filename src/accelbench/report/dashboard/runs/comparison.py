@@ -16,7 +16,16 @@ from accelbench.exchange.titles import title
 from accelbench.query.baselines import ALLOWED, BaselineQuery, baseline_of_run
 from accelbench.query.run_names import harmless
 from accelbench.report.charts.phrases import safe
-from accelbench.report.check import answer, change, headline, ordered, sentences, sides
+from accelbench.report.check import (
+    answer,
+    change,
+    headline,
+    interval_levels,
+    ordered,
+    sentences,
+    sides,
+    unusable_times,
+)
 from accelbench.report.dashboard.site import NotThereError, Site
 
 if TYPE_CHECKING:
@@ -73,12 +82,13 @@ class RunComparison:
             headline=headline(check) if check else "",
             sides=sides(about) if check else "",
             mood=_EXITS.get(check.outcome, "good") if check else "",
-            sentences=list(sentences(check, about)) if check else [],
+            sentences=[*unusable_times(check), *sentences(check, about)] if check else [],
             questions=[(title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]] if check else [],
             more=max(0, len(check.questions) - MOST_QUESTIONS) if check else 0,
             cells=_cells(snapshot, check.questions) if check else {},
             answer=answer,
             change=change,
+            levels=interval_levels(check) if check else "",
         )
 
     def _checked(

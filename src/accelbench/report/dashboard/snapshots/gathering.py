@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.analysis.judging import METRICS, typical_sql
+from accelbench.analysis.judging import METRICS
 from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import (
     OWNED,
@@ -25,14 +25,15 @@ from accelbench.core.identity import canonical
 from accelbench.core.launch_failures import WHOLE_RUNS_COLUMNS, failing_sql, same_configuration_sql
 from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.spreads import FEWEST_LAUNCHES
-from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import (
     ANSWERED_SQL,
     OF_WORTH,
+    QUALITY_OF_SQL,
     REASON_COLUMNS,
     REASON_UNUSABLE_SQL,
     USABLE_SQL,
 )
+from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
@@ -65,14 +66,7 @@ _SAID_BY_SOME = {
     "verification": "CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value(verification) END",
     "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END",
 }
-#: Of no use where half of the launches or more are, as `usable_launches` has it; else the worst of
-#: those that count: one that converged does not speak for four that did not.
-_QUALITY = f"""
-CASE WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
-        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
-    ELSE coalesce(any_value(quality) FILTER ({ANSWERED_SQL} AND {USABLE_SQL}
-        AND quality <> '{Quality.CONVERGED.value}'),
-        any_value(quality) FILTER ({USABLE_SQL})) END AS quality,
+_QUALITY = f"""{QUALITY_OF_SQL} AS quality,
     string_agg(DISTINCT {REASON_UNUSABLE_SQL}, ', or ')
         FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
 """

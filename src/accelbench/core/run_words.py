@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from accelbench.core.axes import AXES
+from accelbench.core.cards import FP32, default_precision
 from accelbench.core.vocabulary import Mode
 
 #: How `run` is told each size, by the store's columns.
@@ -30,6 +31,17 @@ def batch_words(batch: int) -> tuple[str, ...]:
 def precision_words(precision: str) -> tuple[str, ...]:
     """The words of a precision."""
     return ("--precision", precision)
+
+
+def default_precision_words(hardware: str, runtime: str | None = None) -> tuple[str, ...]:
+    """Return the words of the precision that a platform needs; none if it takes fp32."""
+    precision = default_precision(hardware, runtime)
+    return () if precision == FP32 else precision_words(precision)
+
+
+def framework_words(runtime: str | None) -> tuple[str, ...]:
+    """Return the words of an engine; none if the platform's default engine is meant."""
+    return ("--framework", runtime) if runtime else ()
 
 
 def mode_words(mode: str) -> tuple[str, ...]:
