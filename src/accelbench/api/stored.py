@@ -157,11 +157,13 @@ def _span(row: Row) -> Span:
 
 def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
     """What the template shows of a result."""
+    from accelbench.analysis.launch_intervals import mean_beside
     from accelbench.core.spreads import interval_text
     from accelbench.core.worth import usable
     from accelbench.exchange.titles import title
 
     statistic, low, middle, high = span
+    mean = mean_beside([row]) if statistic else None
     across = [None if at is None else _across(at, longest) for at in (low, middle, high)]
     provenance = str(row.get("provenance") or "")
     source = source_of(row)
@@ -175,7 +177,7 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
         "arm": row.get("arm") or "",
         "device": row.get("device_name") or UNKNOWN_DEVICE,
         "time": NO_DATA if middle is None else f"{_figure(middle)} ms",
-        "statistic": statistic,
+        "statistic": f"{statistic}, mean {_figure(mean)} ms" if mean else statistic,
         "interval": interval,
         "low": across[0],
         "middle": across[1],

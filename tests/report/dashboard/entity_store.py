@@ -79,6 +79,7 @@ def version(name: str, engine: str, ms: float, model: str, **changes: Any) -> di
         "provenance": "imported",
         "started_at": None,
         "finished_at": None,
+        **dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms")),
         **card(name),
         **changes,
     }

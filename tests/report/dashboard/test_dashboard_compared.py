@@ -220,7 +220,8 @@ def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
 def test_intervals_are_named_where_there_are_some(tmp_path: Path) -> None:
     made = Database(tmp_path / "single.duckdb")
     made.ensure()
-    theirs = {"provenance": "imported", "samples": {}}
+    ends = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
+    theirs = {"provenance": "imported", "samples": {}, **ends}
     store(made, "r", result(**theirs), result(runtime="onnxruntime", **theirs))
     found = re.findall(r'id="pick-([0-9a-f]{16})"', visitor(made).get("/results").text)
     page = visitor(made).get(address(*found)).text

@@ -277,7 +277,7 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
     tab.js(f"{send}'pointermove', {x}, {y})")
     said = str(tab.js("document.querySelector('.pointed').textContent"))
     assert said.startswith("a · cpu · A processor · pytorch · fp32 · batch 1")
-    assert "latency of a step (mean, else median), ms: 1" in said
+    assert "latency of a step (median, else mean), ms: 1" in said
     assert "2026-01-02" in said
     other = tab.js(f"({at})(2)")
     tab.js("HTMLCanvasElement.prototype.setPointerCapture = () => {}")

@@ -102,7 +102,7 @@ def test_pieces_are_judged_as_all_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert judged_lines(database, snapshot, "latency", turns.append) == whole
     assert turns[1] > 3
     assert len(turns) == 1 + turns[1]
-    assert whole.is_eventful
+    assert whole.changed
 
 
 def test_a_page_reads_before_a_long_judgement_goes_on(

@@ -113,7 +113,7 @@ def test_pages_and_documents_of_every_cell(store: WalkedStore) -> None:
 
 
 def _speed(cell: Cell, base: Cell) -> float | None:
-    """Items in the same time, where it is plain by which figure: of one model by medians or rates."""
+    """Items in the same time, by medians or by rates; None where another figure is compared."""
     if not (cell["by_median"] and base["by_median"] and cell["batch_size"] and base["batch_size"]):
         return None
     tokens = [one["unit"] == "tokens/s" for one in (cell, base)]

@@ -29,7 +29,7 @@ KEYS: Mapping[str, Kind] = {
     ),
     **dict.fromkeys(("memory_mb", "memory"), Kind.MEMORY),
     **dict.fromkeys(
-        ("speedup", "memory_ratio", "times_as_fast", "speedup_by_medians"),
+        ("speedup", "memory_ratio", "times_as_fast", "speedup_by_means"),
         Kind.RATIO,
     ),
 }
