@@ -202,7 +202,7 @@ def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: 
     page = site.get("/results?model=bert&batch-max=1").text
     headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
     assert headings == [
-        *("Model", "Runtime", "Mean latency, ms", "Items/s", "Peak memory, MB", "Launches"),
+        *("Model", "Runtime", "Median latency, ms", "Items/s", "Peak memory, MB", "Launches"),
         "Newest",
     ]
     (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
@@ -222,7 +222,7 @@ def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
     page = visitor(made).get("/results").text
     headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
     assert headings == [
-        *("Model", "Batch", "Mean latency, ms", "Items/s", "Peak memory, MB"),
+        *("Model", "Batch", "Median latency, ms", "Items/s", "Peak memory, MB"),
         *("Scenario", "Threads", "Launches", "Newest"),
     ]
 
@@ -236,7 +236,7 @@ def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -
     first = keys(site.get("/results?sort=batch").text)
     address = f"/results?sort=batch&cell={first[0]}&cell={first[1]}"
     page = site.get(address).text
-    for text in ("Mean latency", "Next →"):
+    for text in ("Median latency", "Next →"):
         address = f"/results?{urlsplit(link(page, text)).query}"
         page = site.get(address).text
         assert parse_qsl(urlsplit(address).query).count(("cell", first[0])) == 1

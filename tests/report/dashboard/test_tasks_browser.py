@@ -339,8 +339,8 @@ def three_of_two_pages_beside_each_other(visit: Visit) -> None:
     visit.to("Results")
     chosen = ["net-000", "net-105", "net-030"]
     by_model = "Choose {}, "
-    visit.hand.press(visit.role("link", re.compile("^Mean latency")))
-    expect(visit.role("columnheader", re.compile("^Mean latency"))).to_have_attribute(
+    visit.hand.press(visit.role("link", re.compile("^Median latency")))
+    expect(visit.role("columnheader", re.compile("^Median latency"))).to_have_attribute(
         "aria-sort", "ascending"
     )
     visit.hand.press(visit.role("checkbox", by_model.format(chosen[0]), whole=False))

@@ -14,8 +14,8 @@ from walked_store import Held
 _QUANTILES = {5: 2.77645}
 #: What the columns of figures are called in three kinds of tables.
 _FORMS: Mapping[str, tuple[str, str, str, str]] = {
-    "results": ("Mean latency, ms", "Items/s", "Peak memory, MB", "$/M"),
-    "compared": ("Mean latency, ms", "Items/s", "Peak, MB", "$/M"),
+    "results": ("Median latency, ms", "Items/s", "Peak memory, MB", "$/M"),
+    "compared": ("Median latency, ms", "Items/s", "Peak, MB", "$/M"),
     "entity": ("Latency, ms", "Items/s", "Peak, MB", "$/M"),
 }
 

@@ -163,7 +163,7 @@ def test_sentences_are_read(text: str, strange: list[float]) -> None:
 
 def test_a_wrong_figure_in_a_page_a_document_a_table_and_a_chart_is_found() -> None:
     carried = Carried([ROW])
-    page = "<table><tr><th>Mean latency, ms</th></tr><tr><td>{}</td></tr></table><p>{} MB</p>"
+    page = "<table><tr><th>Median latency, ms</th></tr><tr><td>{}</td></tr></table><p>{} MB</p>"
     spec = {
         "data": {"values": [{"value": 41.2345, "other": 1.0, "launches": 1}]},
         "encoding": {"x": {"field": "value", "title": "mean latency of a batch, ms"}},

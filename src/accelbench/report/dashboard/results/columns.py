@@ -76,7 +76,7 @@ MODEL = ResultColumn("model", "Model", "model", order="lower(model)", group=True
 SIZE = ResultColumn("size", "Size", "", order=", ".join(size.column for size in _SIZES), usual=True)
 #: What is measured: its interval and its quality stand beside it.
 FIGURES = (
-    _figure("latency", "Mean latency, ms", unit="ms"),
+    _figure("latency", "Median latency, ms", unit="ms"),
     _figure("throughput", "Items/s"),
     _figure("memory", "Peak memory, MB", unit="MB"),
     _figure("cost", "Cost of a million", "cost_per_million"),
