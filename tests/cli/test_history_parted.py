@@ -66,7 +66,7 @@ def test_what_check_refuses_history_does_not_call_better(
     assert "etter" not in said
     assert "|" in out  # the line is parted
     (one,) = shell.json()["series"]
-    assert (one["steps"], one["changed"]) == ([], True)
+    assert (one["steps"], one["changed"]) == ([], False)
     assert [(mark["at"], mark["what"]) for mark in one["not_alike"]] == [(4, [word])]
 
 
