@@ -175,3 +175,31 @@ def test_a_machine_that_became_slower_is_no_lie() -> None:
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     refuse_thinned(one, None, Question(Timing.EACH, 30), MS)
     assert session.blocks.count(30) <= TRIES
+
+
+class StartsLate(Timed):
+    """Single steps that wait for a core in six of seven times; blocks hardly do."""
+
+    def __init__(self, late_ns: int, block_ns: int = MS) -> None:
+        super().__init__([MS])
+        self.singles, self.first_ns, self.block_ns = 0, late_ns, block_ns
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        self.singles += n == 1
+        late = n == 1 and self.singles % 7
+        self._times = [MS + self.first_ns] if late else [MS] if n == 1 else [self.block_ns]
+        return super().sample(inputs, n, timing)
+
+
+def test_single_steps_that_start_late_do_not_refuse_whole_blocks() -> None:
+    session = StartsLate(late_ns=3 * MS // 10)
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
+
+
+def test_steps_left_out_are_refused_where_single_steps_start_late() -> None:
+    session = StartsLate(late_ns=3 * MS // 10, block_ns=7 * MS // 10)
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    with pytest.raises(CaseError) as caught:
+        refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
+    assert caught.value.reason == "work_skipped"
