@@ -36,7 +36,7 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert (code, out) == (0, "report.html\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (
-        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2.13 ms a step; pytorch on cpu in"
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2.00 ms a step; pytorch on cpu in"
         " fp32 takes 4.05× as long (95 % interval"
     ) in page
     assert "accelbench run bert-tiny" in page
