@@ -183,7 +183,8 @@ def test_order_is_what_was_asked_for_and_said_to_whoever_cannot_see_it(site: Tes
     assert falling == sorted(rising, reverse=True)
     page = site.get("/results?sort=-latency").text
     assert page.count("aria-sort=") == 1
-    assert re.search(r'aria-sort="descending"><a href="/results\?sort=latency">Median latency', page)
+    sorted_by = r'aria-sort="descending"><a href="/results\?sort=latency">Median latency'
+    assert re.search(sorted_by, page)
 
 
 def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: TestClient) -> None:
