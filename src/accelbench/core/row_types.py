@@ -1,14 +1,15 @@
-"""Source of `core/rows.py`: the type of a result row, written from the registry of columns.
+"""Write the columns of the registry into the type of a result row in `core/rows.py`.
 
-    python -m accelbench.core.row_types > src/accelbench/core/rows.py
+    python -m accelbench.core.row_types
 
-A type checker reads files and runs none, so the registry alone can't tell it what a row holds; a
-test holds the file and the registry together.
+A type checker reads files and runs none, so the registry alone cannot tell it what a row holds. A
+test compares the file with the registry.
 """
 
 from __future__ import annotations
 
-import sys
+import re
+from pathlib import Path
 
 from accelbench.core.column import Kind
 from accelbench.core.columns import COLUMNS
@@ -26,64 +27,15 @@ _TYPES: dict[Kind, str] = {
     "map": "Mapping[str, float]",
 }
 
-_HEAD = '''"""Result row: the columns of benchmark_results as a type; `core/row_types.py` writes it.
-
-`row["threads"]` and `row.get("threads")` have the column's own type, and a name that is no column
-is an error of the type checker. A name that is only known at run time gives `object`: `number`,
-`text`, `texts` and `record` read it.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import TypedDict
-
-Json = Mapping[str, object]
-
-
-class ResultRow(TypedDict, total=False):
-    """A result as the store gives it. Views add columns of their own in subclasses."""
-
-'''
-
-_TAIL = '''
-
-#: Any row of named values, of which no column is asked for by a name in the code.
-Row = Mapping[str, object]
-
-
-def number(row: Row, name: str) -> float | None:
-    """The number of a column that is named at run time; None where it holds none."""
-    value = row.get(name)
-    if isinstance(value, float):  # charts ask a million times: what is most frequent comes first
-        return value
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def text(row: Row, name: str) -> str:
-    """The text of such a column; empty where it holds none."""
-    value = row.get(name)
-    return "" if value is None else str(value)
-
-
-def texts(row: Row, name: str) -> list[str]:
-    """The texts of a column that lists them; none where it holds no list."""
-    value = row.get(name)
-    return [str(part) for part in value] if isinstance(value, list | tuple) else []
-
-
-def record(row: Row, name: str) -> Json:
-    """The JSON object of a column, itself and no copy; an empty one where it holds none."""
-    value = row.get(name)
-    return value if isinstance(value, Mapping) else {}
-'''
+_ROWS = Path(__file__).with_name("rows.py")
+_COLUMNS = re.compile(r"(?<=\n)(    \w+: [^\n]+ \| None\n)+")
 
 
 def source() -> str:
-    """The text of `core/rows.py`."""
+    """Return the text of `core/rows.py` with the columns of the registry."""
     lines = (f"    {column.name}: {_TYPES[column.kind]} | None\n" for column in COLUMNS)
-    return _HEAD + "".join(lines) + _TAIL
+    return _COLUMNS.sub("".join(lines), _ROWS.read_text(encoding="utf-8"), count=1)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(source())
+    _ROWS.write_text(source(), encoding="utf-8")

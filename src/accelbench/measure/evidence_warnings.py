@@ -26,48 +26,44 @@ _SEEN = (
 )
 
 
+#: The name of a detail, and the warning if it has a value: `{}` is the value, or the names in it.
+_TOLD = {
+    "imported_later": (
+        "{} was imported during a call: weights_digest does not cover it. Import it at the top of"
+        " the file."
+    ),
+    "left_running": (
+        "Threads or processes that the calls started continue after the calls return. They do "
+        "work ({} between calls), which is not in the time of their call and slows the next one "
+        "down."
+    ),
+    "not_compared": (
+        "Returned values of type {} are not verified: they are neither numbers nor text."
+    ),
+    "evaluated": "Each step also evaluates the returned value, by {}: a call alone does less.",
+    "computed_when_read": (
+        "The returned value computes {} only on access: this is not part of a step, and is not "
+        "verified."
+    ),
+    "holds_only_inputs": (
+        "The returned {} contains only the inputs or no computed numbers: what its methods "
+        "compute later is not part of a step."
+    ),
+    "found_in_caches": (
+        "Each call found results in the cache of {}. A call with new inputs may take longer."
+    ),
+    "state_changed": (
+        "The steps changed the module: {}. Each step begins in the state that the previous one "
+        "left, and outputs were verified in that state."
+    ),
+}
+
+
 def warned_of(details: Mapping[str, Any]) -> list[str]:
     """Return the warnings for the details of a session's evidence."""
     warnings = [text for name, value, text in _SEEN if details.get(name) is value]
-    if later := details.get("imported_later"):
-        warnings.append(
-            f"{', '.join(later)} was imported during a call: weights_digest does not cover it."
-            " Import it at the top of the file."
-        )
-    if going_on := details.get("left_running"):
-        warnings.append(
-            "Threads or processes that the calls started continue after the calls return. They"
-            f" do work ({going_on} between calls), which is not in the time of their call and slows"
-            " the next one down."
-        )
-    if kinds := details.get("not_compared"):
-        warnings.append(
-            f"Returned values of type {', '.join(kinds)} are not verified: they are neither numbers"
-            " nor text."
-        )
-    if late := details.get("evaluated"):
-        warnings.append(
-            f"Each step also evaluates the returned value, by {', '.join(late)}: a call alone does"
-            " less."
-        )
-    if unread := details.get("computed_when_read"):
-        warnings.append(
-            f"The returned value computes {', '.join(unread)} only on access: this is not part of a"
-            " step, and is not verified."
-        )
-    if empty := details.get("holds_only_inputs"):
-        warnings.append(
-            f"The returned {', '.join(empty)} contains only the inputs or no computed numbers: what"
-            " its methods compute later is not part of a step."
-        )
-    if caches := details.get("found_in_caches"):
-        warnings.append(
-            f"Each call found results in the cache of {', '.join(caches)}. A call with new inputs"
-            " may take longer."
-        )
-    if changed := details.get("state_changed"):
-        warnings.append(
-            f"The steps changed the module: {', '.join(changed)}. Each step begins in the state"
-            " that the previous one left, and outputs were verified in that state."
-        )
+    for name, template in _TOLD.items():
+        if value := details.get(name):
+            shown = value if isinstance(value, str) else ", ".join(value)
+            warnings.append(template.format(shown))
     return warnings
