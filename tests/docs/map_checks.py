@@ -54,7 +54,7 @@ def check_what_came(command: str, tried: Tried, present: set[str]) -> None:
         # What was measured is too unsteady to choose by, as three iterations on a busy machine
         # may be: then nothing is known, and that is how it ends.
         ended = (*ended, EXIT_CANNOT_TELL)
-    if tried.words[0] == "compare" and "unusable" in done.stderr:
+    if tried.words[0] in ("compare", "history") and "unusable" in done.stderr:
         ended = (*ended, EXIT_CANNOT_TELL)  # likewise
     assert done.returncode in ended, f"{said}\n{done.stdout}\n{done.stderr}"
     if tried.words[0] == "check":
