@@ -435,7 +435,7 @@ def test_what_a_comparison_refused_turns_no_build_red(
     one = {"series_key": "s", "case_id": "c"}
     cuda = {**one, "hardware": "cuda", "device_name": "A card"}
     store(tmp_path / "then.duckdb", one, {**cuda, "emulated": True, "latency_p50_ms": 1.0})
-    assert command("compare")("--output", "base.csv", "--db", "then.duckdb")[0] == 0
+    assert command("compare")("--output", "base.csv", "--db", "then.duckdb")[0] == 4
     if older:
         with (tmp_path / "base.csv").open(encoding="utf-8", newline="") as stream:
             lines = list(csv.DictReader(stream))

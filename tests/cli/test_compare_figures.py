@@ -35,10 +35,10 @@ def headed(out: str) -> list[str]:
 @pytest.mark.parametrize(
     ("figures", "headings"),
     [
-        ({}, "hardware by mean ms items/s MB times as fast"),
+        ({}, "hardware by p50 ms items/s MB times as fast"),
         ({"latency_mean_ms": None, "throughput": None}, "hardware by p50 ms MB times as fast"),
-        ({"throughput_unit": "images/s"}, "hardware by mean ms images/s MB times as fast"),
-        ({"throughput_unit": "sequences/s"}, "hardware by mean ms /s MB times as fast"),
+        ({"throughput_unit": "images/s"}, "hardware by p50 ms images/s MB times as fast"),
+        ({"throughput_unit": "sequences/s"}, "hardware by p50 ms /s MB times as fast"),
         (NOTHING | {"throughput": 120.0}, "hardware by items/s times as fast"),
         (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
     ],
@@ -53,14 +53,14 @@ def test_the_heading_says_which_figure_it_is(
 
 
 def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Command) -> None:
-    store(tmp_path / DB, {}, GPU | {"latency_mean_ms": None, "throughput": None})
+    store(tmp_path / DB, {}, GPU | {"latency_p50_ms": None, "throughput": None})
     _, out, _ = shell()
     assert "latency ms" in out
     assert "8.00 p50" in out
     assert "8.50 mean" in out
-    assert "1.00× ≠" in out  # of the medians, which both have
-    assert "≠ cuda A card: figure mean → p50." in out
-    assert "Times as fast: by the time of an item, p50." in out
+    assert "1.00× ≠" in out  # of the means, which both have
+    assert "≠ cuda A card: figure p50 → mean." in out
+    assert "Times as fast: by the mean time of an item." in out
 
 
 def test_no_latency_is_made_of_a_throughput(tmp_path: Path, shell: Command) -> None:
