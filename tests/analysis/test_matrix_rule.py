@@ -302,6 +302,8 @@ def test_a_refusal_of_the_hardware_comes_before_a_missing_package():
 def test_what_was_never_measured_says_what_is_known_of_it():
     found = matrix([row()], {"cuda": "no NVIDIA driver is loaded"}).models[0].cells
     assert found["cuda"].reason == "not here: no NVIDIA driver is loaded"
+    assert found["cuda"].availability is Availability.NOT_AVAILABLE
+    assert found["rocm"].availability is Availability.NOT_MEASURED
     assert found["rocm"].token == "never_measured"
     assert found["rocm"].advice.endswith("accelbench run bert-tiny --hardware rocm")
     assert found["qnn"].advice.endswith("--hardware qnn --precision int8"), "it refuses fp32"
@@ -391,9 +393,9 @@ def test_a_family_is_its_middle_model_and_never_high_with_a_broken_one(levels, e
 
 def test_a_family_says_which_models_are_incompatible_and_how_many_are_missing():
     assert "1 of 2 models tried go through: 1 high" in family("high", "no", "gone").reason
-    assert "incompatible: m1; 1 not available" in family("high", "no", "gone").reason
+    assert "incompatible: m1; 1 not measured" in family("high", "no", "gone").reason
     assert family("no", "no").availability is Availability.INCOMPATIBLE
-    assert family("gone").availability is Availability.NOT_AVAILABLE
+    assert family("gone").availability is Availability.NOT_MEASURED
 
 
 def test_the_rule_that_is_printed_names_the_constants():

@@ -228,11 +228,13 @@ def test_the_largest_that_fits_is_the_largest_whatever_a_smaller_one_did() -> No
     assert next_batch(tried, 8) == 72
     assert next_batch({8: 4.0, 48: 0.9}, 8, (8, 16, 48, 64)) == 64
     said = _searched({
-        "hardware": "cpu", "runtime": "pytorch", "precision": "fp32", "largest_batch": 48,
+        "hardware": "cpu", "runtime": "pytorch", "precision": "fp32", "options": {"threads": 1},
+        "largest_batch": 48,
         "tried": [{"batch_size": b, "fits": t <= 1.0} for b, t in tried.items()],
         "ended": "settled",
     })  # fmt: skip
     assert "batch 48 is the largest that fits, 96 does not; 8 did not, though smaller" in said
+    assert said.startswith("cpu pytorch fp32 threads=1: ")
 
 
 def test_the_document_says_whether_what_was_measured_is_in_the_answer(

@@ -146,20 +146,21 @@ def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell: Shell) -> No
 
 
 @pytest.mark.parametrize(
-    ("frameworks", "models", "is_suite"),
+    ("frameworks", "models", "is_spelled"),
     [
         (["both"], ["both"], True),
         (["Both"], ["resnet50", "both"], True),
-        (["pytorch,jax"], ["both"], False),
+        (["pytorch"], ["resnet50"], True),
+        (["pytorch,jax"], ["both"], True),
         (["both"], None, False),
         (None, ["both"], False),
     ],
 )
-def test_the_guides_whole_suite_leaves_its_csv_unasked(
-    frameworks: list[str] | None, models: list[str] | None, is_suite: bool
+def test_a_run_with_the_guides_options_leaves_its_csv_unasked(
+    frameworks: list[str] | None, models: list[str] | None, is_spelled: bool
 ) -> None:
     folder = guide_folder(frameworks, models)
-    assert folder == (Path("results", "raw") if is_suite else None)
+    assert folder == (Path("results", "raw") if is_spelled else None)
 
 
 def test_the_guides_csv_is_written_alone_into_its_folder(tmp_path: Path) -> None:

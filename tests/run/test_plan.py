@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.conduct import run_record
 from accelbench.run.plan import planning
 from accelbench.run.plan.expand import expand
-from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.request import Plan, Request, apart
 from accelbench.run.plan.targets import places
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
@@ -95,6 +95,26 @@ def test_a_file_in_halves_is_measured_in_fp32_where_its_engine_has_no_halves() -
     assert note.startswith("bert-tiny is stored in fp16, in which main/cpu does not compute")
     (named,) = plan(**asked).cases
     assert named.refusal is not None
+
+
+def test_an_engine_without_fp32_takes_its_first_precision_if_none_is_named() -> None:
+    npu = card("npu", ("tpu",), ("tpu",))
+    npu.info = dataclasses.replace(npu.info, precisions=("int8", "fp16"))
+    there = {**RUNTIMES, "npu": npu}
+
+    def precisions(named: bool, **asked: Any) -> list[str]:
+        (request,) = apart(Request(models("bert-tiny"), batch_sizes=(1,), **asked), named)
+        found = expand(request, FOUND, there, lambda case: None, lambda device: None)
+        return [f"{p.case.target} {p.case.precision}" for p in found.cases]
+
+    assert precisions(False, hardware=("cpu", "tpu")) == ["main/cpu fp32", "npu/tpu int8"]
+    assert precisions(False)[-1] == "npu/tpu int8"
+    assert precisions(True, hardware=("tpu",)) == ["npu/tpu fp32"]
+    assert precisions(False, hardware=("tpu",), modes=(Mode.TRAINING,)) == ["npu/tpu fp32"]
+    emulated = {**FOUND, "tpu": [Device("tpu", "software", emulated=True)]}
+    (asked,) = apart(Request(models("bert-tiny"), batch_sizes=(1,)), False)
+    found = expand(asked, emulated, there, lambda case: None, lambda device: None)
+    assert found.cases[-1].case.precision == "fp32"
 
 
 def test_batches_ascend_and_are_measured_once() -> None:

@@ -99,7 +99,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     runs = [
         said(folder, f"run {words} {every} {few}", 600, **cache)
         for words in (
-            " ".join(request.param),
+            f"{' '.join(request.param)} --precision fp32",
             f"{NARROWED[request.param]} --precision {','.join(NARROW)}",
         )
     ]

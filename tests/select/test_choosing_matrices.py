@@ -13,6 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import FAMILIES
 from accelbench.report.matrix import MatrixHeader
 from accelbench.report.matrix_markdown import markdown
+from accelbench.select.rank.matrices import FORWARD_ONLY
 from accelbench.select.rank.matrix_pages import of_markdown
 
 PAGE = """
@@ -146,3 +147,14 @@ def test_the_default_has_every_family_and_platform(tmp_path: Path) -> None:
     shown = selector(tmp_path).compatibility_matrix
     assert set(shown["model_families"]) == set(FAMILIES)
     assert shown["source"] == "the default"
+
+
+def test_a_platform_without_generating_engine_is_compatible_by_forward_passes_only(
+    tmp_path: Path,
+) -> None:
+    families: Any = selector(tmp_path).compatibility_matrix["model_families"]
+    text = families["text_generation"]["hardware_compatibility"]
+    assert text["openvino"]["compatible"] is True
+    assert text["openvino"]["reason"] == FORWARD_ONLY
+    assert "reason" not in text["cpu"]
+    assert "reason" not in families["vision"]["hardware_compatibility"]["openvino"]

@@ -17,11 +17,12 @@ class Rating(StrEnum):
 
 
 class Availability(StrEnum):
-    """Three things that a rating alone cannot tell apart."""
+    """States that a rating alone does not distinguish."""
 
     COMPATIBLE = "compatible"
     INCOMPATIBLE = "incompatible"
     NOT_AVAILABLE = "not available"
+    NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,16 @@ class MatrixCell:
     @property
     def compatible(self) -> bool:
         return self.availability is Availability.COMPATIBLE
+
+    @property
+    def has_result(self) -> bool:
+        """Whether a measurement shows if the platform can execute the model."""
+        return self.availability in (Availability.COMPATIBLE, Availability.INCOMPATIBLE)
+
+    @property
+    def level_without_rating(self) -> str:
+        """The level of a cell that is not compatible: `N/A`, or `untried` if it is not measured."""
+        return "untried" if self.availability is Availability.NOT_MEASURED else "N/A"
 
 
 @dataclass(frozen=True)

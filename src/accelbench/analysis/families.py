@@ -22,7 +22,7 @@ def family_lines(models: Sequence[MatrixLine], hardware: Sequence[str]) -> tuple
 
 
 def _cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
-    tried = [(n, c) for n, c in named if c.availability is not Availability.NOT_AVAILABLE]
+    tried = [(n, c) for n, c in named if c.has_result]
     if not tried:
         return _same([cell for _, cell in named])
     runs = [(name, cell) for name, cell in tried if cell.compatible]
@@ -38,7 +38,7 @@ def _cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
     return MatrixCell(
         Availability.COMPATIBLE,
         rating,
-        _said(runs, broken, len(named)),
+        _said(runs, broken, [cell for _, cell in named if not cell.has_result]),
         token=_token([cell for _, cell in runs]) if rating is Rating.NONE else "",
         emulated=emulated,
         runtimes=tuple(sorted({runtime for _, cell in runs for runtime in cell.runtimes})),
@@ -66,7 +66,9 @@ def _middle(ratings: Sequence[Rating], broken: int) -> Rating:
     return _ORDER[min(middle, 2) if broken else middle]
 
 
-def _said(runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], total: int) -> str:
+def _said(
+    runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], others: Sequence[MatrixCell]
+) -> str:
     tried = len(runs) + len(broken)
     levels = [
         f"{sum(c.rating is r for _, c in runs)} {r}"
@@ -77,7 +79,8 @@ def _said(runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], total: 
     summary = summary.replace(" n/a", " without a rating")
     if broken:
         summary += f"; incompatible: {', '.join(broken)}"
-    return f"{summary}; {total - tried} not available" if tried < total else summary
+    counts = sorted(Counter(cell.availability.value for cell in others).items())
+    return "".join([summary, *(f"; {count} {availability}" for availability, count in counts)])
 
 
 def _models(count: int) -> str:

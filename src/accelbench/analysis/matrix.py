@@ -63,9 +63,10 @@ RULE = (
     ),
     "N/A, incompatible: refused or failed (wrong outputs, export, memory, operators …).",
     (
-        "N/A, not available: the hardware or a package is not there, nothing was measured, or what"
-        " ended it was the machine around it or what was asked (a full disk, a timeout …)."
+        "N/A, not available: the hardware or a package is not there, or what ended it was the"
+        " machine around it or what was asked (a full disk, a timeout …)."
     ),
+    "Untried: the platform may be here, and nothing was measured on it.",
     (
         "Compatible without a rating: emulated, not timed, or no verified CPU result at the same"
         " shapes, threads, scenario and unit. What was timed before and only verified since keeps"
@@ -228,10 +229,11 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCe
     refused = [attempt for attempt in many if attempt.refused]
     worst = min(refused or many, key=_gravity, default=None)
     if worst is None:
+        state = Availability.NOT_AVAILABLE if absence else Availability.NOT_MEASURED
         reason = f"not here: {absence}" if absence else "nothing was measured on it"
         token = "hardware_absent" if absence else "never_measured"
         advice = "accelbench hardware says what would bring it." if absence else untried
-        return MatrixCell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
+        return MatrixCell(state, reason=reason, token=token, advice=advice)
     cause = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
     by = "" if worst.way.runtime in ("none", "") else f"{worst.way.runtime}: "
     return MatrixCell(

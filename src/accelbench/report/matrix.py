@@ -121,7 +121,7 @@ def mark(cell: MatrixCell) -> str:
         if cell.emulated:
             return "compatible (emulated)"
         return UNRATED.get(cell.token, "compatible, not rated")
-    return "❌ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
+    return "❌ N/A" if cell.availability is Availability.INCOMPATIBLE else cell.level_without_rating
 
 
 def precisions(cell: MatrixCell) -> tuple[str, ...]:

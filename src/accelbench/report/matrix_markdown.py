@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
+from accelbench.analysis.cells import Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.matrix import RULE
 from accelbench.core.visible import markdown as text_of
 from accelbench.report.matrix import MatrixHeader, mark, moment, precisions, tells
@@ -23,7 +23,11 @@ def _page(matrix: Matrix, about: MatrixHeader) -> Iterator[str]:
     for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
         yield from ("", f"## {title}", "")
         yield from _table(title, lines, matrix.hardware)
-    yield from ("", "❌ N/A: incompatible. N/A: not available. The reasons follow.", "")
+    yield from (
+        "",
+        "❌ N/A: incompatible. N/A: not available. Untried: not measured. The reasons follow.",
+        "",
+    )
     yield "## Why"
     for line in matrix.models:
         yield from ("", f"### {text_of(line.name)}", "")
@@ -57,7 +61,7 @@ def _reasons(line: MatrixLine) -> Iterator[str]:
     for hardware, cell in line.cells.items():
         known = "" if cell.compatible else f"{cell.availability}: "
         rest = "; ".join(f"{name} {text_of(text)}" for name, text in tells(cell)[1:])
-        more = f" ({rest})" if rest and cell.availability is not Availability.NOT_AVAILABLE else ""
+        more = f" ({rest})" if rest and cell.has_result else ""
         yield f"- **{text_of(hardware)}** {mark(cell)}: {known}{text_of(cell.reason)}{more}"
 
 

@@ -26,7 +26,6 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.core.word_lists import words
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.names import platform_named
 from accelbench.run.plan.request import AUTO
@@ -118,16 +117,18 @@ def models_named(words: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-#: What the guide's own runner calls both frameworks, and both models.
-_BOTH = "both"
-#: The folder that its results go into.
+#: The folder that the results of the guide's own runner go into.
 _GUIDE_FOLDER = Path("results", "raw")
 
 
 def guide_folder(frameworks: Sequence[str] | None, models: Sequence[str] | None) -> Path | None:
-    """Return the folder for the guide's CSV if its whole suite is asked for as the guide does."""
-    asked = ({name.lower() for name in words(names or ())} for names in (frameworks, models))
-    return _GUIDE_FOLDER if all(_BOTH in names for names in asked) else None
+    """Return the folder for the guide's CSV if a run is spelled with its two options.
+
+    Args:
+        frameworks: the values of `--framework`.
+        models: the values of `--model`, which only the documents spell as an option.
+    """
+    return _GUIDE_FOLDER if frameworks and models else None
 
 
 def launches(count: int | None, frameworks: Sequence[str], against: str | None = None) -> int:

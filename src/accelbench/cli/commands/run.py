@@ -129,7 +129,8 @@ def run(
     precision: list[str] | None = typer.Option(
         None,
         "--precision",
-        help="fp32, fp16, bf16, int8, amp-fp16 or amp-bf16; fp32 by default.",
+        help="fp32, fp16, bf16, int8, amp-fp16 or amp-bf16; fp32 by default, or"
+        " the engine's first if it lacks fp32.",
     ),
     mode: list[str] | None = typer.Option(
         None, "--mode", help="inference, training, or both; inference by default."

@@ -81,7 +81,9 @@ def _heading(answer: Mapping[str, Any]) -> str:
 
 def _searched(search: Mapping[str, Any]) -> str:
     """What a search found in one way."""
-    way = " ".join(str(search[n]) for n in ("hardware", "runtime", "precision") if search[n])
+    named = [str(search[n]) for n in ("hardware", "runtime", "precision") if search[n]]
+    options = [f"{name}={value}" for name, value in sorted(search["options"].items())]
+    way = " ".join([*named, *options])
     batches, largest = search["tried"], search["largest_batch"]
     if not batches:
         return f"{way}: not searched, {search['ended'].rstrip('.')}"

@@ -21,8 +21,9 @@ from accelbench.report.matrix import MatrixHeader, precisions, tells
 
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
 _LEGEND = (
-    "✗ incompatible · N/A not available · emulated: right, its times mean nothing · not verified:"
-    " its outputs were not compared · not sure: measured too roughly · runs: compatible, not rated"
+    "✗ incompatible · N/A not available · untried: not measured · emulated: right, its times mean"
+    " nothing · not verified: its outputs were not compared · not sure: measured too roughly ·"
+    " runs: compatible, not rated"
 )
 #: What nobody has shown is neither good nor bad.
 _UNPROVEN = "magenta"
@@ -127,7 +128,7 @@ def _level(cell: MatrixCell) -> str:
         return cell.rating.value.capitalize()
     if cell.compatible:
         return "emulated" if cell.emulated else UNRATED.get(cell.token, "runs")
-    return "✗ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
+    return "✗ N/A" if cell.availability is Availability.INCOMPATIBLE else cell.level_without_rating
 
 
 def _briefly(matrix: Matrix, console: Console) -> None:

@@ -81,6 +81,7 @@ class SearchedConfiguration:
             "hardware": self.case.hardware,
             "runtime": self.engine or self.case.runtime,
             "precision": self.case.precision,
+            "options": dict(self.case.options),
             "largest_batch": most,
             "largest_tried": LARGEST if most == LARGEST else None,
             "tried": [self._told_of(batch) for batch in sorted({*self.tried, *self.unknown})],

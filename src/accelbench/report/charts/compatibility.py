@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.analysis.cells import Availability, MatrixCell, MatrixLine, Rating
+from accelbench.analysis.cells import MatrixCell, MatrixLine, Rating
 from accelbench.analysis.matrix import UNRATED
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.provenance import COMPARABLE
@@ -25,6 +25,7 @@ _LEVELS = {
     "not verified": "#dcd3f0",
     "not sure": "#dcd3f0",
     "not available": "#e6e9ed",
+    "not measured": "#e6e9ed",
 }
 _MOST_LINES = 40
 
@@ -34,8 +35,7 @@ def _level(cell: MatrixCell) -> str:
         return cell.rating.value
     if cell.compatible:  # no time of it is usable, or the CPU has none beside it
         return UNRATED.get(cell.token, "not rated")
-    bad = cell.availability is Availability.INCOMPATIBLE
-    return "incompatible" if bad else "not available"
+    return cell.availability.value
 
 
 def _said(cell: MatrixCell) -> str:
@@ -44,7 +44,7 @@ def _said(cell: MatrixCell) -> str:
     level = _level(cell)
     if cell.speed is not None:
         return f"{level} {figure(cell.speed)}×"
-    return "–" if level == "not available" else level
+    return "–" if level in ("not available", "not measured") else level
 
 
 def _drawn(subject: Subject) -> ChartBody | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell
+from accelbench.analysis.cells import Matrix, MatrixCell
 from accelbench.analysis.checking import Check
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import Point
@@ -118,7 +118,7 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
         [line.name, name, cell.availability.value, cell.reason]
         for line in matrix.models
         for name, cell in line.cells.items()
-        if cell.reason and cell.availability is not Availability.NOT_AVAILABLE
+        if cell.reason and cell.has_result
     ]
     yield Section(
         "Compatibility matrix",

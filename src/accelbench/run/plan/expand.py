@@ -67,9 +67,11 @@ def expand_all(
     for request, (where, remarks) in zip(requests, placed, strict=True):
         others = [f"Simulated: {note}" for note in away.explain(request)]
         notes |= dict.fromkeys((*remarks, *here.explain(request), *others))
-        for model, place, precision, mode in product(
+        for model, place, asked, mode in product(
             request.models, where, request.precisions, request.modes
         ):
+            precision, told = _usual_precision(place, asked, mode, request, runtimes)
+            notes |= dict.fromkeys(told)
             own = _own_options(place, request, runtimes)
             work = here if _is_here(place) else away
             groups = (
@@ -168,6 +170,27 @@ def _own_options(
     name, hardware = place.target.runtime, place.target.hardware
     values = request.runtime_options.get(name)
     return on_purpose(values, runtimes[name].info.options, hardware) if values else {}
+
+
+def _usual_precision(
+    place: TargetDevice,
+    asked: str,
+    mode: Mode,
+    request: Request,
+    runtimes: Mapping[str, Runtime],
+) -> tuple[str, list[str]]:
+    """Return the precision, which is the engine's first if none is named and it lacks fp32.
+
+    An emulated device keeps fp32, and its refusal, unless the hardware is named: one int8 step of
+    bert-tiny takes a second in QNN's emulation, and its times are no device's.
+    """
+    device, runtime = place.device, runtimes.get(place.target.runtime)
+    if not request.is_precision_free or mode is Mode.TRAINING or runtime is None or device is None:
+        return asked, []
+    known = runtime.info.precisions
+    if asked in known or not known or (device.emulated and not request.hardware):
+        return asked, []
+    return known[0], [f"{place.target} lacks {asked}: it is measured in {known[0]}."]
 
 
 def _asked_of(

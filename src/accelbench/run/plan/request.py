@@ -78,6 +78,7 @@ class Request:
     distribution: Distribution | None = None  # None: each step is one process's
     simulate: bool = False  # what was named and is not here gets figures from its document
     as_stored: bool = False  # its precisions are what files are stored in: none was named
+    is_precision_free: bool = False  # none was named: an engine without fp32 takes its own
 
     @property
     def file_format(self) -> FileFormat | None:
@@ -105,6 +106,7 @@ def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
             models=tuple(models),
             precisions=(stored,) if stored and not precisions_named else request.precisions,
             as_stored=bool(stored) and not precisions_named,
+            is_precision_free=not (models[0].file or precisions_named),
         )
         for (_, stored, others), models in groups.items()
     )

@@ -68,6 +68,12 @@ def able_engines(platform: str, query: Query, *, generates: bool) -> list[str]:
     return [card.name for card in able]
 
 
+def cannot_generate(platform: str) -> bool:
+    """Return whether every known engine of a platform computes forward passes only."""
+    engines = _engines(platform)
+    return bool(engines) and not any(card.generates for card in engines)
+
+
 def can_train(platform: str) -> bool:
     """Return whether an engine of a platform trains models, or none of its engines is known."""
     engines = _engines(platform)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.matrix import rating
-from accelbench.core.vocabulary import FAMILIES, Mode
-from accelbench.select.estimate.engine_abilities import is_refused_by_all
+from accelbench.core.vocabulary import FAMILIES, Family, Mode
+from accelbench.select.estimate.engine_abilities import cannot_generate, is_refused_by_all
 from accelbench.select.estimate.platform_rules import family_rating
 from accelbench.select.evidence.cells import Tried
 from accelbench.select.query.config import ANY_FAMILY, PlatformEntry
@@ -28,6 +28,9 @@ class MatrixEntry:
     reason: str = ""
     source: str = ""
 
+
+#: Why a platform that is compatible with a family is not offered for whole requests.
+FORWARD_ONLY = "forward passes only: no engine of it generates token by token"
 
 #: By family, platform, and mode; "" is both modes.
 Entries = Mapping[tuple[str, str, str], MatrixEntry]
@@ -79,11 +82,13 @@ class Matrices:
             for name in hardware:
                 entry = self.entry(family.value, name, Mode.INFERENCE.value)
                 level = entry.rating or family_rating(name, family.value)
+                is_text = entry.compatible and family is Family.TEXT_GENERATION
+                reason = entry.reason or (FORWARD_ONLY if is_text and cannot_generate(name) else "")
                 entries[name] = {
                     "compatible": entry.compatible,
                     "performance_rating": level if entry.compatible else "n/a",
                     "source": entry.source,
-                    **({"reason": entry.reason} if entry.reason else {}),
+                    **({"reason": reason} if reason else {}),
                 }
             families[family.value] = {"hardware_compatibility": entries}
         return {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.analysis.cells import Availability, Matrix
+from accelbench.analysis.cells import Matrix
 from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.ranks import ranks_of
@@ -126,11 +126,7 @@ _SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
 def _tried(made: Matrix) -> list[str]:
     """Platforms on which any model was tried; all, where none was."""
     tried = [
-        name
-        for name in made.hardware
-        if any(
-            one.cells[name].availability is not Availability.NOT_AVAILABLE for one in made.models
-        )
+        name for name in made.hardware if any(one.cells[name].has_result for one in made.models)
     ]
     return tried or list(made.hardware)
 
