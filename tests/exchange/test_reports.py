@@ -352,9 +352,12 @@ def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     export(tmp_path / "d.md", rows, "markdown")
     lines = (tmp_path / "d.md").read_text().splitlines()
     assert len(lines) == 2 + len(rows)
-    assert lines[2] == f"| {NAME} | 4 (mean 4.5) | 2000 | 100 | 0 | ok | measured |"
-    assert "| no data | no data | no data | 0 | failed: wrong_outputs | measured |" in lines[4]
-    assert lines[-1].endswith("| 4 | no data | 100 | 2 | ok | measured, emulated |")
+    assert lines[2] == f"| {NAME} | 4 | 4.5 | 2000 | 100 | 0 | ok | measured | r1 |"
+    assert (
+        "| no data | no data | no data | no data | 0 | failed: wrong_outputs | measured |"
+        in lines[4]
+    )
+    assert lines[-1].endswith("| 4 | no data | no data | 100 | 2 | ok | measured, emulated | r1 |")
 
 
 def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
@@ -374,7 +377,7 @@ def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: 
     ]
     export(tmp_path / "a.md", rows, "markdown")
     lines = (tmp_path / "a.md").read_text("utf-8").splitlines()[2:]
-    said = [line.split(" | ")[5] for line in lines]
+    said = [line.split(" | ")[6] for line in lines]
     assert sorted(said) == ["ok", "ok", "ok, error 0.6", "ok, outputs not verified"]
 
 

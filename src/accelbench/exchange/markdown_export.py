@@ -6,10 +6,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.analysis.launch_intervals import mean_beside
 from accelbench.core.absent import NO_DATA
 from accelbench.core.exactness import not_exact
-from accelbench.core.figures import Statistic, statistic_of, step_of
+from accelbench.core.figures import TAILS, Statistic, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
 from accelbench.core.vocabulary import Quality, Status
@@ -29,8 +28,9 @@ def write_markdown(
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
-    headings = ("what", "median ms", unit, "peak MB", "launch", *arms, "status", "from", "run")
-    right = frozenset(headings[1:5])
+    headings = ("what", "median ms", "mean ms", unit, "peak MB", "launch")
+    right = frozenset(headings[1:])
+    headings += (*arms, "status", "from", "run")
     lines = table(headings, (_cells(row, unit, bool(arms), runs or {}) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return Entries(len(rows))
@@ -48,7 +48,8 @@ def _cells(
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),
-        _time(row),
+        _median(row),
+        _figure(step_of(row, Statistic.MEAN)),
         f"{_figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
@@ -66,16 +67,12 @@ def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{run} ({label})" if label else run
 
 
-def _time(row: Mapping[str, Any]) -> str:
-    """The median of a step, and the mean where it differs; else what is known, with its name."""
+def _median(row: Mapping[str, Any]) -> str:
+    """Return the median step, or a percentile with its name if nothing else is known."""
     statistic = statistic_of(row)
-    if statistic in (None, Statistic.RATE):
-        return NO_DATA
-    mean = mean_beside([row])
-    named = f" (mean {_figure(mean)})" if mean else ""
-    if statistic is not Statistic.MEDIAN:
-        named = f" ({statistic})"
-    return f"{_figure(step_of(row, statistic))}{named}"
+    if statistic in TAILS:
+        return f"{_figure(step_of(row, statistic))} ({statistic})"
+    return _figure(step_of(row, Statistic.MEDIAN))
 
 
 def _figure(value: float | None) -> str:
