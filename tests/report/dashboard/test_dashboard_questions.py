@@ -84,7 +84,7 @@ def test_recommend_answers_with_the_figures_of_the_command(
     assert all(value for row in known.values() for value in row.values())
     assert known["rocm"]["Statistic"] != ""
     said = page.partition('<pre class="terminal"')[2].partition("</pre>")[0].splitlines()
-    assert said[0].endswith(">bert-tiny at batch 1: take cuda")
+    assert said[0].endswith(">bert-tiny at batch 1, seq 128: take cuda")
     assert any(line.split()[:1] == ["cuda"] for line in said)
     assert "U+000A" not in page
     assert "accelbench recommend bert-tiny --batch-size 1 --db" in page
