@@ -13,6 +13,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands import compare, matrix
+from accelbench.core.errors import EXIT_CANNOT_TELL
 from accelbench.core.worth import (
     REASON_COLUMNS,
     REASON_UNUSABLE_SQL,
@@ -49,7 +50,9 @@ def test_compare_names_the_reason(
 ) -> None:
     gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
     store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
-    found = command("compare").json()
+    code, out, _ = command("compare")("--json")
+    assert code == EXIT_CANNOT_TELL
+    found = json.loads(out)
     assert [line["refused"] for line in found["comparisons"] if line["refused"]] == [
         f"unusable: {reason}"
     ]

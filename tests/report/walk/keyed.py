@@ -38,7 +38,7 @@ NO_FIGURES = frozenset(
     (
         *(one.name for one in COLUMNS if one.name not in _OF_COLUMN),
         *("launches", "baseline_launches", "launches_set_aside", "newer_launches_set_aside"),
-        *("unusable_launches_left_out", "launches_tried", "failed_launches"),
+        *("unusable_launches_left_out", "launches_tried", "failed_launches", "interval_level"),
         *(
             "speedup_low",
             "speedup_high",
