@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from accelbench.analysis.accuracies import accuracy_among, accuracy_heading
 from accelbench.analysis.comparison import Compared, doubtful
-from accelbench.analysis.launch_intervals import mean_beside
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import Ratio
 from accelbench.analysis.versions import engine_version, versions_apart
-from accelbench.cli.display.words import figure
+from accelbench.cli.display.words import figure, mean_note
 from accelbench.core.absent import NO_DATA, NOT_KNOWN
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
@@ -107,15 +106,12 @@ def times(lines: Lines) -> list[str]:
     return [
         NO_DATA
         if step is None
-        else figure(step[0]) + (f" {step[1]}" if mixed else "") + _of_no_use(line) + _mean(line)
+        else figure(step[0])
+        + (f" {step[1]}" if mixed else "")
+        + _of_no_use(line)
+        + mean_note(line.side.rows)
         for line, step in zip(lines, known, strict=True)
     ]
-
-
-def _mean(line: Compared) -> str:
-    """Return the mean that stands next to a median which it contradicts."""
-    mean = mean_beside(line.side.rows)
-    return f" ({Statistic.MEAN} {figure(mean)})" if mean else ""
 
 
 def rate_unit(lines: Lines) -> str:

@@ -12,8 +12,14 @@ from accelbench.analysis.accuracies import (
     accuracy_of,
     cost_sentence,
 )
-from accelbench.analysis.launch_intervals import mean_beside
-from accelbench.cli.display.words import figure, marks_without_arm, shapes, spread, where
+from accelbench.cli.display.words import (
+    figure,
+    marks_without_arm,
+    mean_note,
+    shapes,
+    spread,
+    where,
+)
 from accelbench.core.absent import NO_DATA
 from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
@@ -151,8 +157,8 @@ def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:
 def _step(row: Mapping[str, Any], statistic: Statistic) -> str:
     """What a step took; a mean of blocks among medians says that it is one."""
     shown = figure(step_ms(row))
-    if mean := mean_beside([row]):
-        return f"{shown} ({Statistic.MEAN} {figure(mean)})"
+    if note := mean_note([row]):
+        return f"{shown}{note}"
     median = row.get("latency_p50_ms") is not None
     return shown if median or statistic is Statistic.MEAN else f"{shown} {Statistic.MEAN}"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accelbench.analysis.launch_intervals import mean_beside
 from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import sharing
+from accelbench.core.figures import Statistic
 from accelbench.core.provenance import THIS_ARM, simulation_of
+from accelbench.core.rows import Row
 from accelbench.core.spreads import interval_text
 from accelbench.core.visible import visible
 
@@ -37,6 +40,12 @@ def figure(value: float | None, digits: int = 3) -> str:
     if abs(value) >= 0.001:
         return f"{value:.{digits}f}"
     return f"{value:.2g}"
+
+
+def mean_note(rows: Sequence[Row]) -> str:
+    """Return the mean to show next to a median that contradicts it, in brackets; "" otherwise."""
+    mean = mean_beside(rows)
+    return f" ({Statistic.MEAN} {figure(mean)})" if mean else ""
 
 
 def parameters_in_short(parameters: int) -> str:
