@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.hardware.detect import detect
 from accelbench.measure.loop import measure
@@ -68,7 +68,7 @@ class Visits:
         job = Job(
             self._case, device, JobSettings(seed=0, threads=int(THREADS)), artefact=str(folder)
         )
-        self._session = cast(BrowserSession, runtime.open(job))
+        self._session = cast("BrowserSession", runtime.open(job))
         self._clock = runtime.clock()
         self._site = Site(provider, folder, int(THREADS), 1, int(WARMUP))
         self._statistic = "mean"

@@ -33,12 +33,11 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
 
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
-    from accelbench.core.job_settings import JobSettings
+    from accelbench.core.options import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
-    from accelbench.run.plan.request import Request
-    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.plan.request import Request, RunSettings
     from accelbench.run.process.observer import Progress, SilentObserver
 
     class Stopwatch(SilentObserver):

@@ -28,7 +28,7 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
 
     from accelbench.catalog.find import find
     from accelbench.core.case import Case, Shapes, Target
-    from accelbench.core.job_settings import JobSettings
+    from accelbench.core.options import JobSettings
     from accelbench.core.protocols import Device, Job
     from accelbench.core.vocabulary import Timing
     from accelbench.runtimes.pytorch.runtime import PytorchRuntime

@@ -31,8 +31,7 @@ from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FleetRecord
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun
 from accelbench.run.fleet.work_units import WorkUnit, units_of
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 from keeping import keep, verdict
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -25,7 +25,7 @@ from typing import Any
 
 from scipy.stats import mannwhitneyu
 
-from accelbench.analysis.interleaved import judged_pairs
+from accelbench.analysis.arms import judged_pairs
 from accelbench.analysis.judging import METRICS, Judgement, NoisePrior, judged
 from accelbench.measure.launches import Noise, aa_noise, abba, pooled, pooled_noise
 from accelbench.measure.runs import find_gate_noise

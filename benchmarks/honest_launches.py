@@ -52,12 +52,11 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     """The results of a cell's launches."""
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
-    from accelbench.core.job_settings import JobSettings
+    from accelbench.core.options import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
-    from accelbench.run.plan.request import Request
-    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.plan.request import Request, RunSettings
     from accelbench.run.process.observer import SilentObserver
 
     hardware, frameworks, models, precision = cell

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.measure.launches import aa_noise, abba, paired_interval
 from accelbench.run.plan import planning
 from keeping import keep, verdict
@@ -34,9 +34,8 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.run.conduct.launch_context import LaunchContext
     from accelbench.run.conduct.surroundings import Surroundings
     from accelbench.run.plan import estimates
-    from accelbench.run.plan.budget import Budget
-    from accelbench.run.plan.request import Request
-    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.plan.request import Request, RunSettings
+    from accelbench.run.plan.run_forecast import Budget
     from accelbench.run.process.observer import SilentObserver
     from accelbench.run.process.worker_pool import WorkerPool
     from accelbench.store.journal import Journal

@@ -23,7 +23,7 @@ from typing import Any
 
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing

@@ -27,10 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.process.commit_models import Checkout
+from accelbench.run.process.other_interpreter import Checkout
 
 BENCH = "from mylib import work\n\n\ndef step():\n    return work()\n\n\nstep.example_inputs = ()\n"
 

@@ -25,7 +25,7 @@ from accelbench.run.fleet.cluster import (
     UnitHeard,
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode, node_name
-from accelbench.run.fleet.kept_runner import RunnerSlot
+from accelbench.run.fleet.ray_worker import RunnerSlot
 
 NODE = "0123456789abcdef"
 

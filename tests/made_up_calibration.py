@@ -16,8 +16,7 @@ from accelbench.core.calibration import (
 )
 from accelbench.core.protocols import Device
 from accelbench.run.calibrate import calibrating
-from accelbench.run.calibrate.collective_probes import BUS_FACTORS, collective_specs
-from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.run.calibrate.calibrating import BUS_FACTORS, collective_specs, figure_of
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 

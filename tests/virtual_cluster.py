@@ -16,8 +16,8 @@ from typing import Any, Literal
 from accelbench.core.case import Case
 from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
 from accelbench.core.identity import digest
-from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import case_from_json
+from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import launch_numbers
 from accelbench.run.fleet.cluster import (
     ClusterEvent,

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.api.benchmark import benchmark
-    from accelbench.api.comparing import ComparisonTable, compare
+    from accelbench.api.comparing import ComparisonTable, HistoryTable, compare, history
     from accelbench.api.config import BenchmarkConfig
     from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
-    from accelbench.api.logger import BenchmarkLogger
-    from accelbench.api.memory import reset_memory_stats
-    from accelbench.api.result import Result
-    from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
+    from accelbench.api.result import Result, StoredTable, results
+    from accelbench.api.running import (
+        BenchmarkLogger,
+        reset_memory_stats,
+        run_benchmark_suite,
+        run_inference_benchmark,
+    )
     from accelbench.api.selector import HardwareSelector
-    from accelbench.api.stored import StoredTable, results
-    from accelbench.api.telling_history import HistoryTable, history
     from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
@@ -47,19 +48,19 @@ __all__ = [
 #: package, and most of them need none of it.
 _HOMES = {
     "BenchmarkConfig": "accelbench.api.config",
-    "BenchmarkLogger": "accelbench.api.logger",
+    "BenchmarkLogger": "accelbench.api.running",
     "ComparisonTable": "accelbench.api.comparing",
     "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
     "HardwareSelector": "accelbench.api.selector",
-    "HistoryTable": "accelbench.api.telling_history",
+    "HistoryTable": "accelbench.api.comparing",
     "Result": "accelbench.api.result",
-    "StoredTable": "accelbench.api.stored",
+    "StoredTable": "accelbench.api.result",
     "benchmark": "accelbench.api.benchmark",
     "compare": "accelbench.api.comparing",
     "create_dataloader": "accelbench.catalog.data",
-    "history": "accelbench.api.telling_history",
-    "reset_memory_stats": "accelbench.api.memory",
-    "results": "accelbench.api.stored",
+    "history": "accelbench.api.comparing",
+    "reset_memory_stats": "accelbench.api.running",
+    "results": "accelbench.api.result",
     "run_benchmark_suite": "accelbench.api.running",
     "run_inference_benchmark": "accelbench.api.running",
 }

@@ -23,7 +23,7 @@ from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.core.figures import Statistic
 from accelbench.core.rows import Row
-from accelbench.measure.unpaired import unpaired_interval
+from accelbench.measure.runs import unpaired_interval
 from asked_rows import row
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from accelbench.analysis.accuracies import Outputs
 from accelbench.analysis.checking import Check, Outcome, Rules, checked
-from accelbench.analysis.history import HistoryPoint, Series, every_series
+from accelbench.analysis.history import HistoryPoint, Series, every_series, partings
 from accelbench.analysis.judging import METRICS, Judgement, Metric
-from accelbench.analysis.line_parts import partings
-from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.run_noise import histories
 from one_series import series_of
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accelbench.analysis.arms import checked_arms, names_of_arms
+from accelbench.analysis.arms import checked_arms, judged_pairs, names_of_arms
 from accelbench.analysis.checking import Check, CheckedQuestion, Outcome
-from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.report.check import document, sentences
 from asked_rows import row

@@ -14,8 +14,7 @@ from scipy import stats
 from accelbench.analysis import judging
 from accelbench.analysis.judging import METRICS, Judged, Judgement, Metric, NoisePrior
 from accelbench.measure.launches import Noise, pooled, pooled_noise
-from accelbench.measure.runs import find_gate_noise
-from accelbench.measure.unpaired import Apart, independent
+from accelbench.measure.runs import Apart, find_gate_noise, independent
 from accelbench.report.check import change
 
 LATENCY, THROUGHPUT, MEMORY, *_ = METRICS

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.comparison import Compared, compared
-from accelbench.analysis.matching import matched, ways_of
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.run_noise import histories
+from accelbench.analysis.sides import matched, ways_of
 from asked_rows import row
 
 THEIRS = {"provenance": "imported", "weights_digest": None, "run_id": "import-1"}

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_rows import failed, row
 
-from accelbench.analysis.cells import Availability, MatrixCell, Rating
-from accelbench.analysis.matrix import RULE, matrix
+from accelbench.analysis.matrix import RULE, Availability, MatrixCell, Rating, matrix
 
 OPENVINO = {"hardware": "openvino", "runtime": "openvino"}
 LEVELS = [Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.node_spread import validated
+from accelbench.analysis.ranks import validated
 
 
 def row(node: str, ms: float | None, kind: str = "epyc", **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accelbench.analysis.judging import Judgement
-from accelbench.analysis.noise import floors
+from accelbench.analysis.run_noise import floors
 from asked_rows import row
 
 

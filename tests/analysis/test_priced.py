@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.cost_words import amount, cost_notes, money, nothing_priced, told_of
 from accelbench.analysis.costs import (
     PRICE,
+    amount,
+    cost_notes,
     cost_of,
     items_of,
+    money,
+    nothing_priced,
     per_million,
     per_step,
     price_of,
+    told_of,
     with_costs,
 )
 from accelbench.analysis.machines import Machine

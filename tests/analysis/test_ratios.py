@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.launch_intervals import interval_within, mean_beside
-from accelbench.analysis.ratios import LAUNCHES, SAMPLES, ratio
+from accelbench.analysis.ratios import LAUNCHES, SAMPLES, interval_within, mean_beside, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from asked_rows import row

@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accelbench.analysis.checking import Check, Outcome, Rules, checked
+from accelbench.analysis.checking import (
+    Check,
+    JudgedSet,
+    Outcome,
+    Rules,
+    checked,
+    judge_set,
+    variances_of_mean,
+)
 from accelbench.analysis.judging import METRICS, Judged, Judgement
-from accelbench.analysis.sets import JudgedSet, judge_set, variances_of_mean
 from accelbench.measure.launches import Noise
 from accelbench.measure.runs import find_gate_noise
 from accelbench.report.check import document, headline, sentences

@@ -7,7 +7,7 @@ from typing import Any
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
-from accelbench.core.launch_failures import of_whole_runs
+from accelbench.core.worth import of_whole_runs
 from asked_rows import row
 
 

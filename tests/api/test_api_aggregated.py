@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.aggregated import outcome_of
+from accelbench.api.enhanced import outcome_of
 
 
 def result(batch: int, ms: float, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from scripted_api import CPU, GPU, Machine
 
 from accelbench import EnhancedHardwareBenchmarkRunner
-from accelbench.api import enhanced, starting
+from accelbench.api import benchmark, enhanced
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.charts import draw
 from accelbench.store.database import ENVIRONMENT, Database
@@ -179,7 +179,7 @@ def test_or_into_none_and_only_the_journal_is_left(machine: Machine) -> None:
 
 
 def test_ctrl_c_keeps_what_was_measured(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    observe = starting.observer_of
+    observe = benchmark.observer_of
 
     def observer(*arguments: Any) -> Any:
         made = observe(*arguments)

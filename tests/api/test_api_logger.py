@@ -59,7 +59,7 @@ def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
 def test_without_a_name_the_first_result_begins_a_dated_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accelbench.api.logger.time.time", lambda: 1735732800.0)
+    monkeypatch.setattr("accelbench.api.running.time.time", lambda: 1735732800.0)
     loggers = [BenchmarkLogger(tmp_path), BenchmarkLogger(tmp_path)]
     assert [logger.path for logger in loggers] == [None, None]
     for batch, logger in enumerate(loggers, 1):

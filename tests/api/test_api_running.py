@@ -179,7 +179,7 @@ def test_a_suite_takes_lists_of_names(machine: Machine, names: Any) -> None:
 
 
 def test_the_csv_is_never_overwritten(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accelbench.api.logger.time.time", lambda: 1735732800.0)
+    monkeypatch.setattr("accelbench.api.running.time.time", lambda: 1735732800.0)
     for _ in range(3):
         run(framework="jax")
     names = sorted(path.name for path in Path("results/raw").glob("*.csv"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import accelbench
-from accelbench.api.stored import StoredTable
+from accelbench.api.result import StoredTable
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.store.database import Database

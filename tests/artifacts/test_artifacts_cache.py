@@ -12,9 +12,9 @@ import pytest
 
 from accelbench.artifacts import cache as caches
 from accelbench.artifacts.cache import Cache, size_cap
-from accelbench.artifacts.manifest import FILE, Manifest, Tensor
+from accelbench.artifacts.recipe import FILE, Manifest, Tensor
 from accelbench.core.errors import UsageError
-from accelbench.store.folders import FOLDER_VARIABLE
+from accelbench.store.files import FOLDER_VARIABLE
 
 LONG_AGO = 2 * 3600
 

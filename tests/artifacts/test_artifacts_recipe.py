@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.artifacts import recipe as recipes
-from accelbench.artifacts.manifest import Manifest, Tensor, load
-from accelbench.artifacts.recipe import FORMATS, Recipe
+from accelbench.artifacts.recipe import FORMATS, Manifest, Recipe, Tensor, load
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target

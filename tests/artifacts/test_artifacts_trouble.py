@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
+from accelbench.artifacts import cache as trouble
 from accelbench.artifacts import make as making
-from accelbench.artifacts import trouble
-from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.cache import Cache, place_trouble
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
-from accelbench.artifacts.trouble import place_trouble
 from accelbench.artifacts.workarounds import next_for
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target

@@ -8,8 +8,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from accelbench.artifacts.external import once, renamed, tidy
 from accelbench.artifacts.make import make
-from accelbench.artifacts.names import once, renamed, tidy
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs
 from accelbench.core.protocols import ArtifactFormat

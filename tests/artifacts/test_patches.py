@@ -8,7 +8,7 @@ from transformers import masking_utils
 from transformers.models.llava_next import modeling_llava_next
 from transformers.models.mamba import modeling_mamba
 
-from accelbench.artifacts.patches import (
+from accelbench.artifacts.exporting import (
     applied,
     contracted,
     doubled,

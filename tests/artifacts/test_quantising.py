@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from accelbench.artifacts import external, graphs, quantising
+from accelbench.artifacts import external, quantising
 from accelbench.artifacts.make import make
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, seeds
 from accelbench.artifacts.recipe import Recipe
@@ -52,7 +52,7 @@ def test_masks_are_softened_and_nothing_else() -> None:
             "large": np.full((1100, 1100), lowest, np.float32),
         },
     )
-    assert graphs.soften(model) == 3
+    assert quantising.soften(model) == 3
     found = constants_of(model)
     assert found["mask"].tolist() == [0.0, -30.0, -1.5]
     assert found["weights"].tolist() == [-1e8, 2.0]
@@ -60,7 +60,7 @@ def test_masks_are_softened_and_nothing_else() -> None:
     assert (found["large"] == -30).all()
     inside = numpy_helper.to_array(model.graph.node[0].attribute[0].t)
     assert inside.tolist() == [-30.0]
-    assert graphs.soften(model) == 0
+    assert quantising.soften(model) == 0
 
 
 def test_what_becomes_an_index_or_a_size_is_spared() -> None:
@@ -77,7 +77,7 @@ def test_what_becomes_an_index_or_a_size_is_spared() -> None:
         ],
         {"w": np.ones((3, 3), np.float32), "two": np.float32(2), "size": np.ones(2, np.float32)},
     )
-    assert sorted(graphs.spared(model)) == ["Mul_2", "log", "scales"]
+    assert sorted(quantising.spared(model)) == ["Mul_2", "log", "scales"]
 
 
 def test_products_of_two_computed_values_are_attention() -> None:
@@ -86,11 +86,11 @@ def test_products_of_two_computed_values_are_attention() -> None:
         helper.make_node("MatMul", ["w", "x"], ["b"], "weighted too"),
     ]
     weights = {"w": np.ones((3, 3), np.float32)}
-    plain = graphs.chosen(model_of(products, weights))
+    plain = quantising.chosen(model_of(products, weights))
     assert plain.operators is None
     assert plain.words == "everything"
     attends = helper.make_node("MatMul", ["a", "b"], ["y"], "scores")
-    choice = graphs.chosen(model_of([*products, attends], weights))
+    choice = quantising.chosen(model_of([*products, attends], weights))
     assert choice.operators is not None
     assert "Add" not in choice.operators
     assert "MatMul" in choice.operators
@@ -108,7 +108,7 @@ def test_weights_that_are_picked_and_turned_are_weights_still() -> None:
         ],
         {"experts": np.ones((2, 3, 3), np.float32), "which": np.int64(1)},
     )
-    assert graphs.attention(model) == ["scores"]
+    assert quantising.attention(model) == ["scores"]
 
 
 def test_a_bias_is_nobody_elses() -> None:
@@ -125,7 +125,7 @@ def test_a_bias_is_nobody_elses() -> None:
             "alone": np.ones(3, np.float32),
         },
     )
-    assert graphs.unshare(model) == 2
+    assert quantising.unshare(model) == 2
     biases = [node.input[2] for node in model.graph.node if node.op_type == "Gemm"]
     assert len({*biases, "zero"}) == 4
     assert "alone" in biases
@@ -144,7 +144,7 @@ def test_constant_weights_of_gemms_are_stored_with_output_channels_first() -> No
         ],
         {"turned": weights, "right": weights, "shared": weights},
     )
-    assert graphs.transpose_weights(model) == 1
+    assert quantising.transpose_weights(model) == 1
     constants = constants_of(model)
     assert np.array_equal(constants["turned"], weights.T)
     assert np.array_equal(constants["right"], weights)
@@ -162,7 +162,7 @@ def test_folding_computes_what_depends_on_nothing(tmp_path: Path) -> None:
         {"w": np.arange(1200, dtype=np.float32).reshape(400, 3)},
     )
     external.save(model, tmp_path / "in.onnx", "in.data")
-    graphs.fold(tmp_path / "in.onnx", tmp_path / "out.onnx")
+    quantising.fold(tmp_path / "in.onnx", tmp_path / "out.onnx")
     folded = onnx.load(str(tmp_path / "out.onnx"))
     assert [node.op_type for node in folded.graph.node] == ["MatMul"]
     (weights,) = constants_of(folded).values()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from accelbench.artifacts.exporting import Inputs, ValueDependence, find_value_dependence
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
-from accelbench.artifacts.ways import Inputs, ValueDependence, find_value_dependence
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import ArtifactFormat

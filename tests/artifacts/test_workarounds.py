@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from accelbench.artifacts.patches import _PATCHES
+from accelbench.artifacts.exporting import _PATCHES
 from accelbench.artifacts.workarounds import (
     WORKAROUNDS,
     Workaround,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from accelbench.catalog.build import build, built
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import described, model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.inputs import input_shapes, make_inputs
 from accelbench.catalog.losses import of_module

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from accelbench.catalog.analytic import entry, main, render
-from accelbench.catalog.cost import COSTS_FILE, cost, flops
+from accelbench.catalog.cost import COSTS_FILE, cost, engine_bytes, flops, memory_estimate_bytes
 from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import input_bytes
-from accelbench.catalog.memory import engine_bytes, memory_estimate_bytes
 from accelbench.catalog.passes import Passes, TrainingPasses
 from accelbench.catalog.polynomials import InexactError, through, undominated, value
 from accelbench.core.case import Shapes

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from accelbench.catalog import own
-from accelbench.catalog.custom import models_in
 from accelbench.catalog.find import find
-from accelbench.catalog.selection import choose
+from accelbench.catalog.selection import choose, models_in
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import model_from_json
@@ -244,7 +243,7 @@ def test_own_models_survive_the_journal(ours: dict[str, ModelSpec]) -> None:
 def test_describing_them_imports_no_engine_here(tmp_path: Path) -> None:
     path = written(tmp_path, {"writer": OWN["writer"]})
     code = (
-        "import sys; from pathlib import Path; from accelbench.catalog.custom import models_in;"
+        "import sys; from pathlib import Path; from accelbench.catalog.selection import models_in;"
         f"models_in(Path({str(path)!r}));"
         "sys.exit(bool({'torch', 'transformers', 'numpy'} & sys.modules.keys()))"
     )
@@ -385,7 +384,7 @@ def test_what_transformers_refuses_is_told_with_its_line(
     entry = {"name": "own", "class": "BertModel", "config": BERT, **TEXT, **change}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "accelbench.catalog.custom.describe",
+            "accelbench.catalog.selection.describe",
             lambda models: [own._answer(own.plain(one)) for one in models],
         )
         said = refused(tmp_path, {"x": entry})

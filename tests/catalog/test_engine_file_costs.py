@@ -19,7 +19,7 @@ from accelbench.catalog.cost import cost
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.graph_files.costs import counted
-from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.core.case import Shapes
 
 CODES, KINDS = schema.BuiltinOperator, schema.BuiltinOptions

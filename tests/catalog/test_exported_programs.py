@@ -15,8 +15,7 @@ from accelbench.catalog.build import built
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
-from accelbench.catalog.inputs import make_inputs, settle
-from accelbench.catalog.outputs import named_tensors
+from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError, UsageError
 from accelbench.core.protocols import Device

@@ -16,8 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from accelbench.catalog.file_models.dimensions import size_named
-from accelbench.catalog.file_models.given_inputs import given_inputs
+from accelbench.catalog.file_models.given_inputs import given_inputs, size_named
 from accelbench.catalog.file_models.kinds import FileRefusedError, is_file_word
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file, name_of

@@ -11,8 +11,12 @@ import pytest
 
 from accelbench.catalog.build import build
 from accelbench.catalog.file_models import folders
-from accelbench.catalog.file_models.folders import described, is_folder_word, model_of_folder
-from accelbench.catalog.file_models.sentence_layers import read_layers
+from accelbench.catalog.file_models.folders import (
+    described,
+    is_folder_word,
+    model_of_folder,
+    read_layers,
+)
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes
 from accelbench.catalog.selection import choose

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from accelbench.catalog.file_models.graph_ranges import Ranges
+from accelbench.catalog.file_models.onnx_file import Ranges
 
 #: From a mask in `m` and scores in `x` to what is left of the scores, as exporters write it.
 Nodes = Callable[[], list[Any]]

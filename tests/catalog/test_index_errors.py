@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.catalog.index_errors import index_advice
+from accelbench.catalog.find import index_advice
 from accelbench.core.model import InputSpec
 
 IDS = InputSpec("ids", ("batch", 5), "int64", 0, 1000)

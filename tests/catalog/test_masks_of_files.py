@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.catalog.file_models.ncnn_ranges import range_of
-from accelbench.catalog.file_models.ncnn_text import layers_of
-from accelbench.catalog.file_models.tflite_ranges import TfliteRanges
+from accelbench.catalog.file_models.ncnn_file import range_of
+from accelbench.catalog.file_models.ncnn_layers import layers_of
+from accelbench.catalog.file_models.tflite_file import TfliteRanges
 
 torch = pytest.importorskip("torch")
 Mask = Callable[[Any, Any], Any]

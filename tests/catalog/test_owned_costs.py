@@ -11,8 +11,8 @@ import openvino
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import code_word
 from accelbench.catalog.cost import cost
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.file_models.models import model_of_file

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.catalog.build import built
-from accelbench.catalog.package_models.drawn_weights import draw_vanishing
+from accelbench.catalog.package_models.building import draw_vanishing
 from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.catalog.selection import choose
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError

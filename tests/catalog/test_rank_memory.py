@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from accelbench.catalog.cost import rank_memory_bytes
 from accelbench.catalog.find import find
-from accelbench.catalog.rank_memory import rank_memory_bytes
 from accelbench.core.case import Option, Shapes
 from accelbench.core.vocabulary import MIB
 

@@ -10,7 +10,7 @@ from recommend_world import ASKED, BATCH_8, CARD, DB
 from shells import Command, Here
 from stored_rows import store
 
-from accelbench.cli.services import searching, verification_runs
+from accelbench.cli.services import searching
 from accelbench.run import execute
 from warm_start import warm_engine
 
@@ -56,7 +56,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.extend(found)
         return ["a-run"] if found else []
 
-    monkeypatch.setattr(verification_runs, "measured", measured)
+    monkeypatch.setattr(searching, "measured", measured)
     monkeypatch.setattr(searching, "measured", measured)
     return seen
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.questions import AXES
-from accelbench.cli.display.headings import headings
+from accelbench.cli.display.compare import headings
 from asked_rows import row
 
 

@@ -15,8 +15,8 @@ from accelbench.analysis.conditions import differences
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.versions import engine_version, versions_apart
+from accelbench.cli.display.compare import headings
 from accelbench.cli.display.compare_cells import speed, submissions
-from accelbench.cli.display.headings import headings
 from accelbench.report.comparison import document
 from asked_rows import row
 

@@ -20,8 +20,7 @@ from rich.text import Text
 from accelbench.catalog.selection import choose
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.display.console import console, in_whole_figures
-from accelbench.cli.display.frameworks import compared
-from accelbench.cli.display.summary import print_summary, trust
+from accelbench.cli.display.summary import compared, print_summary, trust
 from accelbench.cli.display.watch import (
     LiveWatch,
     PlainWatch,

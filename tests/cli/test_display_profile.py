@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.display.profile import heading
+from accelbench.cli.display.summary import heading
 
 
 def profile(**more: Any) -> dict[str, Any]:

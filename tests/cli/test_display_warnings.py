@@ -8,7 +8,7 @@ from typing import Any
 from shells import QUICK, Shell
 
 from accelbench.analysis.warned import warned
-from accelbench.cli.display.warnings import told, warning_lines
+from accelbench.cli.display.summary import told, warning_lines
 
 
 def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:

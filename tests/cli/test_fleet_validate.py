@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from shells import Command
 
-from accelbench.cli.services import fleet_validation
+from accelbench.cli.services import fleet_running
 from accelbench.core.calibration import DeviceCalibration
 from accelbench.core.protocols import Device
 from accelbench.run.calibrate import calibrating
@@ -106,7 +106,7 @@ def test_a_plan_is_measured_in_place_of_the_usual(
         rows = [{**row, "run_id": f"run.{node}"} for node in "abc"]
         return SimpleNamespace(interrupted=False, run_id="run", rows=rows)
 
-    monkeypatch.setattr(fleet_validation, "new_run", new_run)
+    monkeypatch.setattr(fleet_running, "new_run", new_run)
     Path("plan.yaml").write_text(PLAN)
     code, out, err = fleet("validate", "--plan", "plan.yaml", "--models", "vit-tiny")
     assert code == 0, err
@@ -132,7 +132,7 @@ def test_nodes_that_agree_by_unusable_times_cannot_be_told(
     }  # fmt: skip
     rows = [{**row, "run_id": f"run.{node}"} for node in "abc"]
     ended = SimpleNamespace(interrupted=False, run_id="run", rows=rows)
-    monkeypatch.setattr(fleet_validation, "new_run", lambda *_: ended)
+    monkeypatch.setattr(fleet_running, "new_run", lambda *_: ended)
     code, out, err = fleet("validate")
     assert code == 4, err
     assert "batch 2 on k: nothing to judge by; a 1.00 unusable; b 1.00 unusable" in out

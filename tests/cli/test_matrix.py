@@ -16,8 +16,8 @@ from rich.console import Console
 from shells import Command
 
 from accelbench.analysis.attempts import QUESTION
-from accelbench.analysis.cells import Matrix, MatrixCell
 from accelbench.analysis.machines import Machine
+from accelbench.analysis.matrix import Matrix, MatrixCell
 from accelbench.analysis.matrix import matrix as rated
 from accelbench.cli.commands import matrix
 from accelbench.cli.display.matrix import show
@@ -25,9 +25,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.report.matrix import MatrixHeader, document
-from accelbench.report.matrix_html import html
-from accelbench.report.matrix_markdown import markdown
+from accelbench.report.matrix import MatrixHeader, document, html, markdown
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

@@ -8,14 +8,14 @@ import pytest
 from shells import Command, ended
 
 from accelbench.api.config import BenchmarkConfig
-from accelbench.api.wanted import BenchmarkRequest
+from accelbench.api.enhanced import BenchmarkRequest
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware import names
-from accelbench.hardware.names import gpu_here, platform_named
+from accelbench.hardware import detect as names
+from accelbench.hardware.detect import gpu_here, platform_named
 from accelbench.query.filters import filters_of
 from accelbench.run.plan.planning import installed_runtimes
 from accelbench.runtimes.shared.names import runtime_named, runtimes_named

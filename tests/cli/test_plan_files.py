@@ -14,15 +14,13 @@ import pytest
 import yaml
 from shells import SCRIPTED, Command, Shell
 
-from accelbench.cli.arguments.command_options import options_of
-from accelbench.cli.arguments.plan_keys import plan_keys
+from accelbench.cli.arguments.plan_keys import options_of, plan_keys
 from accelbench.cli.commands.run import app
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.job_settings import JobSettings
-from accelbench.exchange.plans.keys import PlanSection
-from accelbench.exchange.plans.schema import schema_of
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.core.options import JobSettings
+from accelbench.exchange.plans.document import PlanSection, schema_of
+from accelbench.run.plan.request import RunSettings
 from accelbench.store.journal import read
 from own_onnx import renamed
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from shells import Command
 
-from accelbench.cli.services.project_file import project_file
+from accelbench.cli.services.plan_files import project_file
 
 FILE = Path("accelbench.toml")
 DEFAULTS = """\

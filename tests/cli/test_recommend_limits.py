@@ -13,7 +13,7 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.services.verification_runs import VerificationCase
+from accelbench.cli.services.searching import VerificationCase
 from accelbench.core.protocols import Absent, Device
 from accelbench.run import execute
 from accelbench.store.database import Database

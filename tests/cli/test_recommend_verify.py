@@ -13,10 +13,10 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.display.limits import _searched
-from accelbench.cli.services import searching, verification_runs
+from accelbench.cli.services import searching
 from accelbench.hardware.detect import detect
 from accelbench.run import execute
-from accelbench.select.constraints import metering
+from accelbench.select.constraints import measurement_candidates
 from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.constraints.limits import Limits
 from accelbench.store.database import Database
@@ -55,7 +55,7 @@ def test_a_named_database_is_made(
         database.fill()
         return ["r"]
 
-    monkeypatch.setattr(verification_runs, "measured", measured)
+    monkeypatch.setattr(searching, "measured", measured)
     words = ("bert-tiny", "--hardware", "cpu", "--db", tmp_path / "new.duckdb")
     code, out, err = recommend(*words, "--verify")
     assert code == 0, err
@@ -251,7 +251,7 @@ def test_the_document_says_whether_what_was_measured_is_in_the_answer(
 
     seen: list[str] = []
     store(tmp_path / DB, {"latency_p50_ms": 8.0, "throughput": 125.0})
-    monkeypatch.setattr(verification_runs, "measured", measured)
+    monkeypatch.setattr(searching, "measured", measured)
     words = ("bert-tiny", "--hardware", "cpu", "--verify")
     (told,) = recommend.json(*words)["measured_now"]
     assert (told["device"], told["latency"], told["figure"]) == ("This one", 20.0, "mean")
@@ -312,7 +312,7 @@ def test_a_budget_without_a_search_is_refused(recommend: Command, words: tuple[s
 def test_power_that_nothing_measures_is_not_searched(
     recommend: Command, machine: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metering, "host_unmetered", lambda: "there is no meter")
+    monkeypatch.setattr(measurement_candidates, "host_unmetered", lambda: "there is no meter")
     words = ("bert-tiny", "--hardware", "cpu", "--max-power", "10")
     code, out, _ = recommend(*words)
     assert code == 4
@@ -389,9 +389,9 @@ def test_an_answer_that_nothing_was_measured_for_is_not_verified(
 ) -> None:
     refused = {"status": "unsupported", "message": "the driver is too old", "run_id": "refused"}
     store(tmp_path / DB, {}, refused)
-    monkeypatch.setattr(verification_runs, "measured", lambda database, planner: ["refused"])
+    monkeypatch.setattr(searching, "measured", lambda database, planner: ["refused"])
     code, _, err = recommend("bert-tiny", "--hardware", "cpu", "--verify")
     assert code == 3
     assert "Nothing was measured: the driver is too old." in err
-    monkeypatch.setattr(verification_runs, "measured", lambda database, planner: [])
+    monkeypatch.setattr(searching, "measured", lambda database, planner: [])
     assert recommend("bert-tiny", "--hardware", "cpu", "--verify")[0] == 0

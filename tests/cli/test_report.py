@@ -12,7 +12,7 @@ import pytest
 from shells import QUICK, Command, Shell
 from stored_rows import store
 
-from accelbench.cli.services import run_report
+from accelbench.cli.services import report_files
 from accelbench.report.charts import draw
 
 DB = "accelbench.duckdb"
@@ -266,5 +266,5 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_measured(
 ) -> None:
     monkeypatch.setattr(draw, "find_spec", lambda name: None)
     with pytest.raises(Exception, match="--create-report needs the package vl-convert-python"):
-        run_report.refuse_undrawable()
+        report_files.refuse_undrawable()
     assert importlib.util.find_spec("vl_convert") is not None  # here it is

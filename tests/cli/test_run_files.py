@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from shells import Command
 
-from accelbench.core.reference_words import reference_words
+from accelbench.core.nouns import reference_words
 
 Shape = Sequence[int | str]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from shells import QUICK, Here, Shell
 
-from accelbench.run.conduct import run_log
-from accelbench.run.conduct.run_log import RunLog, recorded
+from accelbench.run.conduct import run_record
+from accelbench.run.conduct.run_record import RunLog, recorded
 from accelbench.run.process.observer import Observer, SilentObserver
 
 RUN = "20260102-030405-0123456789"
@@ -134,14 +134,14 @@ def test_old_ones_go_and_what_is_no_log_of_a_run_stays(folder: Path) -> None:
     log.say("a line")
     log.close()
     kept = sorted(path.name for path in folder.glob("2*.log"))
-    assert len(kept) == run_log.KEPT
+    assert len(kept) == run_record.KEPT
     assert kept[-1] == f"{RUN}.log"
     assert kept[0] == "20251209-000000-0123456789.log"
     assert (folder / "mine.log").exists()
 
 
 def test_it_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_log, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(run_record, "MOST_BYTES", 2_000)
     for _ in range(2):  # what is there already counts
         log = log_in(folder)
         for number in range(50):

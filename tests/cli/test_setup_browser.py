@@ -19,8 +19,8 @@ from shells import Command
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE
 from accelbench.hardware import browsers
 from accelbench.hardware.browsers import Browser
-from accelbench.runtimes.browser import assets, pins
-from accelbench.runtimes.browser.pins import Package
+from accelbench.runtimes.browser import assets
+from accelbench.runtimes.browser.assets import Package
 from fetched import fetched_browser
 
 CHROME = Browser("Google Chrome", "/opt/chrome", "chromium")
@@ -40,7 +40,7 @@ class Machine:
         chromium = self._made(
             "@some/chromium", "4.5.6", "chromium.br", brotli.compress(b"program"), "BSD-3"
         )
-        for module in (assets, pins):
+        for module in (assets, assets):
             monkeypatch.setattr(module, "ENGINE", engine)
             monkeypatch.setattr(module, "CHROMIUM", chromium)
             monkeypatch.setattr(module, "chromium_runs_here", lambda: self.runs_here)
@@ -284,7 +284,7 @@ def test_without_npm_it_says_what_to_do(
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path / "cache"))
     code, out, err = setup("browser", "--without-chromium")
     assert code == EXIT_ENVIRONMENT
-    assert out.startswith(f"Fetching onnxruntime-web {pins.ENGINE.version} (MIT) …")
+    assert out.startswith(f"Fetching onnxruntime-web {assets.ENGINE.version} (MIT) …")
     (line,) = err.splitlines()
     assert line.startswith("accelbench: npm is not installed, and onnxruntime-web@")
     assert "Install Node.js" in line

@@ -21,8 +21,7 @@ import pytest
 from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE, SurroundingsError, UsageError
-from accelbench.hardware.extras import chosen, extras_of, lacking, refuse_clashes
-from accelbench.hardware.installing import Environment
+from accelbench.hardware.installing import Environment, chosen, extras_of, lacking, refuse_clashes
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -17,21 +17,20 @@ import pytest
 from shells import ended
 from stored_rows import store
 
-from accelbench.api.progress import Printed
+from accelbench.api.benchmark import Printed
 from accelbench.cli import main
 from accelbench.cli.commands import report
 from accelbench.cli.display import doctor, watch
 from accelbench.cli.display.console import console
 from accelbench.cli.display.hardware import show as show_hardware
-from accelbench.cli.display.profile import print_profiles
-from accelbench.cli.display.summary import print_summary, trust
+from accelbench.cli.display.summary import print_profiles, print_summary, trust
 from accelbench.cli.display.terminal import Guarded, print_lines
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible, visible_lines
 from accelbench.exchange import guide_csv
-from accelbench.exchange.names import result_file_name, safe_name
+from accelbench.exchange.result_file import result_file_name, safe_name
 from accelbench.exchange.table_export import FORMATS, REPORTS, TABLES
-from accelbench.hardware.doctor.finding import Finding, Health
+from accelbench.hardware.doctor.world import Finding, Health
 from accelbench.report.charts import draw
 from accelbench.store.database import Database
 from exported import export

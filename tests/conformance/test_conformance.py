@@ -14,7 +14,7 @@ from session_checks import Opener, SessionChecks
 from suite import BROWSER, COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, cards, parameters
 from unproven import NOT_ASKED, WITHOUT_TYPES
 
-from accelbench.core.cards import cards as registered
+from accelbench.core.devices import cards as registered
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Job
 from accelbench.core.vocabulary import Timing

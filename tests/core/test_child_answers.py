@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench.core.child_answers import NoAnswerError, answers_of, limited_to
+from accelbench.core.processes import NoAnswerError, answers_of, limited_to
 
 LEAVES = """
 import subprocess, sys
-from accelbench.core.child_answers import tell
+from accelbench.core.processes import tell
 left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 tell({"left": left.pid})
 """

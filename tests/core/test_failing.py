@@ -10,19 +10,21 @@ import duckdb
 import pytest
 
 from accelbench.core.columns import ASKED
-from accelbench.core.launch_failures import (
+from accelbench.core.worth import (
     FAILED,
     LAUNCHED,
+    answered,
     failing_in,
     failing_of,
     failing_sql,
     launches_failed,
     marked,
     of_whole_runs,
+    reason_unusable,
+    usable,
     whole_runs_sql,
     why_unusable,
 )
-from accelbench.core.worth import answered, reason_unusable, usable
 
 _KINDS = ("ok", "ok", "ok", "ok", "failed", "out_of_memory", "timeout", "skipped")
 _COLUMNS = ("run_id", "case_id", "device_fingerprint", "arm", "model", "status", "reason")

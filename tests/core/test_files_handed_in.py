@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from accelbench.catalog import weights
-from accelbench.catalog.custom import models_in
 from accelbench.catalog.data import folder
-from accelbench.cli.arguments.command_options import options_of
-from accelbench.cli.arguments.plan_keys import plan_keys
+from accelbench.catalog.selection import models_in
+from accelbench.cli.arguments.plan_keys import options_of, plan_keys
 from accelbench.cli.commands.run import app
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
@@ -136,11 +135,11 @@ def test_infinity_stands_in_configs_of_models_alone() -> None:
 #: Who reads JSON without the one reader: what programs of ours, or of engines, wrote a moment ago.
 OWN = {
     "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
-    "catalog/cost.py", "catalog/analytic.py", "catalog/custom.py", "core/jsonc.py",
+    "catalog/cost.py", "catalog/analytic.py", "catalog/selection.py", "core/jsonc.py",
     "select/rank/pricing.py", "select/evidence/cells.py", "query/arms.py",
-    "cli/services/rerun.py", "query/stored_results.py", "cli/commands/db.py",
+    "cli/services/measuring.py", "query/stored_results.py", "cli/commands/db.py",
     "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",
-    "api/travelling.py", "cli/services/exporting.py",
+    "api/travelling.py", "cli/services/report_files.py",
 }  # fmt: skip
 
 
@@ -152,4 +151,4 @@ def test_files_are_read_by_the_one_reader() -> None:
         if reading.search(path.read_text(encoding="utf-8"))
     }
     loose = {name for name in found if name not in OWN and name.split("/")[0] not in OWN}
-    assert loose <= {"exchange/imports/yamls.py"}
+    assert loose <= {"exchange/imports/aihub.py"}

@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import job_from_json, job_to_json
 

@@ -56,7 +56,7 @@ describe([OwnModels("mine", "BertModel", {}, Family.EMBEDDING, "small", ("text",
 """
 _REPORT = """
 from types import SimpleNamespace
-from accelbench.api.reporting import reported
+from accelbench.api.enhanced import reported
 pathlib.Path("database").write_text("something")
 ended, database = SimpleNamespace(run_id="r"), SimpleNamespace(name="database")
 reported(pathlib.Path("page.html"), {}, ended, database)
@@ -71,7 +71,7 @@ probe_in_process('held', {_LONG})
 """
 _NPM = """
 from accelbench.runtimes.browser.assets import npm_pack
-from accelbench.runtimes.browser.pins import ENGINE
+from accelbench.runtimes.browser.assets import ENGINE
 npm_pack(ENGINE, pathlib.Path.cwd())
 """
 _BROWSER = """
@@ -80,7 +80,7 @@ browser = BrowserProcess(pathlib.Path("program").absolute(), "wasm", "", "about:
 """
 #: It waits for its orders.
 _RUNNER = """
-from accelbench.run.fleet.kept_runner import KeptRunner
+from accelbench.run.fleet.ray_worker import KeptRunner
 runner = KeptRunner(os.environ, pathlib.Path("errors"))
 (pathlib.Path(os.environ["PIDS"]) / str(runner.pid)).touch()
 """

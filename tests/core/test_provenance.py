@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from accelbench.core.provenance import COMPARABLE_SQL, comparable, simulation_of
 from accelbench.core.vocabulary import Provenance
+from accelbench.core.worth import COMPARABLE_SQL, comparable, simulation_of
 
 
 @pytest.mark.parametrize("word", [*(one.value for one in Provenance), "dreamt", None])

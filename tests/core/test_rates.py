@@ -5,9 +5,16 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from accelbench.core.figures import times_by
+from accelbench.core.figures import (
+    ITEMS,
+    kind_of_unit,
+    kind_sql,
+    times_by,
+    unit_beside,
+    unit_of,
+    unit_of_all,
+)
 from accelbench.core.model import ModelSpec
-from accelbench.core.rates import ITEMS, kind_of_unit, kind_sql, unit_beside, unit_of, unit_of_all
 
 TOKENS, IMAGES = ({"throughput": 9.0, "throughput_unit": unit} for unit in ("tokens/s", "images/s"))
 NAMELESS = {"throughput": 9.0}

@@ -11,7 +11,7 @@ import pytest
 ENGINES = """
 import os, signal
 import openvino
-from accelbench.core.signalstack import signal_stack_kept
+from accelbench.core.processes import signal_stack_kept
 
 @signal_stack_kept()
 def engine():
@@ -31,7 +31,7 @@ print(*heard)
 #: A library that leaves the thread with a stack that is gone.
 FREED = """
 import ctypes, mmap, os, signal
-from accelbench.core.signalstack import SignalStack, put_back, signal_stack, signal_stack_kept
+from accelbench.core.processes import SignalStack, put_back, signal_stack, signal_stack_kept
 
 with signal_stack_kept():
     own = mmap.mmap(-1, 2**16)

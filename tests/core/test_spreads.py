@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.core.absent import NOT_KNOWN
-from accelbench.core.nouns import digits
-from accelbench.core.spreads import (
+from accelbench.core.figures import (
     Spread,
     SpreadKind,
     changes_text,
@@ -16,6 +14,7 @@ from accelbench.core.spreads import (
     shown_ends,
     spread_in,
 )
+from accelbench.core.nouns import NOT_KNOWN, digits
 from accelbench.measure.launches import interval_of, spread_of
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.spreads import interval_text
+from accelbench.core.figures import interval_text
 from accelbench.core.worth import (
     percentile_text,
     rough_column,

@@ -74,7 +74,7 @@ def has_key(name: str) -> bool:
 
 
 def has_entry(name: str) -> bool:
-    from accelbench.catalog.custom import KEYS
+    from accelbench.catalog.selection import KEYS
 
     return name in KEYS
 
@@ -118,7 +118,7 @@ def has_setting(name: str) -> bool:
 
 
 def has_task(name: str) -> bool:
-    from accelbench.select.query.task import TASKS
+    from accelbench.select.query.query import TASKS
 
     return name in TASKS
 

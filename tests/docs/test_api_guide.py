@@ -134,7 +134,7 @@ def run(snippet: str, **names: Any) -> dict[str, Any]:
 
 def measured(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The guide's CSV, of a suite that has more in it than the snippets filter for."""
-    monkeypatch.setattr("accelbench.api.logger.time.time", lambda: GUIDES_MOMENT)
+    monkeypatch.setattr("accelbench.api.running.time.time", lambda: GUIDES_MOMENT)
     accelbench.run_benchmark_suite(
         ["resnet50", "vit_b_16"], ["pytorch", "jax"], [1, 8], measurement_iterations=50
     )

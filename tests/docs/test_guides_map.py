@@ -35,7 +35,7 @@ from map_names import checked
 from map_running import in_process, on_its_own
 from map_trials import Trials, manner_of
 
-from accelbench.core.energy_columns import ENERGY_COLUMNS
+from accelbench.core.columns import ENERGY_COLUMNS
 from warm_start import warm_engine
 
 INVENTORY = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ from accelbench.exchange.aggregate import (
     refresh,
 )
 from accelbench.exchange.aggregate_schema import aggregate_schema, text
-from accelbench.exchange.rows import row_of
+from accelbench.exchange.result_file import row_of
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RUN = {"run_id": "r", "started_at": "2026-01-02T03:04:05.000000Z", "git_commit": "abc"}

@@ -17,9 +17,9 @@ from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
 from accelbench.exchange.baselines import LAUNCH_VALUES, FromFile, read_baseline
-from accelbench.exchange.csv_export import write_csv as export_csv
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import write_one
+from accelbench.exchange.table_export import write_csv as export_csv
 from accelbench.report.comparison import document, write_csv
 
 BODY: dict[str, Any] = {

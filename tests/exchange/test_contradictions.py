@@ -18,11 +18,10 @@ from accelbench.core.vocabulary import Timing
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.measure.summary import summarise
-from accelbench.measure.timer_resolution import Resolution
-from accelbench.store.conflicts import ConflictError
+from accelbench.measure.summary import Resolution, summarise
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
+from accelbench.store.merge_validation import ConflictError
 
 MEAN = 425.8
 #: An interval of ±37 % of the median, of enough samples to be judged.

@@ -16,7 +16,7 @@ from foreign_files import TIMM, TIMM_HEADER
 from accelbench.core.columns import COLUMNS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.run_facts import told
+from accelbench.exchange.titles import told
 from accelbench.store.database import Database
 from exported import export
 

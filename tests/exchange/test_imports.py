@@ -25,13 +25,12 @@ from foreign_files import (
 )
 
 from accelbench.core.errors import UsageError
-from accelbench.core.provenance import comparable
+from accelbench.core.worth import comparable
 from accelbench.exchange.imports.formats import KINDS, files_of, kind_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError, Record
 from accelbench.exchange.imports.result_row import Source, imported
-from accelbench.exchange.result_file import document
-from accelbench.exchange.rows import row_of
+from accelbench.exchange.result_file import document, row_of
 from accelbench.store.database import Database
 from accelbench.store.samples import step_samples
 from exported import export

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from foreign_files import GOOD
 
-from accelbench.analysis.matching import ways_of
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.sides import ways_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.database import Database

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.exchange.names import result_file_name, safe_name
+from accelbench.exchange.result_file import result_file_name, safe_name
 
 WHEN = datetime(2025, 4, 10, 12, 0, 0, tzinfo=UTC)
 

@@ -10,8 +10,7 @@ import pytest
 from bodies import body
 
 from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
-from accelbench.cli.services.profiles import ProfileFiles
-from accelbench.cli.services.running import OutputPlaces
+from accelbench.cli.services.running import OutputPlaces, ProfileFiles
 from accelbench.core.errors import UsageError
 from accelbench.exchange import aggregate, tree
 

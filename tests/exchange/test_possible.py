@@ -18,11 +18,10 @@ from foreign_files import results, table
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import contradiction, impossible
-from accelbench.exchange.imports.places import placed
-from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
+from accelbench.store.merge_validation import ConflictError
 from accelbench.store.possible import column_sql, rules
 from accelbench.store.schema import SQL_TYPES
 

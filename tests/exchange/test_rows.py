@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.vocabulary import Status
-from accelbench.exchange.rows import entry_of, row_of
+from accelbench.exchange.result_file import entry_of, row_of
 
 
 def test_every_column_in_order_and_none_where_absent() -> None:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import csv_cell
+from accelbench.exchange.result_file import entry_of
 from accelbench.exchange.result_schema import result_schema
-from accelbench.exchange.rows import entry_of
 from accelbench.exchange.table_export import FORMATS, TABLES, format_for
 from accelbench.store.database import Database
 from exported import export
@@ -61,7 +61,7 @@ def test_csv_is_exact_and_empty_where_nothing_is_known(
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_csv_numbers_read_back_the_same(number: float) -> None:
-    from accelbench.exchange.csv_export import _cell
+    from accelbench.exchange.table_export import _cell
 
     assert float(_cell(number)) == number
 

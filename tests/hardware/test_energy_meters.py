@@ -19,10 +19,10 @@ from accelbench.hardware.telemetry.energy import (
     energy_meter_of,
     meters_of,
     telemetry_meter,
+    zeusd_meter,
 )
 from accelbench.hardware.telemetry.nvidia import nvidia_telemetry
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, NOT_READABLE, POWERCAP_VARIABLE
-from accelbench.hardware.telemetry.zeusd import zeusd_meter
 
 CPU = Device("cpu", "A processor")
 POWERCAP = "/sys/class/powercap"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.hardware.container import container
+from accelbench.hardware.cpu import container
 
 
 class Some:

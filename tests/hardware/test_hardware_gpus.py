@@ -9,7 +9,8 @@ from gpu_records import A100_MIG, H200, MI300X, MI300X_SYSFS, RTX, RecordedAmdSm
 from hardware_records import RecordedCommands, RecordedFiles
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware import amdgpu, nvml
+from accelbench.hardware import cuda as nvml
+from accelbench.hardware import rocm as amdgpu
 from accelbench.hardware.common import ProbeTimeoutError
 from accelbench.hardware.cuda import CudaDetector
 from accelbench.hardware.mps import MpsDetector
@@ -114,7 +115,7 @@ def test_a_driver_that_hangs_is_a_reason():
         raise ProbeTimeoutError(f"{module} did not answer", "Restart the machine.")
 
     (none,) = CudaDetector(LOADED, hang, None, {}, "linux").detect()
-    assert none.reason == "accelbench.hardware.nvml did not answer"
+    assert none.reason == "accelbench.hardware.cuda did not answer"
     assert none.remedy == "Restart the machine."
 
 

@@ -9,15 +9,20 @@ import pytest
 from hardware_records import RecordedFiles
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware.browsers import FETCHED, NOT_ASKED, Browser, InstalledPrograms
+from accelbench.hardware.browsers import (
+    FETCHED,
+    NOT_ASKED,
+    Browser,
+    InstalledPrograms,
+    WasmDetector,
+    WebgpuDetector,
+    WebnnDetector,
+)
 from accelbench.hardware.common import ProbeFailedError
 from accelbench.hardware.directml import DirectmlDetector
 from accelbench.hardware.openvino import OpenvinoDetector
 from accelbench.hardware.qnn import QnnDetector
 from accelbench.hardware.tpu import TpuDetector
-from accelbench.hardware.wasm import WasmDetector
-from accelbench.hardware.webgpu import WebgpuDetector
-from accelbench.hardware.webnn import WebnnDetector
 
 CORE_ULTRA = {
     "version": "2026.4.1-22982-e213a147257",

@@ -6,25 +6,23 @@ import re
 from pathlib import Path
 
 import accelbench
-from accelbench.core.absent import NO_DATA, NOT_APPLICABLE, batch_text
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, batch_text
 
 SOURCE = Path(accelbench.__file__).parent
 #: Where the guides' word says that a platform has no rating, and where others' texts are read.
 _MAY = {
-    "core/absent.py",
-    "analysis/cells.py",
-    "analysis/families.py",
-    "core/rates.py",
+    "core/nouns.py",
+    "analysis/matrix.py",
+    "core/figures.py",
     "exchange/imports/records.py",
     "select/rank/matrices.py",
-    "select/rank/matrix_pages.py",
     "report/dashboard/templates/matrix.html",
     "report/publishing/static/words.mjs",
     "report/pages/templates/table_tools.html",
 }
 _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["'<]""")
 #: Why a column is empty is a sentence that the store keeps, and no figure of a page.
-_REASONS = {"run/conduct/missing_reasons.py"}
+_REASONS = {"run/conduct/results.py"}
 
 
 def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
@@ -36,7 +34,7 @@ def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
         for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if _LOOSE.search(line)
     ]
-    assert found == [], "say it by core/absent.py"
+    assert found == [], "say it by core/nouns.py"
 
 
 def test_the_page_of_a_bundle_has_the_same_words() -> None:

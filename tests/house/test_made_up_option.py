@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.job_settings import JobSettings
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.core.options import JobSettings
+from accelbench.run.plan.request import RunSettings
 from accelbench.store.journal import read
 
 SOURCES = Path(__file__).parents[2] / "src"
 #: What is changed, by file: a line that is there, and what comes after it.
 CHANGES = {
-    "core/job_settings.py": [
+    "core/options.py": [
         ("    threads: int | None = None", "    haste: int = 0"),
     ],
     "cli/commands/run.py": [
@@ -120,7 +120,7 @@ def test_no_other_source_lists_the_settings() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if len(_named(node) & set(JobSettings.names())) > len(JobSettings.names()) - 2
     }
-    assert listing == {"core/job_settings.py", "cli/commands/run.py"}
+    assert listing == {"core/options.py", "cli/commands/run.py"}
 
 
 def _named(node: ast.AST) -> set[str]:

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.versions import changes, engine_version
-from accelbench.api.progress import Printed
-from accelbench.core import cards, plugins, reasons
+from accelbench.api.benchmark import Printed
+from accelbench.core import devices, plugins, reasons
 from accelbench.core.reasons import belongs
 from accelbench.core.vocabulary import Belongs
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.hardware.environment import environment
-from accelbench.report.charts.lines import way_of
+from accelbench.report.charts.by_batch import way_of
 from accelbench.runtimes.shared.names import known_runtimes, runtime_named
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ ASKED = (
     *("--iterations", "3", "--warmup", "1"),
 )
 #: What is asked once for the whole process.
-REMEMBERED = (cards.cards, cards.engine_packages, plugins.own_runtimes, reasons.known_reasons)
+REMEMBERED = (devices.cards, devices.engine_packages, plugins.own_runtimes, reasons.known_reasons)
 
 
 def forget() -> None:
@@ -192,11 +192,11 @@ def test_no_room_has_a_list_of_runtimes() -> None:
 def test_our_own_runtimes_are_what_the_project_registers() -> None:
     named = PROJECT["entry-points"]["accelbench.runtimes"]
     assert sorted(named) == sorted(plugins.own_runtimes())
-    assert set(named) == set(cards.cards())
+    assert set(named) == set(devices.cards())
 
 
 def test_the_dashes_of_our_own_tell_them_apart() -> None:
-    drawn = [card.dashes for card in cards.cards().values() if card.dashes]
+    drawn = [card.dashes for card in devices.cards().values() if card.dashes]
     assert len(drawn) == len(set(drawn)) == len(plugins.own_runtimes()) - 1  # one is for tests
 
 
@@ -210,4 +210,4 @@ def test_every_engine_of_our_own_comes_with_what_the_tests_need() -> None:
     brought = {
         name for part in re.findall(r"accelbench\[([^\]]+)\]", asked) for name in part.split(",")
     }
-    assert {card.extra for card in cards.cards().values() if card.extra} - TOO_MUCH <= brought
+    assert {card.extra for card in devices.cards().values() if card.extra} - TOO_MUCH <= brought

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.core.reasons import SHARED, belongs, known_reasons
 from accelbench.core.vocabulary import Belongs
 

@@ -24,8 +24,7 @@ DOORS = {
     r"\bunguarded\(": {
         "cli/display/terminal.py",
         "cli/display/console.py",
-        "cli/display/watch.py",  # the live bar
-        "cli/display/progress_line.py",  # a line that goes when it is done
+        "cli/display/watch.py",  # the live bar, and a line that goes when it is done
     },
     # Python's escapes of what was typed: `in_quotes` has our own.
     r"![rsa]\}|(?<!_)\brepr\((?=field|name|word)": {
@@ -40,15 +39,13 @@ DOORS = {
 }
 #: Who writes to a stream of the command line, or of whoever calls the API.
 WRITERS = {
-    "cli/display/terminal.py",
     "cli/display/watch.py",
-    "cli/display/progress_line.py",
-    "api/progress.py",
+    "api/benchmark.py",
     "cli/commands/check.py",  # the comment, which is Markdown already
-    "cli/display/text_output.py",  # a document of ours, past the guard of `main`
+    "cli/display/terminal.py",  # a document of ours, past the guard of `main`
     "cli/main.py",  # the version
-    "api/logger.py",  # the guide's CSV
-    "cli/services/profiles.py",  # a file
+    "api/running.py",  # the guide's CSV
+    "cli/services/running.py",  # a file
 }
 #: One JSON document: what is in it is spelled by JSON, in ASCII.
 DOCUMENTS = re.compile(r"\.write\(((?:json\.dumps|json_text)\(|f\"\{\{\\n\{parts\}|text\b)")
@@ -88,7 +85,7 @@ def test_every_page_of_a_template_shows_its_text() -> None:
 
 
 #: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
-DRAWN = {"report/full_report/as_html.py", "report/charts/draw.py"}
+DRAWN = {"report/full_report/as_markdown.py", "report/charts/draw.py"}
 
 
 def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
@@ -108,8 +105,8 @@ TAGS = re.compile(
 )
 #: Markdown has no words of its own for what folds, nor for a line break within a cell.
 WRITE_MARKDOWN = {
-    "report/check_markdown.py",
-    "report/matrix_markdown.py",
+    "report/check.py",
+    "report/matrix.py",
     "report/full_report/as_markdown.py",
 }
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from accelbench.core.accuracy_columns import AccuracyMetric
+from accelbench.core.columns import AccuracyMetric
 from accelbench.measure.accuracy import (
     cells_of,
     difference,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from known_series import evenly_mixed
 from scipy import stats
 
-from accelbench.core.spreads import FEWEST_LAUNCHES
-from accelbench.measure.autocorrelation import effective_size, lag1
+from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.measure.intervals import effective_size, lag1
 from accelbench.measure.launches import (
     MOST_LAUNCHES,
     aa_noise,
@@ -23,11 +23,10 @@ from accelbench.measure.launches import (
     pooled_noise,
     required_launches,
 )
-from accelbench.measure.outliers import MILD, SEVERE, labels
-from accelbench.measure.percentiles import percentile
+from accelbench.measure.runs import Apart, unpaired_interval
 from accelbench.measure.student import binomial_cdf, t_cdf, t_quantile
+from accelbench.measure.summary import MILD, SEVERE, labels, percentile
 from accelbench.measure.throttle import drift
-from accelbench.measure.unpaired import Apart, unpaired_interval
 
 times = st.floats(1e3, 1e9)
 few = st.lists(times, min_size=2, max_size=9)  # of fewer than ten all count as independent

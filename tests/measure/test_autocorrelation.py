@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_series import ar1
 
-from accelbench.measure.autocorrelation import effective_size, lag1
+from accelbench.measure.intervals import effective_size, lag1
 
 rows = st.lists(st.integers(1, 10**12), min_size=1, max_size=80)
 

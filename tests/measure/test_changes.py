@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.measure import changes, partition
+from accelbench.measure import changes
 from accelbench.measure.changes import course, courses
 
 
@@ -105,7 +105,7 @@ def test_a_few_points_tell_nothing(count: int) -> None:
 @given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=9), st.floats(0.05, 0.5))
 def test_the_partition_is_the_cheapest_of_all(logs: list[float], noise: float) -> None:
     x = np.array(logs)
-    price = partition.PRICE * math.log(len(x))
+    price = changes.PRICE * math.log(len(x))
 
     def cost(cuts: tuple[int, ...]) -> float:
         pieces = np.split(x, cuts)
@@ -119,7 +119,7 @@ def test_the_partition_is_the_cheapest_of_all(logs: list[float], noise: float) -
         for count in range(len(x))
         for cuts in itertools.combinations(range(1, len(x)), count)
     )
-    assert cost(tuple(partition.cuts_of(x, noise))) == pytest.approx(best, rel=1e-6, abs=1e-6)
+    assert cost(tuple(changes.cuts_of(x, noise))) == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(0, 10_000))

@@ -14,7 +14,7 @@ from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure import changes, intervals, stopping, throttle
 from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time
-from accelbench.measure.explained import AFAR, HERE, TimeAllowance, TimeBudget, fits
+from accelbench.measure.changes import cuts_of
 from accelbench.measure.intervals import Interval, MedianEstimate, mean_interval
 from accelbench.measure.launches import (
     Noise,
@@ -22,12 +22,18 @@ from accelbench.measure.launches import (
     minimum_detectable_effect,
     verdict,
 )
-from accelbench.measure.partition import cuts_of
-from accelbench.measure.percentiles import Percentile, required_size
-from accelbench.measure.runs import noise_between, noise_of_levels
+from accelbench.measure.runs import (
+    Apart,
+    fewest,
+    noise_between,
+    noise_of_levels,
+    reach_of_one,
+    unpaired_interval,
+)
 from accelbench.measure.stopping import Decision, StoppingRule, worth
+from accelbench.measure.summary import Percentile, required_size
 from accelbench.measure.throttle import Drift, drift
-from accelbench.measure.unpaired import Apart, fewest, reach_of_one, unpaired_interval
+from accelbench.measure.validated_session import AFAR, HERE, TimeAllowance, TimeBudget, fits
 from accelbench.measure.warmup import WarmupRule
 
 MS = 1_000_000

@@ -10,13 +10,11 @@ import pytest
 from accelbench.core.energy import EnergyMethod, MeterError, MeterReading
 from accelbench.measure.energy import (
     ENERGY_FIGURES,
+    CounterResetError,
     EnergyPass,
     EnergyReport,
     EnergyRules,
     MeterFacts,
-)
-from accelbench.measure.energy_window import (
-    CounterResetError,
     updates_of,
     window_energy,
 )

@@ -4,9 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_series import CENTER, ar1, evenly_mixed
 
-from accelbench.measure.autocorrelation import effective_size
-from accelbench.measure.outliers import MILD, SEVERE, Outliers, labels, outliers
-from accelbench.measure.percentiles import percentile, required_size
+from accelbench.measure.intervals import effective_size
+from accelbench.measure.summary import (
+    MILD,
+    SEVERE,
+    Outliers,
+    labels,
+    outliers,
+    percentile,
+    required_size,
+)
 
 rows = st.lists(st.integers(0, 10**12), min_size=1, max_size=100)
 

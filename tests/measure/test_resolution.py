@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.core.vocabulary import Timing
-from accelbench.measure.timer_resolution import Resolution, choose_timing
+from accelbench.measure.summary import Resolution, choose_timing
 
 
 def test_steps_of_a_thousand_ticks_are_timed_one_by_one():

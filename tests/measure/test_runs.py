@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from accelbench.measure.launches import Noise
-from accelbench.measure.runs import MOST_NEIGHBOURS, PRIOR, find_gate_noise, noise_between
-from accelbench.measure.unpaired import Apart, unpaired_interval
+from accelbench.measure.runs import (
+    MOST_NEIGHBOURS,
+    PRIOR,
+    Apart,
+    find_gate_noise,
+    noise_between,
+    unpaired_interval,
+)
 
 SIGMA = 0.02
 

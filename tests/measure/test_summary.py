@@ -5,8 +5,7 @@ from known_series import ar1
 from accelbench.core.columns import BY_NAME
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.intervals import Interval, mean_interval, median_interval
-from accelbench.measure.summary import summarise
-from accelbench.measure.timer_resolution import Resolution
+from accelbench.measure.summary import Resolution, summarise
 
 EACH = Resolution(Timing.EACH)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accelbench.catalog.graph_files.signatures import OperatorSignature
+from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.case import Shapes
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.signatures import PassTrace

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.catalog.build import build
 from accelbench.catalog.find import find
-from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes

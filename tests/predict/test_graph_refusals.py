@@ -11,9 +11,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from accelbench.catalog.graph_files.free_sizes import FileInput
-from accelbench.catalog.graph_files.graph_contents import refuse_uncounted, stored_weights
-from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import (
+    FileInput,
+    UntracedError,
+    refuse_uncounted,
+    stored_weights,
+)
 from accelbench.predict.graph_files.reading import read
 
 _DIMENSIONS = "<dim>1</dim><dim>3</dim>"

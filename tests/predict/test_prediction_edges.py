@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 
-from accelbench.catalog.graph_files.signatures import OperatorSignature
+from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration

@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import every_model, find
-from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import trace_catalogue, traces

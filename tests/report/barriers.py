@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chrome import Chrome
 
-from accelbench.runtimes.browser.pins import Package
+from accelbench.runtimes.browser.assets import Package
 
 #: What finds barriers. Its licence is not ours: it is fetched for the tests and kept nowhere else.
 AXE = Package(

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from dashboard_world import result, store, visitor
 
+from accelbench.cli.display.summary import warning_lines
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.warnings import warning_lines
-from accelbench.report.full_report.as_html import html
-from accelbench.report.full_report.as_markdown import markdown
+from accelbench.report.full_report.as_markdown import html, markdown
 from accelbench.report.full_report.parts import report
 from accelbench.report.full_report.report_data import known_in
 from accelbench.store.database import Database

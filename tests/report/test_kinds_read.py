@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from accelbench.analysis.judging import METRICS
-from accelbench.report.kinds_read import KindsRead
+from accelbench.report.series import KindsRead
 
 _COLUMNS = (
     "weights",

@@ -9,7 +9,7 @@ import pytest
 from chrome import Chrome
 from dashboard_world import result
 
-from accelbench.api.stored import StoredTable
+from accelbench.api.result import StoredTable
 from hostile_names import MARKUP
 
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
-from accelbench.cli.display.frameworks import compared as frameworks
+from accelbench.cli.display.summary import compared as frameworks
 from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture

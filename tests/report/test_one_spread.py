@@ -12,8 +12,7 @@ from dashboard_world import MACHINE, result, store, visitor
 from typer.testing import CliRunner
 
 from accelbench.cli.main import app
-from accelbench.core.absent import NOT_KNOWN
-from accelbench.core.nouns import digits
+from accelbench.core.nouns import NOT_KNOWN, digits
 from accelbench.report.chart_data import subject_in
 from accelbench.report.charts.marks import record
 from accelbench.store.database import Database

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
 from accelbench.core.errors import EXIT_CANNOT_TELL
-from accelbench.query.findings.steadiness import why_unsteady
+from accelbench.query.findings.precisions import why_unsteady
 from accelbench.report.chart_data import subject_in
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import cells

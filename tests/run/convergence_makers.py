@@ -9,13 +9,12 @@ from typing import Any
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.request import Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.observer import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
 from accelbench.run.verify.verdicts import NOT_DONE

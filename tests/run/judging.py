@@ -16,10 +16,10 @@ from accelbench.core.precision import narrowed
 from accelbench.core.protocols import Job
 from accelbench.core.serial import case_to_json
 from accelbench.run.plan.request import Planned
-from accelbench.run.verify.device_proof import proved
 from accelbench.run.verify.precision_proof import (
     PrecisionProof,
     prove_precision,
+    proved,
     refuse_other_precision,
 )
 from accelbench.run.verify.verdicts import FAILED, judged

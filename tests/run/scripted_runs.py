@@ -19,8 +19,7 @@ from accelbench.core.protocols import Runtime
 from accelbench.run.conduct import lifecycle as journey
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Request, RunSettings
 from accelbench.run.process.observer import Progress, SilentObserver
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read

@@ -15,8 +15,7 @@ from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Plan, Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Request, RunSettings
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime

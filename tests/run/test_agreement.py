@@ -9,8 +9,14 @@ import pytest
 
 from accelbench.run.verify.agreement import Agreement, agree
 from accelbench.run.verify.reference_outputs import Batches, pick
-from accelbench.run.verify.tolerances import TOLERANCES, compute_tolerance, tolerance_of
-from accelbench.run.verify.verdicts import NOT_FINITE, NOT_TELLING, judged
+from accelbench.run.verify.verdicts import (
+    NOT_FINITE,
+    NOT_TELLING,
+    TOLERANCES,
+    compute_tolerance,
+    judged,
+    tolerance_of,
+)
 
 RIGHT = np.random.default_rng(1).standard_normal((4, 50)).astype(np.float32)
 OTHER = np.random.default_rng(2).standard_normal((4, 50)).astype(np.float32)

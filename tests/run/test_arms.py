@@ -27,12 +27,18 @@ from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.against import FORMS, Against, AgainstKind, meant
-from accelbench.run.plan.arms import OtherArm, asked_otherwise
+from accelbench.run.plan.against import (
+    FORMS,
+    Against,
+    AgainstKind,
+    OtherArm,
+    asked_otherwise,
+    meant,
+)
 from accelbench.run.plan.request import Request
-from accelbench.run.process import interpreter, introduction, other_interpreter
-from accelbench.run.process.interpreter import Interpreter, introduced
+from accelbench.run.process import introduction, other_interpreter
 from accelbench.run.process.observer import Progress
+from accelbench.run.process.other_interpreter import Interpreter, introduced
 
 SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
@@ -235,8 +241,8 @@ def test_our_own_introduction_fits(capsys: pytest.CaptureFixture[str]) -> None:
     introduction.main()
     said = json.loads(capsys.readouterr().out)
     assert (said["wire"], said["rules"]) == (
-        interpreter.WIRE_VERSION,
-        interpreter.PROTOCOL_VERSION,
+        other_interpreter.WIRE_VERSION,
+        other_interpreter.PROTOCOL_VERSION,
     )
 
 

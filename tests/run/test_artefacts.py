@@ -18,15 +18,14 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
-from accelbench.artifacts.manifest import FILE
-from accelbench.artifacts.recipe import Recipe
+from accelbench.artifacts.recipe import FILE, Recipe
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import ModelFile
+from accelbench.core.options import JobSettings
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.vocabulary import Status
@@ -34,8 +33,7 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import planned_to_json, settled
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime

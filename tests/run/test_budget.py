@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.run.plan.budget import LONGEST_SECONDS, SHORTEST_SECONDS, Budget
+from accelbench.run.plan.run_forecast import LONGEST_SECONDS, SHORTEST_SECONDS, Budget
 
 
 class Time:

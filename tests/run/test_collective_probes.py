@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from accelbench.cli.display.calibration import collective_rows, rows_of
+from accelbench.cli.display.hardware import collective_rows, rows_of
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import CaseError
-from accelbench.run.calibrate import calibrating, collective_probes
-from accelbench.run.calibrate.collective_probes import collective_specs, timed_on
+from accelbench.run.calibrate import calibrating
+from accelbench.run.calibrate.calibrating import collective_specs, timed_on
 from accelbench.run.conduct.surroundings import Surroundings
-from accelbench.runtimes.pytorch.distributed import collectives
-from accelbench.runtimes.pytorch.distributed.collectives import Exchange, opened_collective
+from accelbench.runtimes.pytorch.distributed import rank_session
+from accelbench.runtimes.pytorch.distributed.rank_session import Exchange, opened_collective
 from accelbench.store.database import Database
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 
@@ -103,8 +103,8 @@ class Answering(Ticks):
 def test_what_others_took_meanwhile_speaks_against_collectives_and_not_against_peaks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(collective_probes, "RankGroup", Answering)
-    monkeypatch.setattr(collective_probes, "MonotonicClock", lambda: Steady())
+    monkeypatch.setattr(calibrating, "RankGroup", Answering)
+    monkeypatch.setattr(calibrating, "MonotonicClock", lambda: Steady())
     busy = {"foreign": 0.4, "steal": 0.0}
     monkeypatch.setattr(Surroundings, "after", lambda *_: (busy, []))
     found = calibrating._with_collectives(made_calibration(), 2, lambda _done, _of: None)
@@ -137,8 +137,8 @@ def test_a_wrong_result_is_refused_before_anything_is_timed(
         values = torch.zeros(count, device=device)
         return Exchange(lambda: None, values, values, torch.full_like(values, 3.0))
 
-    monkeypatch.setattr(collectives.dist, "get_rank", lambda: 0)
-    monkeypatch.setitem(collectives._EXCHANGES, "all_reduce", nothing_done)
+    monkeypatch.setattr(rank_session.dist, "get_rank", lambda: 0)
+    monkeypatch.setitem(rank_session._EXCHANGES, "all_reduce", nothing_done)
     with pytest.raises(CaseError, match="the result of all_reduce over 1,024 bytes is wrong"):
         opened_collective("all_reduce", 1024, "gloo", Ticks())
 

@@ -10,8 +10,7 @@ from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.run.plan.against import meant
-from accelbench.run.process.commit_models import as_committed, shared_by_both
-from accelbench.run.process.other_interpreter import interpreter_of
+from accelbench.run.process.other_interpreter import as_committed, interpreter_of, shared_by_both
 
 #: What a benchmark of a folder of its own begins with.
 _ABOVE = "import sys\nfrom pathlib import Path\nsys.path.append(str(Path(__file__).parents[1]))\n"

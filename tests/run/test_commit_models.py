@@ -14,8 +14,12 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile
 from accelbench.run.conduct import artifacts
 from accelbench.run.plan.against import meant
-from accelbench.run.process.commit_models import Checkout, as_committed, shared_by_both
-from accelbench.run.process.other_interpreter import interpreter_of
+from accelbench.run.process.other_interpreter import (
+    Checkout,
+    as_committed,
+    interpreter_of,
+    shared_by_both,
+)
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.plan.request import Planned, Refusal
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Planned, Refusal, RunSettings
 from accelbench.run.verify.convergence import (
     STEPS,
     ConvergenceResult,
@@ -27,7 +26,7 @@ from accelbench.run.verify.convergence import (
 )
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK
-from accelbench.run.worker.loss_curve import loss_curve
+from accelbench.run.worker.worker import loss_curve
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 

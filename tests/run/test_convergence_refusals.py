@@ -21,12 +21,11 @@ from fixed_machine import CPU, models
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Support
-from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.request import Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
 

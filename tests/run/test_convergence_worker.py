@@ -19,8 +19,7 @@ from accelbench.run.conduct.results import LaunchFacts
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
-from accelbench.run.worker.session_columns import skipped
-from accelbench.run.worker.worker import CaseBench
+from accelbench.run.worker.worker import CaseBench, skipped
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 NEARLY = pytest.approx(0.01)

@@ -6,7 +6,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
-from accelbench.run.process.device_meters import DeviceWatch
+from accelbench.run.process.worker_client import DeviceWatch
 
 
 class RecordedMeters:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.precision_proof import proved
 
 
 def told(*devices: str, **more: Any) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.energy import EnergyMethod, MeterError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
 from accelbench.run.plan import estimates
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import RunSettings
 from accelbench.run.worker import energy_pass
 from accelbench.run.worker.energy_pass import MeterThread, devices_of, measured_energy
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.run.fleet.cluster import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.dispatch import (
     Cancel,
@@ -20,11 +20,9 @@ from accelbench.run.fleet.dispatch import (
     Submit,
 )
 from accelbench.run.fleet.fleet_run import FleetJob
-from accelbench.run.fleet.part_in_steps import PART_IN_STEPS, meeting_at
-from accelbench.run.fleet.work_units import Need, WorkUnit, units_of
-from accelbench.run.plan.request import Plan
-from accelbench.run.plan.run_settings import RunSettings
-from accelbench.runtimes.pytorch.distributed.taking_part import MachinePart
+from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
+from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.runtimes.pytorch.distributed.group import MachinePart
 from virtual_cluster import NodeFault, VirtualCluster
 
 CPU = NodeOffer("a", {"cpu": 1})

@@ -22,14 +22,12 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults
 from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
-from accelbench.run.fleet.fleet_journal import last_unfinished, rows_of
 from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
-from accelbench.run.fleet.fleet_record import FleetRecord
+from accelbench.run.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
 from accelbench.run.fleet.unit_runner import described
 from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Request, RunSettings
 from accelbench.run.process.observer import SilentObserver
 from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database

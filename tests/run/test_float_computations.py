@@ -23,8 +23,7 @@ from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.results import LaunchFacts, identity_of
 from accelbench.run.conduct.run_record import _planned_from_json, planned_to_json
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 
 _OTHER = Outcome(Status.FAILED, "precision_changed", "0% of its products were computed in int8")

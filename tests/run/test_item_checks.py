@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.run.verify.item_checks import MOST_DOUBTED, copied_items, moved_items
 from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.timed_steps import MOST_DOUBTED, copied_items, moved_items
 
 BATCH = 16
 STREAM = np.random.default_rng(0).standard_normal((BATCH, 6, 5)).astype(np.float32)

@@ -21,10 +21,10 @@ from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.run.fleet import ray_worker
 from accelbench.run.fleet.fleet_record import facts_of
 from accelbench.run.fleet.fleet_run import FleetJob
-from accelbench.run.fleet.kept_runner import KeptRunner, RunnerSlot
-from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.process import kept_pool
-from accelbench.run.process.kept_pool import KeptWorkerPool
+from accelbench.run.fleet.ray_worker import KeptRunner, RunnerSlot
+from accelbench.run.plan.request import RunSettings
+from accelbench.run.process import worker_pool
+from accelbench.run.process.worker_pool import KeptWorkerPool
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 NODE = "0123456789abcdef"
@@ -196,7 +196,7 @@ def test_a_runner_ends_with_its_input_also_within_a_unit(
 def test_templates_of_a_pool_serve_the_same_launch_of_the_next_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept_pool, "_MOST", 2)
+    monkeypatch.setattr(worker_pool, "_MOST", 2)
     pool, runtime = KeptWorkerPool(), ScriptedRuntime({})
     try:
         seen = []

@@ -22,7 +22,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.hardware.thread_times import ThreadTimes
-from accelbench.run.verify.compile_proof import refuse_uncompiled
+from accelbench.run.verify.precision_proof import refuse_uncompiled
 
 
 def first_step_compiles() -> Lie:

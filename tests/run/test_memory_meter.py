@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.core.vocabulary import MIB
 from accelbench.hardware.hostmemory import HostMemory
-from accelbench.run.worker.memory_meter import WorkerMeter
+from accelbench.run.worker.worker import WorkerMeter
 
 
 class Host(HostMemory):

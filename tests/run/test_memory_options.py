@@ -6,7 +6,7 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.vocabulary import Mode
-from accelbench.run.process.memory_options import options_that_fit
+from accelbench.run.process.memory_guard import options_that_fit
 
 GIB = 2**30
 

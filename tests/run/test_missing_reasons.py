@@ -12,17 +12,14 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
-from accelbench.measure.percentiles import fewest_samples
-from accelbench.measure.summary import PERCENTILES, summarise
-from accelbench.measure.timer_resolution import Resolution
+from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, summarise
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.conduct.missing_reasons import why_null
+from accelbench.run.conduct.results import why_null
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Request, RunSettings
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.provenance import SIMULATION
-from accelbench.run.plan.named_targets import lacking, named, nothing_measured
+from accelbench.core.worth import SIMULATION
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.targets import lacking, named, nothing_measured
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 NAMED = {

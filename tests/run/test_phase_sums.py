@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench.run.conduct.surroundings import slowed
-from accelbench.run.verify.phase_sums import LIMIT, look, share
+from accelbench.run.verify.plausibility import LIMIT, look, share
 
 TRAINED = {"mode": "training", "latency_p50_ms": 10.0}
 PARTS = {"forward_ms": 3.0, "loss_ms": 0.5, "backward_ms": 5.0, "optimizer_ms": 1.5}

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import accelbench
-from accelbench.run.process.phase_words import phase_said
+from accelbench.run.process.worker_client import phase_said
 
 _SOURCES = Path(accelbench.__file__).parent
 

@@ -15,8 +15,7 @@ from accelbench.core.outcome import Outcome
 from accelbench.core.vocabulary import Mode, PrecisionWord, Provenance, Status
 from accelbench.run.conduct.proven_outcome import with_proof
 from accelbench.run.verify.precision_proof import PrecisionProof, prove_precision
-from accelbench.run.verify.tolerances import is_unrounded
-from accelbench.run.verify.verdicts import NOT_DONE, OK, Verdict
+from accelbench.run.verify.verdicts import NOT_DONE, OK, Verdict, is_unrounded
 
 PROVEN, NOT_PROVEN = PrecisionWord.PROVEN, PrecisionWord.NOT_PROVEN
 UNVERIFIED = Verdict(NOT_DONE, "it was not asked for")

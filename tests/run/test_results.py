@@ -11,8 +11,8 @@ from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import AnalyticCost
+from accelbench.core.options import JobSettings
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance, Status

@@ -10,7 +10,7 @@ import pytest
 from simulated_runs import planned
 
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import Plan
+from accelbench.run.plan.request import Plan, RunSettings
 from accelbench.run.plan.run_forecast import (
     CaseForecast,
     PlanForecast,
@@ -20,7 +20,6 @@ from accelbench.run.plan.run_forecast import (
     run_seconds,
     sampling_limits,
 )
-from accelbench.run.plan.run_settings import RunSettings
 
 FIXED: dict[str, Any] = {"iterations": 10, "warmup": 2, "verify": "off"}
 NOTHING = SecondsRange(1e-6, 1e-6, 1e-6)

@@ -14,19 +14,18 @@ import torch
 
 from accelbench.catalog.build import build
 from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs, settle
-from accelbench.catalog.outputs import named_tensors
+from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, Training
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Mode
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
-from accelbench.run.verify.tolerances import TOLERANCES
+from accelbench.run.verify.verdicts import TOLERANCES
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.shared.sketches import outputs_digest, sketch
 

@@ -13,19 +13,18 @@ from simulated_runs import FOUND, RUNTIMES, planned, run
 from accelbench.analysis.matrix import matrix
 from accelbench.api import running
 from accelbench.api.config import BenchmarkConfig
-from accelbench.cli.display.frameworks import compared
-from accelbench.cli.display.summary import print_summary, trust
+from accelbench.cli.display.summary import compared, print_summary, trust
 from accelbench.cli.display.watch import case_line
 from accelbench.core.facts import PROFILE
 from accelbench.exchange.aggregate import AggregateRows, aggregate
-from accelbench.exchange.rows import row_of
+from accelbench.exchange.result_file import row_of
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.run.plan import estimates
-from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import RunSettings
+from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.worker_client import NO_WORKER
 
 BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}

@@ -13,13 +13,13 @@ import soundfile
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job, Session
 from accelbench.core.vocabulary import Architecture, Family, Mode
-from accelbench.run.conduct.accuracy_pass import passed_over
+from accelbench.run.conduct.launch import passed_over
 from accelbench.run.worker.task_accuracy import NO_LABELS, task_accuracy
-from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.arrays import Inputs
 
 Answers = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 X = InputSpec("x", ("batch", 4), "float32")
@@ -58,7 +58,7 @@ def told(
     settings = JobSettings(data=str(path), accuracy=accuracy)
     case = asked(input_)
     session = Answering(case, settings, answers)
-    answer = task_accuracy(cast(Session, session), case, settings)
+    answer = task_accuracy(cast("Session", session), case, settings)
     assert set(session.batches) <= {4}
     return answer
 
@@ -135,7 +135,7 @@ def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path: Path) -> None:
     settings = JobSettings(data=str(tmp_path), preprocessing=f"wave:{rate}")
     case = asked(InputSpec("wave", ("batch", samples), "float32"))
     session = Answering(case, settings, lambda fed: {"scores": np.abs(fed["wave"] @ basis)})
-    answer = task_accuracy(cast(Session, session), case, settings)
+    answer = task_accuracy(cast("Session", session), case, settings)
     assert answer["columns"]["accuracy_per_sample"] == right
     assert any(note.startswith("Sounds as wave:4000 says") for note in answer["notes"])
 
@@ -186,7 +186,7 @@ def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path: Path) -> 
         def prepare(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
             return {"x": np.eye(4, dtype=np.float32)}
 
-    answer = task_accuracy(cast(Session, Drawing(case, settings, itself)), case, settings)
+    answer = task_accuracy(cast("Session", Drawing(case, settings, itself)), case, settings)
     assert "onnxruntime draws its inputs by itself" in answer["why"]
     assert "columns" not in answer
 
@@ -194,7 +194,7 @@ def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path: Path) -> 
 def test_a_folder_without_labels_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some words")
     settings = JobSettings(data=str(tmp_path))
-    session = cast(Session, object())
+    session = cast("Session", object())
     assert task_accuracy(session, asked(), settings) == {"why": NO_LABELS}
 
 

@@ -18,7 +18,7 @@ from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
 from accelbench.run.verify.cached_outputs import refuse_cached
-from accelbench.run.verify.peak_rates import fastest, refuse_implausible
+from accelbench.run.verify.plausibility import fastest, refuse_implausible
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
 from accelbench.run.verify.timed_steps import CHANCE

@@ -25,7 +25,7 @@ from lying_training import (
 )
 
 from accelbench.core.abilities import TrainingProbe
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Block, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.training_steps import NO_PROBE

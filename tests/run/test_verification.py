@@ -18,8 +18,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime

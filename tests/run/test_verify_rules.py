@@ -19,13 +19,12 @@ from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
-from accelbench.run.plan.request import Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Planned, RunSettings
 from accelbench.run.verify import reference
 from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.device_proof import proved
 from accelbench.run.verify.launch_repeats import Repeats
-from accelbench.run.verify.peak_rates import fastest, refuse_implausible
+from accelbench.run.verify.plausibility import fastest, refuse_implausible
+from accelbench.run.verify.precision_proof import proved
 from accelbench.run.verify.reference import NoReferenceError, is_own, otherwise, reference_of
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.references import OwnRounding
@@ -43,10 +42,16 @@ from accelbench.run.verify.timed_steps import (
     refuse_short,
     tells,
 )
-from accelbench.run.verify.tolerances import TOLERANCES
-from accelbench.run.verify.undetermined import undetermined
-from accelbench.run.verify.verdicts import FAILED, NOT_FINITE, NOT_TELLING, OK, Verdict, judged
-from accelbench.run.verify.verification import Verifications
+from accelbench.run.verify.verdicts import (
+    FAILED,
+    NOT_FINITE,
+    NOT_TELLING,
+    OK,
+    TOLERANCES,
+    Verdict,
+    judged,
+)
+from accelbench.run.verify.verification import Verifications, undetermined
 from accelbench.runtimes.scripted import VirtualClock
 from accelbench.runtimes.shared.sketches import Glance, Sketch, sketch
 

@@ -18,10 +18,9 @@ from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct import artifacts, lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.process import weight_offload
-from accelbench.run.process.weight_offload import advice, spill_to, weights_bytes
+from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.process import memory_guard
+from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -71,7 +70,7 @@ def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert not advice(case_of(), "random", HEAVY, 10 * MB, files=1)
     assert "ACCELBENCH_CACHE" in advice(case_of(), "random", HEAVY, 10 * MB, files=2)
     assert not advice(case_of(), "hub", HEAVY, 10 * MB, files=2)
-    assert weight_offload._disk_free(Path("/not/there/yet")) == 2 * HEAVY
+    assert memory_guard._disk_free(Path("/not/there/yet")) == 2 * HEAVY
 
 
 def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:

@@ -18,8 +18,7 @@ from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Request, RunSettings
 from accelbench.run.process.observer import SilentObserver
 
 

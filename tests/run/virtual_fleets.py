@@ -17,8 +17,7 @@ from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FleetRecord
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun
 from accelbench.run.fleet.work_units import WorkUnit, units_of
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 from virtual_cluster import NodeFault, VirtualCluster
 
 FLEET = "20260101-000000-0123456789"

@@ -15,10 +15,9 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.build import build
 from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs, settle
-from accelbench.catalog.outputs import named_tensors
+from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from kept_artefacts import kept_artefacts
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.artifacts.manifest import Manifest, Tensor
+from accelbench.artifacts.recipe import Manifest, Tensor
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.shared.arrays import ArraySession, timed

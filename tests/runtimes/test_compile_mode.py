@@ -9,7 +9,7 @@ import torch
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Option, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.runtimes.pytorch import PytorchRuntime
 

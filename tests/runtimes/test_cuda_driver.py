@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.runtimes.python import cuda_driver
+from accelbench.runtimes.python import places
 from accelbench.runtimes.python.places import devices, waiting
 
 
@@ -53,12 +53,12 @@ class Driver:
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """Three devices, of which this process uses two; loaded by a library that nobody here knows."""
     found = Driver(3, {0, 2})
-    monkeypatch.setattr(cuda_driver, "loaded", lambda: found)
+    monkeypatch.setattr(places, "loaded", lambda: found)
     return found
 
 
 def test_no_driver_is_loaded_by_asking_for_it() -> None:
-    assert cuda_driver.loaded() is None
+    assert places.loaded() is None
 
 
 def test_every_device_in_use_is_waited_for_whatever_was_returned(driver: Driver) -> None:
@@ -77,7 +77,7 @@ def test_devices_in_use_are_where_it_worked_whatever_was_returned(driver: Driver
 def test_a_driver_of_which_nothing_is_in_use_is_not_waited_for(
     unused: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_driver, "loaded", lambda: unused)
+    monkeypatch.setattr(places, "loaded", lambda: unused)
     assert waiting(1.0) is None
     assert devices(1.0) == {"cpu:0"}
 

@@ -13,15 +13,15 @@ import pytest
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.file_models.executorch_plan import MalformedProgramError, plan_of
+from accelbench.catalog.file_models.executorch_file import MalformedProgramError, plan_of
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import MissingExtraError
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import FileFormat
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.run.verify.reference import is_own
 from accelbench.runtimes.executorch import ExecutorchRuntime

@@ -13,7 +13,7 @@ from accelbench.catalog.build import build
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.runtimes.pytorch import PytorchRuntime
 

@@ -16,8 +16,8 @@ from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import ModelSpec
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime

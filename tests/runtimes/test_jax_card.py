@@ -151,7 +151,7 @@ ENTRY %main {
 class TestProductsOfAProgram:
     def test_what_counts_is_what_a_product_reads(self) -> None:
         pytest.importorskip("jax")
-        from accelbench.runtimes.jax.computed_in import multiplied_in
+        from accelbench.runtimes.jax.programs import multiplied_in
 
         assert multiplied_in(UPCAST) == {"float32": 1.0}
         assert multiplied_in(NARROW) == {"bfloat16": 0.75, "float32": 0.25}
@@ -160,7 +160,7 @@ class TestProductsOfAProgram:
     @pytest.mark.parametrize("name", ["float32", "bfloat16"])
     def test_of_a_program_that_xla_has_just_compiled(self, name: str) -> None:
         jax = pytest.importorskip("jax")
-        from accelbench.runtimes.jax.computed_in import multiplied_in
+        from accelbench.runtimes.jax.programs import multiplied_in
 
         x = jax.numpy.ones((8, 8), name)
         text = jax.jit(lambda a: a @ a).lower(x).compile().as_text()

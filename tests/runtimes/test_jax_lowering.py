@@ -12,7 +12,7 @@ from torch import nn
 
 jax = pytest.importorskip("jax")
 
-from accelbench.catalog.outputs import named_tensors  # noqa: E402
+from accelbench.catalog.inputs import named_tensors  # noqa: E402
 from accelbench.core.errors import UnsupportedError  # noqa: E402
 from accelbench.runtimes.jax.lowering import (  # noqa: E402
     Lowered,

@@ -27,8 +27,8 @@ from accelbench.core.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device, Job, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.run.verify.self_check import self_check

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from accelbench.measure.evidence_warnings import warned_of
-from accelbench.runtimes.pytorch.module_state import ModuleState
+from accelbench.measure.loop import warned_of
+from accelbench.runtimes.pytorch.session import ModuleState
 
 
 class Trains(nn.Module):

@@ -17,13 +17,12 @@ from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
-from accelbench.catalog.file_models.ncnn_layers import mismatch, shape_taken
+from accelbench.catalog.file_models.ncnn_layers import layers_of, mismatch, shape_taken
 from accelbench.catalog.file_models.ncnn_sizes import item_shapes
-from accelbench.catalog.file_models.ncnn_text import layers_of
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.runtimes.ncnn import NcnnRuntime

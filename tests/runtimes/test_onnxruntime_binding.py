@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from fake_onnxruntime import fake_onnxruntime
 
-from accelbench.artifacts.manifest import Manifest, Tensor
+from accelbench.artifacts.recipe import Manifest, Tensor
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.precision_proof import refuse_other_precision

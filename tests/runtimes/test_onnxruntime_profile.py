@@ -11,7 +11,7 @@ import pytest
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Evidence
-from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.precision_proof import proved
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
 from accelbench.runtimes.onnxruntime.providers import place_of
 

@@ -18,12 +18,11 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Timing
-from accelbench.run.verify.device_proof import proved
-from accelbench.run.verify.precision_proof import refuse_other_precision
+from accelbench.run.verify.precision_proof import proved, refuse_other_precision
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.profile import Profile
 from accelbench.runtimes.pytorch import PytorchRuntime

@@ -8,8 +8,8 @@ import pytest
 
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import MIB
-from accelbench.run.worker.memory_meter import WorkerMeter
-from accelbench.runtimes.openvino.memory import UnitMemory
+from accelbench.run.worker.worker import WorkerMeter
+from accelbench.runtimes.openvino.session import UnitMemory
 
 
 class Core:

@@ -20,7 +20,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.agreement import agree

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from accelbench.core.errors import CaseError
-from accelbench.measure.evidence_warnings import warned_of
-from accelbench.runtimes.python import left_running
+from accelbench.measure.loop import warned_of
+from accelbench.runtimes.python import session
 from accelbench.runtimes.python.answers import (
     arrays,
     digest_of_values,
@@ -207,15 +207,15 @@ def test_work_within_an_array_of_objects_or_slots_is_not_done() -> None:
 
 
 def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not() -> None:
-    assert left_running.left_running() == ""
+    assert session.left_running() == ""
     end = threading.Event()
     waits = threading.Thread(target=end.wait)
     waits.start()
-    assert left_running.left_running() == ""
+    assert session.left_running() == ""
     works = threading.Thread(target=lambda: [None for _ in iter(end.is_set, True)])
     works.start()
     try:
-        assert any(left_running.left_running() for _ in range(20))
+        assert any(session.left_running() for _ in range(20))
     finally:
         end.set()
         works.join()
@@ -228,7 +228,7 @@ def test_a_timer_that_is_set_has_work_to_do_later() -> None:
     timer = threading.Timer(60.0, print)
     timer.start()
     try:
-        assert left_running.left_running()
+        assert session.left_running()
     finally:
         timer.cancel()
         timer.join()
@@ -239,12 +239,12 @@ def test_who_spins_for_a_while_after_its_work_has_left_nothing(
 ) -> None:
     used = iter([0.9, 0.01, 0.9, 0.9, 0.9])
     clocks: Iterator[dict[int, float]] = iter([{}, {}, {}, {}, {7: 1.0}, {7: 1.02}])
-    monkeypatch.setattr(left_running, "_thread_seconds", lambda: next(clocks))
-    monkeypatch.setattr(left_running, "_busy", lambda seconds: next(used))
-    monkeypatch.setattr(left_running.time, "sleep", lambda seconds: None)
-    assert left_running.left_running() == ""
-    assert left_running.left_running() == "90% of a core"
-    assert left_running.left_running() == "90% of a core"  # of a thread of Python's, at once
+    monkeypatch.setattr(session, "_thread_seconds", lambda: next(clocks))
+    monkeypatch.setattr(session, "_busy", lambda seconds: next(used))
+    monkeypatch.setattr(session.time, "sleep", lambda seconds: None)
+    assert session.left_running() == ""
+    assert session.left_running() == "90% of a core"
+    assert session.left_running() == "90% of a core"  # of a thread of Python's, at once
     assert next(used, None) is None
 
 

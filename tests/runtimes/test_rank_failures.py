@@ -16,8 +16,7 @@ import psutil
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.runtimes.pytorch.distributed.group import ONE_RUN, RankGroup, take_part
-from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
+from accelbench.runtimes.pytorch.distributed.group import ONE_RUN, RankGroup, RankLaunch, take_part
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="ranks are ended by signals")
 

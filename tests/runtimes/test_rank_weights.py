@@ -10,7 +10,7 @@ import pytest
 from training_sessions import CPU, case_of
 
 from accelbench.core.errors import CaseError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Job
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
 from accelbench.runtimes.pytorch.distributed.session import DistributedSession
@@ -41,7 +41,7 @@ class Ranks:
 
 def session_of(apart: float, strategy: str) -> DistributedSession:
     case = replace(case_of("bert-tiny", batch=8, strategy=strategy), world_size=2)
-    return DistributedSession(Job(case, CPU, JobSettings()), cast(RankGroup, Ranks(apart)))
+    return DistributedSession(Job(case, CPU, JobSettings()), cast("RankGroup", Ranks(apart)))
 
 
 def test_weights_that_drift_apart_are_refused() -> None:

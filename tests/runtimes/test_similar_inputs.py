@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from accelbench.runtimes.python.similar_inputs import make_similar
+from accelbench.runtimes.python.session import make_similar
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])

@@ -12,8 +12,8 @@ from accelbench.catalog.find import every_model
 from accelbench.core.case import Case
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
+from accelbench.runtimes.pytorch.distributed.parallel import products_split
 from accelbench.runtimes.pytorch.distributed.splittable import nothing_says_how
-from accelbench.runtimes.pytorch.distributed.tensor_plan import products_split
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 
 #: One of each architecture: larger ones are built of the same modules.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.select.knowledge import Knowledge
+from accelbench.select.selector import Knowledge
 
 
 @pytest.fixture(autouse=True)

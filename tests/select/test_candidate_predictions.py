@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.catalog.find import find
-from accelbench.cli.display.recommend_predicted import predicted_words
+from accelbench.cli.display.recommend import predicted_words
 from accelbench.cli.services.predicting import Predicting
 from accelbench.core.facts import HARDWARE_MEASURED, Fact
 from accelbench.predict import answers
@@ -20,7 +20,7 @@ from accelbench.predict.held_out import HeldOutError, HeldOutErrors
 from accelbench.predict.questions import PredictionQuestion
 from accelbench.predict.stored_predictors import predictors_of
 from accelbench.predict.traces import Traces
-from accelbench.report.dashboard.questions.answer_tables import answer_table
+from accelbench.report.dashboard.questions.forms import answer_table
 from accelbench.report.prediction_evidence import _scaling
 from accelbench.select.estimate.candidate_predictions import (
     CandidatePredictions,

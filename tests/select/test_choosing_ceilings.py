@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.select.evidence.device_rates import FEWEST_MODELS
+from accelbench.select.evidence.sql import FEWEST_MODELS
 
 #: Operations of one item: a card of 100 a nanosecond, and a phone of 10.
 ITEM, CARD, PHONE = 1e9, 1e11, 1e10

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
+from accelbench.select.constraints.measurement_candidates import pareto
 from accelbench.select.constraints.options import Option
-from accelbench.select.constraints.pareto import pareto
-from accelbench.select.estimate.spans import Bounds
+from accelbench.select.estimate.figures import Bounds
 
 
 def grid(folder: Path, **more: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.core.errors import UsageError
-from accelbench.core.exactness import MOST_ERROR, is_quantised
+from accelbench.core.precision import MOST_ERROR, is_quantised
 
 PLAIN = result(latency_p50_ms=10.0, verification_error=2e-6)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.measure.launches import typical
 from accelbench.select.selector import HardwareSelector
 

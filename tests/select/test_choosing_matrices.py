@@ -11,10 +11,8 @@ from choosing_world import result, selector
 from accelbench.analysis.matrix import matrix
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import FAMILIES
-from accelbench.report.matrix import MatrixHeader
-from accelbench.report.matrix_markdown import markdown
-from accelbench.select.rank.matrices import FORWARD_ONLY
-from accelbench.select.rank.matrix_pages import of_markdown
+from accelbench.report.matrix import MatrixHeader, markdown
+from accelbench.select.rank.matrices import FORWARD_ONLY, of_markdown
 
 PAGE = """
 # Compatibility

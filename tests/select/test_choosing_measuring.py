@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.catalog.find import find
-from accelbench.query.suggested_commands import command_for
+from accelbench.query.suggestions import command_for
 from accelbench.select.selector import HardwareSelector
 
 RUN = "accelbench run bert-tiny --hardware"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from choosing_world import selector
 
-from accelbench.select.rank.matrix_pages import of_markdown
+from accelbench.select.rank.matrices import of_markdown
 
 
 def said(page: str, *known: str, named: bool = True) -> dict[tuple[str, str], str | None]:

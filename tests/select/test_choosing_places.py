@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.core.errors import StoreError
-from accelbench.exchange.json_export import write_json
+from accelbench.exchange.table_export import write_json
 from accelbench.select.selector import HardwareSelector
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at

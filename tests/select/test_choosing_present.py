@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.select.knowledge import Knowledge
-from accelbench.select.query.deployments import BROWSERS
+from accelbench.select.query.model_size import BROWSERS
+from accelbench.select.selector import Knowledge
 
 IN_A_PAGE = result(hardware="webgpu", runtime="browser", device_name="Chromium", latency_p50_ms=1.0)
 

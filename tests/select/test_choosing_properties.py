@@ -15,8 +15,8 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.select.answer.answers import told
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
-from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.sql import Rates
 from accelbench.select.query.config import defaults
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.query import RawQuery

@@ -7,7 +7,7 @@ from typing import Any
 
 from choosing_world import result, selector
 
-from accelbench.select.evidence.origins import of_others
+from accelbench.select.evidence.cells import of_others
 
 #: As an import leaves it: others have measured it.
 TIMM = {"provenance": "imported", "conditions": {"source": {"name": "timm"}}}

@@ -15,13 +15,13 @@ from choosing_world import in_journal, result
 from accelbench.analysis.points import points
 from accelbench.analysis.standing import standing, version
 from accelbench.core.columns import STEP_MS
-from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.worth import (
     ANSWERED_SQL,
     OF_WORTH,
     SETTLED_SQL,
     USABLE_SQL,
     answered,
+    of_whole_runs,
     settled,
     usable,
     usable_launches,

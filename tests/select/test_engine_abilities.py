@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.select.selector import HardwareSelector
 
 ONLY_FORWARD = ("openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
@@ -52,7 +52,7 @@ def test_memory_that_rules_out_one_platform_rules_out_those_that_share_it(
 ) -> None:
     names = {"cpu": "A processor", "openvino": "A processor", "wasm": "A browser"}
     monkeypatch.setattr(
-        "accelbench.select.knowledge.Knowledge._device_name", lambda _, p: names.get(p)
+        "accelbench.select.selector.Knowledge._device_name", lambda _, p: names.get(p)
     )
     monkeypatch.setattr(
         "accelbench.predict.device_memory.MemoryByDevice.__call__",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
+from accelbench.select.constraints.measurement_candidates import pareto
 from accelbench.select.constraints.options import Option
-from accelbench.select.constraints.pareto import pareto
-from accelbench.select.estimate.spans import Bounds
-from accelbench.select.evidence.units import counted, unit_of
+from accelbench.select.estimate.figures import Bounds
+from accelbench.select.evidence.cells import counted, unit_of
 
 WRITES = {
     "model": "gpt2", "family": "text_generation", "sequence_length": None, "prompt_tokens": 64,

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.cli.display.limits import _searched
-from accelbench.cli.services.searching import SearchedConfiguration
-from accelbench.cli.services.verification_runs import VerificationCase
+from accelbench.cli.services.searching import SearchedConfiguration, VerificationCase
 from accelbench.core.errors import UsageError
-from accelbench.select.constraints import metering
+from accelbench.select.constraints import measurement_candidates
 from accelbench.select.constraints.batch_search import (
     LARGEST,
     NARROW,
@@ -101,7 +100,7 @@ def test_what_does_not_grow_with_the_batch_is_not_searched(
 def test_what_no_meter_here_can_show_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metering, "host_unmetered", lambda: "there is no meter")
+    monkeypatch.setattr(measurement_candidates, "host_unmetered", lambda: "there is no meter")
     found = selector(tmp_path, result()).best_under(
         {"max_power": 50.0, "memory_mb": 512}, model_name="bert-tiny", available_hardware=["cpu"]
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.select.constraints import metering
+from accelbench.select.constraints import measurement_candidates
 
 
 def under(chosen: Any, batches: tuple[int, ...] = (), /, **limits: float) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_settings_tell_options_apart(tmp_path: Path) -> None:
 def test_power_that_was_not_measured_is_measured_with_its_energy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metering, "host_unmetered", lambda: "")
+    monkeypatch.setattr(measurement_candidates, "host_unmetered", lambda: "")
     chosen = selector(tmp_path, result(), result(batch_size=8, latency_p50_ms=20.0))
     found = chosen.best_under(
         {"max_power": 50}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[2, 4]

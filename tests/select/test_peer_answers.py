@@ -12,7 +12,7 @@ from choosing_world import result, selector
 from accelbench.core.figures import Statistic
 from accelbench.select import selector as choosing
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace
-from accelbench.select.evidence.peer_answers import PeerAnswers, nearest_names
+from accelbench.select.evidence.reader import PeerAnswers, nearest_names
 
 CPU = EvidencePlace("embedding", "inference", "cpu")
 PLACES = (

@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from accelbench.store import attaching, duck
-from accelbench.store.attaching import HeldError, OpenFiles
+from accelbench.store import duck
 from accelbench.store.database import Database
+from accelbench.store.duck import HeldError, OpenFiles
 
 WRITER = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('CREATE TABLE {0} (i INTEGER)')"
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def started(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What each DuckDB that is started is started with."""
-    monkeypatch.setattr(attaching, "_open_files", OpenFiles())
+    monkeypatch.setattr(duck, "_open_files", OpenFiles())
     seen: list[tuple[Any, ...]] = []
     real = duckdb.connect
 
@@ -59,7 +59,7 @@ def test_one_duckdb_serves_all_small_files(started: list[Any], path: Path, tmp_p
 def test_a_large_file_has_a_duckdb_of_its_own(
     started: list[Any], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attaching, "SMALL", path.stat().st_size - 1)
+    monkeypatch.setattr(duck, "SMALL", path.stat().st_size - 1)
     assert Database(path).results() == []
     with duck.connect(path, write=True) as con:
         con.execute("INSERT INTO fact (kind) VALUES ('x')")
@@ -109,7 +109,7 @@ def test_what_was_not_committed_is_not_in_it(path: Path) -> None:
 
 
 def test_a_duckdb_that_keeps_a_file_is_given_up(path: Path, started: list[Any]) -> None:
-    files = attaching._open_files
+    files = duck._open_files
     con, close = files.open(path, "read")
     assert files._engine is not None
     files._engine.close()  # as a fatal error leaves it: whatever it is asked is an error
@@ -122,13 +122,13 @@ def test_a_duckdb_that_keeps_a_file_is_given_up(path: Path, started: list[Any]) 
 
 def test_a_forked_process_opens_with_a_duckdb_of_its_own(path: Path) -> None:
     assert Database(path).results() == []
-    before = attaching._open_files
+    before = duck._open_files
 
     def seen() -> bool:
-        return attaching._open_files is not before and Database(path).results() == []
+        return duck._open_files is not before and Database(path).results() == []
 
     assert code_of(seen) == 0
-    assert attaching._open_files is before
+    assert duck._open_files is before
     assert Database(path).results() == []
 
 

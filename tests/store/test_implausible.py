@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bodies import body
 
-from accelbench.core.documented_peaks import bits_of, documented_peak
+from accelbench.core.device_facts import bits_of, documented_peak
 from accelbench.core.worth import UnusableText, reason_unusable, usable
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.select.evidence.reader import EvidenceStore

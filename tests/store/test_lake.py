@@ -14,7 +14,6 @@ from bodies import finished, result, started
 from accelbench.core.errors import MissingExtraError, StoreError, UsageError
 from accelbench.core.facts import Fact
 from accelbench.store import lake as lakes
-from accelbench.store import lake_files
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
 from accelbench.store.lake import MARKER, Lake, store_at
@@ -140,7 +139,7 @@ def test_what_only_puts_together_what_is_known_is_not_read_again(
         measured(one, f"r{number}", started(f"r{number}"), result(number, f"r{number}"))
     other.fill()
     one.compact()
-    monkeypatch.setattr(lake_files, "insert_many", None)
+    monkeypatch.setattr(lakes, "insert_many", None)
     assert other.fill().results == 0
 
 

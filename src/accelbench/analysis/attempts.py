@@ -15,20 +15,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import SHAPES
+from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.standing import evidence, installed
 from accelbench.core.devices import devices_beside
-from accelbench.core.exactness import MOST_ERROR, is_quantised
-from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, step_of
-from accelbench.core.launch_failures import times_of_whole_runs, why_unusable
+from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
-from accelbench.core.provenance import of_import
-from accelbench.core.rates import kind_of_unit
+from accelbench.core.precision import MOST_ERROR, is_quantised
 from accelbench.core.reasons import belongs
 from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
-from accelbench.core.worth import answered, usable, usable_launches
+from accelbench.core.worth import (
+    answered,
+    of_import,
+    times_of_whole_runs,
+    usable,
+    usable_launches,
+    why_unusable,
+)
 from accelbench.measure.launches import interval_of, typical
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on

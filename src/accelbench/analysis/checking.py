@@ -1,14 +1,41 @@
-"""What was measured now beside a baseline: question by question, each figure judged apart. Pure."""
+"""What was measured now beside a baseline: question by question, each figure judged apart. Pure.
+
+Which launches of now stand beside which of a baseline. Pure.
+
+A *case* is what was asked. How it ran — on which device by name, with how many threads, compiled or
+not — is known only once an engine has it open, and tells several *variants* of a case apart.
+A launch that never got that far is of every variant that its run has of the case; where the run
+has none it is all that there is of the case, unless a newer run has more.
+
+Judge all configurations of a check together: the geometric mean of their ratios. Pure.
+
+A single configuration with one launch a side decides nothing below 33 %. A thousand of them decide:
+what each launch deviates by averages out. Three errors are left. Configurations of one family
+change alike, so that families are clusters. Configurations of one cluster differ from each other.
+All of them share by how much one run differs from another (`measure.runs`), and no number of
+configurations makes that smaller.
+
+The variance of the mean is b·sum((n/N)²) + w/N + 2·r, for clusters of n of N configurations. The
+variances w within clusters and b between them are those of an analysis of variance, and r is the
+variance between runs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from statistics import median
+from itertools import chain
+from statistics import fmean, median
 
+from accelbench.analysis.accuracies import (
+    outputs_differ,
+    outputs_of,
+    why_no_gain,
+    why_other_outputs,
+)
 from accelbench.analysis.comparability import changed_code, rates_of_others, refused_there, unlike
 from accelbench.analysis.conditions import differences
 from accelbench.analysis.judging import (
@@ -20,24 +47,248 @@ from accelbench.analysis.judging import (
     judged,
     runs_differ,
 )
-from accelbench.analysis.outputs import outputs_differ, outputs_of, why_no_gain, why_other_outputs
-from accelbench.analysis.pairing import Launches, Pair, paired
-from accelbench.analysis.questions import plain
+from accelbench.analysis.questions import Key, plain, values
 from accelbench.analysis.republished import published_again
 from accelbench.analysis.run_noise import Histories, of_one_run
-from accelbench.analysis.sets import JudgedSet, judge_set
+from accelbench.analysis.standing import newest
 from accelbench.core.columns import ASKED
-from accelbench.core.launch_failures import is_wrong, of_whole_runs, why_unusable
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
-from accelbench.core.spreads import FEWEST_LAUNCHES
-from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, is_decisive, usable_launches
+from accelbench.core.vocabulary import Family, Status
+from accelbench.core.worth import (
+    answered,
+    is_decisive,
+    is_wrong,
+    of_whole_runs,
+    usable_launches,
+    why_unusable,
+)
 from accelbench.measure.launches import (
+    ALPHA,
     LEAST_EFFECT,
     MOST_LAUNCHES,
+    Noise,
+    p_value,
     pooled,
     pooled_noise,
 )
+from accelbench.measure.runs import combine_errors
+from accelbench.measure.student import t_quantile
+
+#: Fewer configurations are judged only one by one.
+FEWEST_CONFIGURATIONS = 5
+#: The metrics of time, by which a set is judged: the first that a configuration has.
+_TIMES = ("latency", "throughput")
+
+Logs = Sequence[float]
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """The judgement of all configurations together. Shares are of becoming worse."""
+
+    configurations: int
+    clusters: int
+    by_family: bool  # clusters are families, else models
+    worse_by: float
+    low: float  # the interval: 98 % between runs, 99 % in one run
+    high: float
+    limit: float  # the share that a change has to exceed
+    answer: Judgement
+    runs: Noise | None  # the deviation from run to run that all share; None in one run
+
+
+def judge_set(
+    judged: Iterable[tuple[Row, Sequence[Judged]]], threshold: float | None
+) -> JudgedSet | None:
+    """Judge the times of all configurations together; None below five configurations.
+
+    Args:
+        judged: a row and the judged metrics of each configuration.
+        threshold: the share that a change has to exceed at least.
+    """
+    timed = [
+        (row, figure)
+        for row, figures in judged
+        if (figure := next((f for f in figures if f.metric.name in _TIMES), None)) is not None
+    ]
+    if len(timed) < FEWEST_CONFIGURATIONS:
+        return None
+    by_family, clusters = _clusters(timed)
+    runs = sorted((f.runs for _, f in timed if f.runs is not None), key=lambda noise: noise.value)
+    shared = runs[len(runs) // 2] if runs else None
+    center = fmean(chain.from_iterable(clusters))
+    error, freedom = combine_errors(variances_of_mean(clusters), shared)
+    tail = ALPHA / 2.0 if shared is None else ALPHA
+    reach = t_quantile(1.0 - tail, freedom) * error
+    limit = max(threshold or 0.0, LEAST_EFFECT)
+    answer = Judgement.CANNOT_TELL
+    if p_value(center, error, freedom) < 2.0 * tail and abs(center) > math.log1p(limit):
+        answer = Judgement.WORSE if center > 0 else Judgement.BETTER
+    low, high = math.expm1(center - reach), math.expm1(center + reach)
+    count = len(timed)
+    return JudgedSet(
+        count, len(clusters), by_family, math.expm1(center), low, high, limit, answer, shared
+    )
+
+
+def variances_of_mean(clusters: Sequence[Logs]) -> list[tuple[float, float]]:
+    """Return the variances of the mean of all values, each with its degrees of freedom.
+
+    The first is that between clusters, the second that within them. A part without degrees of
+    freedom is left out.
+    """
+    count = sum(map(len, clusters))
+    means = [fmean(cluster) for cluster in clusters]
+    inside = count - len(clusters)
+    squares = math.fsum(
+        (value - mean) ** 2
+        for cluster, mean in zip(clusters, means, strict=True)
+        for value in cluster
+    )
+    within = squares / inside if inside else 0.0
+    parts = []
+    if len(clusters) > 1:
+        middle = fmean(means)
+        between = math.fsum((mean - middle) ** 2 for mean in means) / (len(means) - 1)
+        explained = within * fmean(1.0 / len(cluster) for cluster in clusters)
+        shares = math.fsum((len(cluster) / count) ** 2 for cluster in clusters)
+        parts.append((max(between - explained, 0.0) * shares, len(clusters) - 1.0))
+    if inside:
+        parts.append((within / count, float(inside)))
+    return parts
+
+
+def _clusters(timed: Sequence[tuple[Row, Judged]]) -> tuple[bool, list[Logs]]:
+    """Return the logarithms of the changes by family; of one family by model."""
+    by_family = _grouped(timed, _family)
+    if len(by_family) > 1:
+        return True, by_family
+    return False, _grouped(timed, lambda row: str(row.get("model")))
+
+
+def _grouped(timed: Sequence[tuple[Row, Judged]], key: Callable[[Row], str]) -> list[Logs]:
+    groups: dict[str, list[float]] = {}
+    for row, figure in timed:
+        groups.setdefault(key(row), []).append(math.log1p(figure.worse_by))
+    return list(groups.values())
+
+
+def _family(row: Row) -> str:
+    """Return the family; a model whose family is unknown is a family of its own."""
+    family = row.get("family")
+    return str(row.get("model") if family in (None, "", Family.UNKNOWN) else family)
+
+
+#: What a case's variants are told apart by.
+RAN_AS = ("device_name", "threads", "compiled")
+
+Launches = Sequence[Row]
+Variants = dict[Key, Launches]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Launches of now and of before, of one question; either may be missing."""
+
+    now: Launches = ()
+    before: Launches = ()
+    unlike: tuple[str, ...] = ()  # how they did not run alike
+    among: tuple[Row, ...] = ()  # of several of now, which the baseline does not tell apart
+
+
+def paired(now: Iterable[Row], before: Iterable[Row], columns: Collection[str]) -> Iterator[Pair]:
+    """Every question of either side, with its partner where there is one.
+
+    Args:
+        now: rows of one machine.
+        before: rows of the baseline: of each question its newest run counts.
+        columns: what the baseline says of how it was asked and ran.
+    """
+    case_columns = [name for name in ASKED if name in columns and name not in RAN_AS]
+    ran_as = [name for name in RAN_AS if name in columns]
+    ours, theirs = _cases(now, case_columns), _cases(before, case_columns)
+    for key in dict.fromkeys([*ours, *theirs]):
+        mine, other = ours.get(key, []), theirs.get(key, [])
+        yield from _of_case(_full(mine), _variants(other, ran_as), ran_as)
+
+
+def _cases(rows: Iterable[Row], names: Sequence[str]) -> dict[Key, list[Row]]:
+    cases: dict[Key, list[Row]] = {}
+    for row in rows:
+        cases.setdefault(values(row, names), []).append(row)
+    return cases
+
+
+def _full(rows: Sequence[Row]) -> Variants:
+    """Questions of now, told apart by everything that there is to tell them apart by."""
+    return _variants(rows, ASKED) if rows else {}
+
+
+def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
+    """A case's variants, each by its newest run, with the launches that never opened."""
+    opened: dict[Key, list[Row]] = {}
+    never = []
+    for row in rows:
+        if _opened(row):
+            opened.setdefault(values(row, by), []).append(row)
+        else:
+            never.append(row)
+    variants: Variants = {key: newest(several) for key, several in opened.items()}
+    if not never:
+        return variants
+    lost = newest(never)
+    run, moment = lost[0].get("run_id"), _pairing_moment(lost)
+    beside = {key: s for key, s in variants.items() if s[0].get("run_id") == run}
+    if beside:
+        return {**variants, **{key: [*launches, *lost] for key, launches in beside.items()}}
+    newer = {
+        key: launches for key, launches in variants.items() if _pairing_moment(launches) > moment
+    }
+    return newer or {(None,): lost}
+
+
+def _of_case(ours: Variants, theirs: Variants, ran_as: Sequence[str]) -> Iterator[Pair]:
+    answers: dict[Key, list[Launches]] = {}
+    for launches in ours.values():
+        key = values(launches[0], ran_as) if _opened(launches[0]) else (None,)
+        answers.setdefault(key, []).append(launches)
+    left = dict(theirs)
+    alone: list[Launches] = []
+    for key, several in answers.items():
+        then = left.pop(key, None)
+        if then is None:
+            alone += several
+        elif len(several) > 1:
+            yield from (
+                Pair(launches, then, among=tuple(o[0] for o in several)) for launches in several
+            )
+        else:
+            yield Pair(several[0], then)
+    # One variant on either side is the same case, which did not run alike, or not at all.
+    if len(alone) == 1 and len(left) == 1:
+        (then,) = left.values()
+        yield Pair(alone[0], then, unlike=_apart(alone[0][0], then[0], ran_as))
+        return
+    yield from (Pair(now=launches) for launches in alone)
+    yield from (Pair(before=then) for then in left.values())
+
+
+def _apart(a: Row, b: Row, names: Sequence[str]) -> tuple[str, ...]:
+    if not (_opened(a) and _opened(b)):
+        return ()
+    return tuple(
+        f"{name} {b.get(name)} → {a.get(name)}" for name in names if a.get(name) != b.get(name)
+    )
+
+
+def _opened(row: Row) -> bool:
+    return row.get("status") == Status.OK or row.get("threads") is not None
+
+
+def _pairing_moment(rows: Launches) -> str:
+    return max(str(row.get("started_at") or "") for row in rows)
+
 
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3

@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 
 from accelbench.analysis.comparison import refusals
 from accelbench.analysis.judging import Metric, rates_apart
-from accelbench.core.provenance import REFUSED_THERE
 from accelbench.core.rows import Row, texts
-from accelbench.core.worth import usable_launches
+from accelbench.core.worth import REFUSED_THERE, usable_launches
 
 Launches = Sequence[Row]
 

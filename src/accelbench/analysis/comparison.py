@@ -17,17 +17,17 @@ from accelbench.analysis.sides import Side, meet, sides
 from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
-from accelbench.core.launch_failures import (
+from accelbench.core.rows import Row, texts
+from accelbench.core.vocabulary import SINGLE_STREAM, Status
+from accelbench.core.worth import (
+    answered,
     is_wrong,
     launches_failed,
     mostly_failed,
     of_whole_runs,
+    source_of,
     why_unusable,
 )
-from accelbench.core.provenance import source_of
-from accelbench.core.rows import Row, texts
-from accelbench.core.vocabulary import SINGLE_STREAM, Status
-from accelbench.core.worth import answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")

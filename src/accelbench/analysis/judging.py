@@ -22,10 +22,17 @@ from functools import partial
 from statistics import NormalDist, median
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.figures import Statistic, latency, rate_of, step_of
-from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
+from accelbench.core.figures import (
+    FEWEST_LAUNCHES,
+    ITEMS,
+    Statistic,
+    kind_of_unit,
+    latency,
+    rate_of,
+    step_of,
+    unit_of,
+)
 from accelbench.core.rows import Row, number
-from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.measure.launches import (
     ALPHA,
     HUGE,
@@ -36,8 +43,9 @@ from accelbench.measure.launches import (
     aa_noise,
     typical,
 )
-from accelbench.measure.runs import PRIOR, PRIOR_OF_MEMORY
-from accelbench.measure.unpaired import (
+from accelbench.measure.runs import (
+    PRIOR,
+    PRIOR_OF_MEMORY,
     Apart,
     fewest,
     independent,

@@ -2,28 +2,266 @@
 
 The rule is in docs/matrix.md and, in short, in `RULE`, which is what `--explain` prints.
 Its constants are here and nowhere else.
+
+From models to their family: what a platform is worth for the models of one kind. Pure.
+
+Why what went through has no rating: nothing timed it, or nothing of the CPU is alike. Pure.
+
+What a matrix is made of: cells, lines, levels. Plain values.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
-from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, attempts
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
-from accelbench.analysis.families import family_lines
-from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
-from accelbench.analysis.unrated import (
-    command_to_try,
-    how_to_measure,
-    how_to_time,
-    unlike_cpu,
-    untimed,
-)
-from accelbench.core.exactness import MOST_ERROR
-from accelbench.core.provenance import comparable
+from accelbench.analysis.attempts import ASKED_IN, FEW_DIFFER, WRONG, Attempt, attempts
+from accelbench.analysis.speed_ups import SURE, PlatformRatio, Timed, fastest, ratio
+from accelbench.core.devices import cards, default_precision
+from accelbench.core.nouns import NO_DATA
+from accelbench.core.precision import MOST_ERROR
 from accelbench.core.rows import Row
+from accelbench.core.run_words import default_precision_words, precision_words, run_command
 from accelbench.core.vocabulary import HARDWARE
+from accelbench.core.worth import comparable
+
+
+class Rating(StrEnum):
+    """The documents' four levels."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    NONE = "n/a"
+
+
+class Availability(StrEnum):
+    """States that a rating alone does not distinguish."""
+
+    COMPATIBLE = "compatible"
+    INCOMPATIBLE = "incompatible"
+    NOT_AVAILABLE = "not available"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """One platform for one model or one family."""
+
+    availability: Availability
+    rating: Rating = Rating.NONE
+    reason: str = ""  # the whole sentence
+    token: str = ""  # short and stable, where there is no rating or a low one for want of proof
+    advice: str = ""
+    speed: float | None = None  # times the CPU's throughput
+    batches: tuple[int, ...] = ()  # over which
+    runtimes: tuple[str, ...] = ()  # that were fastest, the one that was so most often first
+    precisions: tuple[str, ...] = ()  # of these, where each platform is taken in its best
+    verification: str = ""
+    error: float | None = None
+    workarounds: tuple[str, ...] = ()
+    emulated: bool = False
+    run_id: str = ""
+    notes: tuple[str, ...] = ()  # what else happened there: failed launches, other runtimes
+
+    @property
+    def runtime(self) -> str:
+        """The one that was fastest most often; empty where there is none."""
+        return self.runtimes[0] if self.runtimes else ""
+
+    @property
+    def compatible(self) -> bool:
+        return self.availability is Availability.COMPATIBLE
+
+    @property
+    def has_result(self) -> bool:
+        """Whether a measurement shows if the platform can execute the model."""
+        return self.availability in (Availability.COMPATIBLE, Availability.INCOMPATIBLE)
+
+    @property
+    def level_without_rating(self) -> str:
+        """The level of a cell that is not compatible: `N/A`, or `untried` if it is not measured."""
+        return "untried" if self.availability is Availability.NOT_MEASURED else "N/A"
+
+
+@dataclass(frozen=True)
+class MatrixLine:
+    """One model, or one family, across the platforms."""
+
+    name: str
+    family: str  # empty where the line is a family itself
+    cells: Mapping[str, MatrixCell]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Models and families down, platforms across."""
+
+    hardware: tuple[str, ...]
+    models: tuple[MatrixLine, ...] = ()
+    families: tuple[MatrixLine, ...] = ()
+    newest: str = ""  # when the newest of its results was measured
+
+
+def untimed(many: Sequence[Attempt]) -> str:
+    """What is known of the time of attempts that have no rate."""
+    if why := next((attempt.unusable for attempt in many if attempt.unusable), ""):
+        return f"no time of it is usable: {why}"
+    if tails := [attempt.tail for attempt in many if attempt.tail]:
+        return f"of its time a percentile alone is known ({tails[0]}), no mean and no rate"
+    return "nothing was timed"
+
+
+def how_to_time(many: Sequence[Attempt], without: str) -> str:
+    """How what was not timed gets a time; of what others measured nothing here says one."""
+    if all(attempt.imported for attempt in many):
+        return "It was imported: only its source can say more of its time."
+    return f"Measure it: accelbench run without {without}."
+
+
+def unlike_cpu(mine: Timed, cpu: Timed, verified: Sequence[Attempt]) -> str:
+    """Why a platform's time is compared with nothing of the CPU.
+
+    Args:
+        mine: what was timed on the platform.
+        cpu: on the CPU.
+        verified: attempts on the CPU that count, timed or not.
+    """
+    if mine and cpu:
+        return f"the CPU's results that count are of something else: {_otherwise(mine, cpu)}"
+    if verified:
+        return f"the CPU has no such time: {untimed(verified)}"
+    return "the CPU has no verified and usable result"
+
+
+def _otherwise(mine: Timed, theirs: Timed) -> str:
+    """What the others were asked otherwise, of the two questions that have most in common."""
+    pairs = (
+        [(name, a, b) for name, a, b in zip(ASKED_IN, here, there, strict=True) if a != b]
+        for here in mine
+        for there in theirs
+    )
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_word(name, b)} there, {_word(name, a)} here"
+        for name, a, b in min(pairs, key=lambda differences: (len(differences), str(differences)))
+    )
+
+
+def _word(name: str, value: object) -> str:
+    if name == "unit":  # by the kind of what is counted, in the singular
+        return f"{value}s/s" if value else "items/s"
+    return NO_DATA if value is None else str(value)
+
+
+def how_to_measure(attempt: Attempt) -> str:
+    """Return a failed attempt's advice; after a refused precision, the command for another one."""
+    card = cards().get(attempt.way.runtime)
+    if not attempt.of_precision or card is None or not card.precisions:
+        return attempt.advice
+    command = run_command(
+        attempt.model, attempt.hardware, precision_words(default_precision("", card.name))
+    )
+    return f"{attempt.advice} Measure it: {command}".strip()
+
+
+def command_to_try(model: str, hardware: str) -> str:
+    """Return the command that measures a model on hardware where nothing of it was tried."""
+    return run_command(model, hardware, default_precision_words(hardware))
+
+
+_ORDER = (Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH)
+
+
+def family_lines(models: Sequence[MatrixLine], hardware: Sequence[str]) -> tuple[MatrixLine, ...]:
+    """One line a family, from the lines of its models."""
+    of_family: dict[str, list[MatrixLine]] = defaultdict(list)
+    for line in models:
+        of_family[line.family].append(line)
+    return tuple(
+        MatrixLine(
+            name,
+            "",
+            {hw: _families_cell([(m.name, m.cells[hw]) for m in lines]) for hw in hardware},
+        )
+        for name, lines in sorted(of_family.items())
+    )
+
+
+def _families_cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
+    tried = [(n, c) for n, c in named if c.has_result]
+    if not tried:
+        return _same([cell for _, cell in named])
+    runs = [(name, cell) for name, cell in tried if cell.compatible]
+    broken = [name for name, cell in tried if not cell.compatible]
+    if not runs:
+        first = tried[0][1]
+        reason = f"none of {_models(len(tried))} goes through; {tried[0][0]}: {first.reason}"
+        return MatrixCell(
+            Availability.INCOMPATIBLE, reason=reason, token=first.token, advice=first.advice
+        )
+    rating = _middle([cell.rating for _, cell in runs], len(broken))
+    emulated = all(cell.emulated for _, cell in runs)
+    return MatrixCell(
+        Availability.COMPATIBLE,
+        rating,
+        _said(runs, broken, [cell for _, cell in named if not cell.has_result]),
+        token=_token([cell for _, cell in runs]) if rating is Rating.NONE else "",
+        emulated=emulated,
+        runtimes=tuple(sorted({runtime for _, cell in runs for runtime in cell.runtimes})),
+        workarounds=tuple(dict.fromkeys(w for _, cell in runs for w in cell.workarounds)),
+    )
+
+
+def _token(runs: Sequence[MatrixCell]) -> str:
+    """Of models without a rating, why most of them have none."""
+    counted = Counter(cell.token for cell in runs)
+    return min(counted, key=lambda token: (-counted[token], token))
+
+
+def _middle(ratings: Sequence[Rating], broken: int) -> Rating:
+    """The lower of the two middle ratings; what is broken is the lowest, and nothing is high then.
+
+    What goes through without a rating neither raises nor lowers it.
+    """
+    rated = [rating for rating in ratings if rating is not Rating.NONE]
+    if not rated:
+        return Rating.NONE
+    levels = sorted([_ORDER.index(rating) for rating in rated] + [0] * broken)
+    # Something does go through there: low, not none.
+    middle = max(1, levels[(len(levels) - 1) // 2])
+    return _ORDER[min(middle, 2) if broken else middle]
+
+
+def _said(
+    runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], others: Sequence[MatrixCell]
+) -> str:
+    tried = len(runs) + len(broken)
+    levels = [
+        f"{sum(c.rating is r for _, c in runs)} {r}"
+        for r in reversed(_ORDER)
+        if any(c.rating is r for _, c in runs)
+    ]
+    summary = f"{len(runs)} of {_models(tried)} tried go through: {', '.join(levels)}"
+    summary = summary.replace(" n/a", " without a rating")
+    if broken:
+        summary += f"; incompatible: {', '.join(broken)}"
+    counts = sorted(Counter(cell.availability.value for cell in others).items())
+    return "".join([summary, *(f"; {count} {availability}" for availability, count in counts)])
+
+
+def _models(count: int) -> str:
+    return f"{count} model{'' if count == 1 else 's'}"
+
+
+def _same(cells: Sequence[MatrixCell]) -> MatrixCell:
+    """Where nothing was tried, every model says why; the first speaks for all."""
+    first = cells[0]
+    return MatrixCell(
+        first.availability, reason=first.reason, token=first.token, advice=first.advice
+    )
+
 
 #: A platform this many times as fast as the machine's CPU is rated high.
 HIGH = 2.0

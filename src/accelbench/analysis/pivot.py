@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from accelbench.analysis.comparison import unlike
-from accelbench.analysis.matching import matched, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
 from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.sides import Side, of_standing
+from accelbench.analysis.sides import Side, matched, of_standing, ways_of
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of, times_by
-from accelbench.core.launch_failures import of_whole_runs
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import answered
+from accelbench.core.worth import answered, of_whole_runs
 from accelbench.measure.launches import typical
 
 #: What a line is of: how it ran.

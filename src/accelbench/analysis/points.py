@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.launch_intervals import interval_within
 from accelbench.analysis.questions import ComparisonAxis, Key, physical, picker, values
+from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
+    Spread,
     Statistic,
     Times,
     statistic_of,
@@ -24,12 +25,9 @@ from accelbench.core.figures import (
     tail_of_all,
     times_by,
 )
-from accelbench.core.launch_failures import of_whole_runs
-from accelbench.core.provenance import COMPARABLE, of_this_arm
 from accelbench.core.rows import Row, number
-from accelbench.core.spreads import Spread
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import answered, usable_launches
+from accelbench.core.worth import COMPARABLE, answered, of_this_arm, of_whole_runs, usable_launches
 from accelbench.measure.launches import interval_of, spread_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from accelbench.analysis.node_spread import CaseSpread, Validation
+from accelbench.analysis.ranks import CaseSpread, Validation
 from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
 from accelbench.run.fleet.node_probes import NodeProbes
 

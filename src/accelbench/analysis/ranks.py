@@ -1,13 +1,27 @@
-"""Ranks of a distributed step: what the evidence of a result has of each process. Pure."""
+"""Ranks of a distributed step: what the evidence of a result has of each process. Pure.
+
+Spread between machines: the same cases on nodes of one kind, and which node falls out of it.
+
+A kind is a device's fingerprint. A node's time of a case is the median of its launches; of three
+nodes or more, one falls out that is slower than the median of its kind by more than a threshold
+and by more than three deviations, estimated from the median of absolute deviations, which one bad
+node does not move. Of two nodes that differ, neither is known to be right. A node by whose launches
+nothing may be judged (`usable_launches`) is neither fine nor bad.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
 
+from accelbench.core.axes import AXES
+from accelbench.core.columns import step_ms
+from accelbench.core.facts import PART
 from accelbench.core.rows import Json, Row, number, record, text
-from accelbench.core.vocabulary import MIB
+from accelbench.core.vocabulary import MIB, Mode, Status
+from accelbench.core.worth import counting_launches, usable_launches, why_unusable
 
 
 @dataclass(frozen=True)
@@ -122,3 +136,173 @@ def _parts(row: Row) -> StepParts | None:
     if not communication or not share or exposed is None:
         return None
     return StepParts(communication / share - communication, communication - exposed, exposed)
+
+
+#: Nodes of a kind below which none can be told to be the odd one.
+FEWEST_NODES = 3
+#: The median of absolute deviations of a normal distribution, times this, is its deviation.
+_SCALE = 1.4826
+_DEVIATIONS = 3.0
+#: Columns that plans may differ in, beside sizes and options.
+_COUNTS = {"threads": "threads", "world_size": "together"}
+
+
+@dataclass(frozen=True)
+class CaseSpread:
+    """One case on the nodes of one kind.
+
+    Attributes:
+        case: as people read it.
+        device: the kind's, as its detector names it.
+        times: ms of a step by node; nodes where it failed have none.
+        failed: nodes where it failed, with the reason.
+        threshold: how much slower is too slow.
+        rates: the same of a probe as people know it, by node: operations or bytes a second.
+        unit: of the rates.
+        unusable: ms by node where most launches are unusable: shown, and not judged.
+        why_unusable: the reason by such a node, as the end of a sentence.
+    """
+
+    case: str
+    device: str
+    times: Mapping[str, float]
+    failed: Mapping[str, str]
+    threshold: float
+    rates: Mapping[str, float] = field(default_factory=dict)
+    unit: str = ""
+    unusable: Mapping[str, float] = field(default_factory=dict)
+    why_unusable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def middle(self) -> float | None:
+        """The median over nodes."""
+        return median(self.times.values()) if self.times else None
+
+    @property
+    def spread(self) -> float | None:
+        """How far the slowest node is from the fastest, as a share of the median."""
+        if len(self.times) < 2 or not self.middle:
+            return None
+        return (max(self.times.values()) - min(self.times.values())) / self.middle
+
+    @property
+    def slow(self) -> dict[str, float]:
+        """Nodes that fall out, with how much slower than the median they are."""
+        if len(self.times) < FEWEST_NODES:
+            return {}
+        return {node: over for node, over in self._over().items() if over > self._limit}
+
+    @property
+    def fast(self) -> dict[str, float]:
+        """Nodes that are as far from the median on the other side: no fault, but not their kind."""
+        if len(self.times) < FEWEST_NODES:
+            return {}
+        return {node: over for node, over in self._over().items() if over < -self._limit}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nodes differ, or one is alone or unsteady, and nothing says which is right."""
+        if self.unusable:
+            return True
+        if len(self.times) >= FEWEST_NODES:
+            return False
+        return len(self.times) < 2 or (self.spread or 0.0) > self.threshold
+
+    def _over(self) -> dict[str, float]:
+        middle = self.middle
+        assert middle
+        return {node: time / middle - 1.0 for node, time in self.times.items()}
+
+    @property
+    def _limit(self) -> float:
+        deviation = _SCALE * median(abs(over) for over in self._over().values())
+        return max(self.threshold, _DEVIATIONS * deviation)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What nodes came to."""
+
+    spreads: tuple[CaseSpread, ...]
+
+    @property
+    def bad(self) -> dict[str, list[str]]:
+        """Nodes that fall out of their kind, with why."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for spread in self.spreads:
+            for node, over in spread.slow.items():
+                found[node].append(f"{spread.case}: {over:.0%} slower than the median of its kind")
+            if spread.times or spread.unusable:
+                for node, reason in spread.failed.items():
+                    found[node].append(f"{spread.case}: failed there alone: {reason}")
+        return dict(sorted(found.items()))
+
+    @property
+    def open(self) -> list[CaseSpread]:
+        """What could not be told."""
+        return [spread for spread in self.spreads if spread.undecided]
+
+
+def validated(rows: Iterable[Row], threshold: float) -> Validation:
+    """Hold nodes of one kind against each other.
+
+    Args:
+        rows: results of a fleet's run in which every node measured every case.
+        threshold: how much slower than its kind a bad node is at least.
+    """
+    launches: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(dict)
+    failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        node = str(row["run_id"]).partition(PART)[2]
+        if not node or row["status"] == Status.SKIPPED:
+            continue  # what was not tried, as for want of budget, says nothing of its node
+        key = (str(row["device_fingerprint"]), str(row["device_name"]), _case(row))
+        if row["status"] == "ok" and step_ms(row) is not None:
+            launches[key].setdefault(node, []).append(row)
+        else:
+            failed[key][node] = str(row.get("message") or row.get("reason"))
+    return Validation(
+        tuple(
+            CaseSpread(
+                case,
+                device,
+                _times(launches[key], judged=True),
+                failed[key],
+                threshold,
+                unusable=_times(launches[key], judged=False),
+                why_unusable={
+                    node: why_unusable(rows)
+                    for node, rows in launches[key].items()
+                    if not usable_launches(rows)
+                },
+            )
+            for key in sorted({*launches, *failed})
+            for _, device, case in (key,)
+        )
+    )
+
+
+def _times(launches: Mapping[str, list[Row]], *, judged: bool) -> dict[str, float]:
+    """Of each node that may be judged by its launches, or may not: their median, in ms."""
+    return {
+        node: median(step_ms(row) or 0.0 for row in counting_launches(rows))
+        for node, rows in sorted(launches.items())
+        if bool(usable_launches(rows)) is judged
+    }
+
+
+def _case(row: Row) -> str:
+    """All that tells a case from the others of a plan."""
+    words = [
+        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}",
+        "" if row.get("mode") in (None, Mode.INFERENCE) else str(row["mode"]),
+        f"batch {row['batch_size']}",
+        *(axis.label.format(row[axis.column]) for axis in AXES if row.get(axis.column) is not None),
+        *(
+            f"{row[name]} {noun}"
+            for name, noun in _COUNTS.items()
+            if row.get(name) not in (None, 1)
+        ),
+        *(f"{name}={value}" for name, value in sorted(record(row, "options").items())),
+    ]
+    return " ".join(word for word in words if word)

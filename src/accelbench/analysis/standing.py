@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import PASSED_OVER, flat
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.identity import canonical
-from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.rows import Json, Row, record
-from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.worth import (
     ANSWERED_SQL,
+    IMPORT,
+    OF_IMPORT_SQL,
     SETTLED_SQL,
     USABLE_SQL,
     counting_launches,
+    of_import,
     settled,
     usable,
     usable_launches,

@@ -1,4 +1,7 @@
-"""What some results come to, in sentences: how many, what is fastest, what is not certain. Pure."""
+"""What some results come to, in sentences: how many, what is fastest, what is not certain. Pure.
+
+What was measured at one place of an axis alone: figures without a side to compare with. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,20 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
-from accelbench.analysis.comparison import unlike
+from accelbench.analysis.comparison import Compared, unlike
 from accelbench.analysis.points import EMULATED, Point, common_batch
-from accelbench.analysis.questions import SHAPES, Key, values
+from accelbench.analysis.questions import SHAPES, ComparisonAxis, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.sides import sides
 from accelbench.analysis.standing import last_moment
-from accelbench.core.absent import UNKNOWN_ENGINE, batch_text
 from accelbench.core.devices import devices_of, engine_at, sharing
-from accelbench.core.exactness import not_exact
-from accelbench.core.figures import Statistic, item_ms, items, name_of
-from accelbench.core.launch_failures import mostly_failed
-from accelbench.core.nouns import counted, digits
-from accelbench.core.provenance import comparable
-from accelbench.core.rates import unit_of
-from accelbench.core.reference_words import reference_words
+from accelbench.core.figures import Statistic, item_ms, items, name_of, unit_of
+from accelbench.core.nouns import UNKNOWN_ENGINE, batch_text, counted, digits, reference_words
+from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.core.worth import answered, reasons_unusable, usable
+from accelbench.core.worth import answered, comparable, mostly_failed, reasons_unusable, usable
 from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
@@ -388,3 +387,9 @@ def _apart(points: Sequence[Point]) -> str:
     if not known:
         return ""
     return f", and launches of the others differ by {median(known):.1%} in the middle"
+
+
+def single(rows: Iterable[Row], axis: ComparisonAxis) -> list[list[Compared]]:
+    """Each question's sides without a baseline, in the form of a comparison."""
+    questions = sides(list(rows), axis, lambda places: min(places, key=str))
+    return [[Compared(side, None) for side in places.values()] for places in questions]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from accelbench.analysis.standing import Software, software
-from accelbench.core.cards import engine_package, engine_packages
+from accelbench.core.devices import engine_package, engine_packages
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance
 

@@ -2,6 +2,10 @@
 
 A call is one run, as `accelbench run` makes it: planned, in fresh processes, verified, each result
 durable before the next is begun.
+
+What the API's calls have in common: where results go, and who watches.
+
+What a run prints, in the guide's form: a banner a model, a block a batch, the end.
 """
 
 from __future__ import annotations
@@ -9,39 +13,184 @@ from __future__ import annotations
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from accelbench.api.batches import GIVEN, batches_meant
 from accelbench.api.config import check_count, check_counts
-from accelbench.api.progress import Printed
 from accelbench.api.result import Result
-from accelbench.api.starting import database_at, observer_of
 from accelbench.api.travelling import name_of, written
 from accelbench.catalog.code_models.loading import is_importing
 from accelbench.catalog.code_models.models import described
 from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.selection import choose
-from accelbench.core.errors import UsageError
+from accelbench.core.case import Case
+from accelbench.core.devices import title_of
+from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.model import ModelSpec
 from accelbench.core.modes import parse_mode
+from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
-from accelbench.core.protocols import Inventory, Runtime
-from accelbench.core.visible import in_quotes
-from accelbench.hardware.names import platform_named
+from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.visible import in_quotes, visible
+from accelbench.hardware.detect import platform_named
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, apart
-from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.process.observer import Observer
+from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, apart
+from accelbench.run.process.observer import Observer, Progress, SilentObserver
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.store.database import ENVIRONMENT, Database
+from accelbench.store.lake import store_at
 from accelbench.store.scratch import Scratch
+
+_LINE = "=" * 60
+
+
+class Printed:
+    """Prints a run as it goes.
+
+    Args:
+        stream: Where to.
+        names: The model's name as it was asked for, by case_id.
+        places: The device that a case runs on, or why it has none, by case_id.
+    """
+
+    def __init__(
+        self, stream: IO[str], names: Mapping[str, str], places: Mapping[str, Device | Absent]
+    ) -> None:
+        self._stream = stream
+        self._names = names
+        self._places = places
+        self._banner = ""
+
+    def say(self, *lines: str) -> None:
+        """Print lines now."""
+        self._stream.write("".join(f"{visible(line)}\n" for line in lines))
+        self._stream.flush()
+
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        return None  # each banner has its own
+
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        return None
+
+    def note(self, text: str) -> None:
+        self.say(f"Note: {text}")
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        banner = f"{title_of(case.target.runtime)} Benchmark: {self._names[case.case_id]}"
+        if banner != self._banner:
+            self._banner = banner
+            self.say(_LINE, banner, _LINE, *_device_lines(self._places[case.case_id]), "")
+        self.say(f"Benchmarking batch size: {case.shapes.batch}")
+
+    def progress(self, progress: Progress) -> None:
+        return None
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        if row["status"] != "ok":
+            why = row.get("message") or row.get("reason")
+            self.say(f"  Status: {row['status']} — {why}")
+            if row.get("advice"):
+                self.say(f"  → {row['advice']}")
+        else:
+            self.say(*_figure_lines(row))
+        self.say("")
+
+    def ended(self, results: int, path: str, interrupted: bool) -> None:
+        """The last block."""
+        title = "Interrupted" if interrupted else "Benchmark Suite Complete"
+        self.say(
+            *(_LINE, title, _LINE),
+            f"Total configurations: {results}",
+            f"Results saved to: {path}",
+        )
+
+
+def _device_lines(place: Device | Absent) -> list[str]:
+    if isinstance(place, Device):
+        return [f"Device: {place.name}", f"  Type: {place.hardware.upper()}", "  Available: True"]
+    return [
+        f"Device: {place.hardware}",
+        f"  Type: {place.hardware.upper()}",
+        "  Available: False",
+        f"  Reason: {place.reason}",
+    ]
+
+
+def _figure_lines(row: Mapping[str, Any]) -> list[str]:
+    p50, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
+    word, latency = ("p50", p50) if p50 is not None else ("mean", mean)
+    unit = str(row.get("throughput_unit") or "items/s").removesuffix("/s")
+    return [
+        f"  Latency ({word}): {_shown(latency, 3)}ms",
+        f"  Throughput: {_shown(row.get('throughput'), 2)} {unit}/sec",
+        f"  Memory: {_shown(row.get('memory_peak_mb'), 2)} MB",
+    ]
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return NO_DATA if value is None else f"{value:.{digits}f}"
+
+
+def database_at(path: str | os.PathLike[str] | None) -> Database:
+    """The database that is named, else the usual one; made where it is missing."""
+    database = store_at(None if path is None else os.fspath(path))
+    database.ensure()
+    return database
+
+
+def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer:
+    """Who watches a run: what the guide prints, or nobody.
+
+    Args:
+        plan: What will be run; its notes are said at once.
+        names: Models as they were asked for, by case_id.
+        verbose: Whether anything is printed.
+    """
+    if not verbose:
+        return SilentObserver()
+    places = {case.case.case_id: _place(case) for case in plan.cases}
+    printed = Printed(sys.stdout, names, places)
+    for note in plan.notes:
+        printed.note(note)
+    return printed
+
+
+def _place(planned: Planned) -> Device | Absent:
+    """The device; of a case that will not be tried for want of one, the reason."""
+    if planned.device is not None:
+        return planned.device
+    refusal = planned.refusal
+    hardware = planned.case.target.place
+    return (
+        Absent(hardware, refusal.message, refusal.advice) if refusal else Absent(hardware, "", "")
+    )
+
+
+def try_writing(folder: Path, parameter: str) -> None:
+    """See that a file can be made in a folder, before anything is measured."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SurroundingsError(
+            f"Results cannot be written to {folder}: {error.strerror}.",
+            f"Set {parameter} to a folder that can be written.",
+        ) from error
+
+
+def ended_lines(observer: Observer, results: Sequence[Any], where: str, interrupted: bool) -> None:
+    """The last block of what is printed, where anything is."""
+    if isinstance(observer, Printed):
+        observer.ended(len(results), where, interrupted)
 
 
 def benchmark(

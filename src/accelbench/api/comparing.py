@@ -1,33 +1,177 @@
-"""`accelbench.compare`: stored results side by side, as a table that a notebook shows."""
+"""`accelbench.compare`: stored results side by side, as a table that a notebook shows.
+
+`accelbench.history`: what became of stored figures, as a table that a notebook shows.
+
+Lines of a table that a notebook shows, hands on as a DataFrame and draws.
+
+What a call asks of a store: its filters, the machine, and what of that is drawn.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
-from accelbench.api.store_question import Numbers, Words, asked_of_store, words_of
-from accelbench.api.table_lines import (
-    EDGE,
-    HIGH,
-    SHOWN,
-    WIDE,
-    Line,
-    TableLines,
-    across,
-    figure_text,
-)
-from accelbench.core.absent import NO_DATA, UNKNOWN_DEVICE
 from accelbench.core.columns import COLUMNS
-from accelbench.core.errors import UsageError
-from accelbench.core.near import meant
+from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.core.figures import SpreadKind
+from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.exchange.titles import title
+from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
     from accelbench.api.drawn_chart import DrawnChart
     from accelbench.core.rows import Row
+    from accelbench.query.filters import Filters
+    from accelbench.store.database import Database
+
+
+#: A word or several, as a call takes them.
+Words = Sequence[str] | str
+Numbers = Sequence[int] | int
+
+
+@dataclass(frozen=True)
+class StoreQuestion:
+    """Which results of which store are meant.
+
+    Attributes:
+        filters: column → the values that count.
+        machine: a host name, an id or a source; None for that of the newest result.
+    """
+
+    database: Database
+    filters: Filters
+    machine: str | None
+
+    def drawn(self, chart: str) -> DrawnChart:
+        """A chart of it, as `accelbench plot` draws it.
+
+        Raises:
+            UsageError: there is no such chart, or nothing that it could show.
+        """
+        from accelbench.api.drawn_chart import DrawnChart
+        from accelbench.report.chart_data import subject_in
+        from accelbench.report.charts import CHARTS
+        from accelbench.report.charts.chart import picture
+
+        if chart not in CHARTS:
+            raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
+        subject = subject_in(self.database, self.filters, self.machine)
+        made = picture(CHARTS[chart], subject)
+        if made is None:
+            needs = CHARTS[chart].needs
+            raise UsageError(f"The chart {chart} has nothing to show of it.", f"It needs {needs}.")
+        return DrawnChart(made)
+
+
+def asked_of_store(
+    db: str | os.PathLike[str] | None,
+    machine: str | None,
+    models: Words,
+    hardware: Words,
+    framework: Words,
+    precision: Words,
+    batch_sizes: Numbers,
+    mode: Words,
+) -> StoreQuestion:
+    """What a call means, by the filters of the command line.
+
+    Raises:
+        UsageError: a word is known nowhere.
+        SurroundingsError: there is no database.
+    """
+    from accelbench.query.filters import filters_of
+    from accelbench.query.stored_results import filled_if_any
+
+    given = (models, hardware, framework, precision, batch_sizes, mode)
+    filters = filters_of(*map(words_of, given))
+    database = filled_if_any(None if db is None else Path(db), filters)
+    return StoreQuestion(database, filters, machine)
+
+
+def words_of(given: Sequence[Any] | str | int) -> list[str]:
+    """Each as a word; one alone is one."""
+    return [str(given)] if isinstance(given, (str, int)) else [str(word) for word in given]
+
+
+Line = Mapping[str, Any]
+#: Width and height of a picture in a line, and the room at its ends.
+WIDE, HIGH, EDGE = 160.0, 28.0, 5.0
+#: Lines that a notebook shows; what is beyond is counted.
+SHOWN = 200
+
+
+@dataclass(frozen=True)
+class TableLines(Sequence[Line]):
+    """Lines of a table: a sequence of mappings, as the command's --json has them.
+
+    Attributes:
+        lines: each by the names of a document of the command.
+        asked: of which store it is; None of what is in no store.
+    """
+
+    lines: Sequence[Line]
+    asked: StoreQuestion | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Line]: ...
+
+    def __getitem__(self, at: int | slice) -> Line | Sequence[Line]:
+        return self.lines[at]
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of pandas, a line a row.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("pandas", "frames", "A DataFrame") from error
+        return pandas.DataFrame(list(self.lines))
+
+    def drawn(self, chart: str) -> DrawnChart:
+        """A chart of what they are of.
+
+        Raises:
+            UsageError: they are of no store, there is no such chart, or nothing to show.
+        """
+        if self.asked is None:
+            raise UsageError(
+                "These lines are of no store, and no chart is drawn of them.",
+                "Draw the results that they are of: result.plot().",
+            )
+        return self.asked.drawn(chart)
+
+
+def figure_text(value: float | None, unit: str = "") -> str:
+    """A figure with its unit, in four digits; no line ends between the two."""
+    if value is None:
+        return NO_DATA
+    shown = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{shown}\u00a0{unit}" if unit else shown
+
+
+def across(at: float, most: float, least: float = 0.0) -> float:
+    """Where a value stands in the width of a picture."""
+    share = (at - least) / (most - least) if most > least else 0.5
+    return round(EDGE + share * (WIDE - 2 * EDGE), 1)
+
 
 #: What is drawn of a comparison, by its axis.
 _CHARTS = {"precision": "precision", "runtime": "framework", "batch": "throughput-by-batch"}
@@ -195,3 +339,132 @@ def _interval(line: Line) -> str:
     if low is None or high is None:
         return ""
     return f"{figure_text(low)} to {figure_text(high)}"
+
+
+@dataclass(frozen=True)
+class HistoryTable(TableLines):
+    """Series over time: a line a series, as `accelbench history --all --json` has them.
+
+    Attributes:
+        metric: of which figure.
+    """
+
+    metric: str = "latency"
+
+    def __repr__(self) -> str:
+        return "\n".join(visible(f"{line['what']}: {line['said']}") for line in self.lines)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it, in whatever colours it has."""
+        from accelbench.report.pages.rendering import rendered
+
+        return rendered(
+            "history_table.html",
+            lines=[_telling_history_told(line) for line in self.lines[:SHOWN]],
+            more=max(0, len(self.lines) - SHOWN),
+            metric=self.metric,
+            count=len(self.lines),
+            wide=WIDE,
+            high=HIGH,
+        )
+
+    def plot(self) -> DrawnChart:
+        """The figures from run to run.
+
+        Raises:
+            UsageError: nothing was measured twice.
+        """
+        return self.drawn("trend")
+
+
+def history(
+    models: Words = (),
+    *,
+    metric: str = "latency",
+    threshold: float = LEAST_EFFECT,
+    db: str | os.PathLike[str] | None = None,
+    hardware: Words = (),
+    framework: Words = (),
+    precision: Words = (),
+    batch_sizes: Numbers = (),
+    mode: Words = (),
+    machine: str | None = None,
+) -> HistoryTable:
+    """What became of stored figures over time, by the rules of `accelbench history`.
+
+    Args:
+        models: only these; all where none is named. So of the other filters.
+        metric: latency, throughput, memory or energy.
+        threshold: changes below this share are not told.
+        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
+        hardware: platforms.
+        framework: engines.
+        precision: precisions.
+        batch_sizes: items of a step.
+        mode: inference, training.
+        machine: a host name, an id or a source; else that of the newest result.
+
+    Raises:
+        UsageError: a word is known nowhere, or nothing was measured twice.
+        SurroundingsError: there is no database, or nothing in it that was asked for.
+    """
+    from accelbench.analysis.judging import METRICS
+    from accelbench.query.stored_results import on_one_machine
+    from accelbench.report.history import document
+    from accelbench.report.series import series_in
+
+    metrics = {known.name: known for known in METRICS}
+    if metric not in metrics:
+        raise UsageError(f"No metric is called {in_quotes(metric)}.", meant(metric, metrics))
+    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
+    with asked.database.asking():
+        where, values, here, _ = on_one_machine(asked.database, asked.filters, machine)
+        every, _ = series_in(asked.database, metrics[metric], where, values, threshold)
+    if not every:
+        raise UsageError(
+            f"Nothing on {here} was measured twice and more, by {metric}.",
+            "A point of a series is a run: measure the same again, for example each night.",
+        )
+    return HistoryTable([document(series) for series in every], asked, metric)
+
+
+def _telling_history_told(line: Line) -> dict[str, Any]:
+    """What the template shows of a series."""
+    points: Sequence[Mapping[str, Any]] = line["points"] or [line["newest"]]
+    unit, level = str(line["unit"]), line["newest_level"]
+    return {
+        "what": line["what"],
+        "device": line.get("device_name") or UNKNOWN_DEVICE,
+        "runs": line["point_count"],
+        "first": figure_text(points[0]["value"], unit),
+        "first_value": points[0]["value"],
+        "newest": figure_text(line["newest"]["value"], unit),
+        "newest_value": line["newest"]["value"],
+        "interval": _telling_history_interval(level, unit),
+        "path": _path([float(point["value"]) for point in points]),
+        "dots": _dots([float(point["value"]) for point in points]),
+        "answer": line["answer"] or "",
+        "said": line["said"],
+    }
+
+
+def _telling_history_interval(level: Mapping[str, Any], unit: str) -> str:
+    if level["low"] is None or level["high"] is None:
+        return NOT_KNOWN if level.get("ends_are") else ""
+    ends = f"{figure_text(level['low'])} to {figure_text(level['high'], unit)}"
+    is_range = level.get("ends_are") == SpreadKind.RANGE
+    return f"{ends}, range of {counted(level['runs'], 'run')}" if is_range else ends
+
+
+def _dots(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Where each run stands: along by its number, up from zero to the largest."""
+    most = max(values)
+    room = HIGH - 2 * EDGE
+    return [
+        (across(at, len(values) - 1.0), round(HIGH - EDGE - room * value / most, 1))
+        for at, value in enumerate(values)
+    ]
+
+
+def _path(values: Sequence[float]) -> str:
+    return " ".join(f"{x},{y}" for x, y in _dots(values))

@@ -15,7 +15,7 @@ from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.hardware.names import platform_named, refuse_unknown_platform
+from accelbench.hardware.detect import platform_named, refuse_unknown_platform
 from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
 from accelbench.runtimes.shared.names import runtime_named
 

@@ -18,9 +18,9 @@ from typing import Any
 from accelbench.api.batches import batches_meant
 from accelbench.api.result import Result
 from accelbench.api.travelling import name_of
+from accelbench.catalog.code_models.loading import CodeWord
 from accelbench.catalog.code_models.looking import look
 from accelbench.catalog.code_models.models import model_found
-from accelbench.catalog.code_models.words import CodeWord
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import COLUMNS
@@ -38,9 +38,8 @@ from accelbench.hardware.environment import environment
 from accelbench.measure.intervals import Interval
 from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.plan.estimates import conditions, cost
-from accelbench.run.plan.request import Planned
-from accelbench.run.plan.run_settings import RunSettings
-from accelbench.run.process.open_request import open_request
+from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.process.worker_client import open_request
 from accelbench.run.worker.worker import CaseBench, Reporter, describe
 
 LOST = (

@@ -19,8 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench.catalog.code_models.loading import is_owners
-from accelbench.catalog.code_models.words import LIVE_OBJECT, SUFFIX
+from accelbench.catalog.code_models.loading import LIVE_OBJECT, SUFFIX, is_owners
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 

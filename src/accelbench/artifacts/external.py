@@ -1,11 +1,80 @@
-"""An ONNX graph's weights in one file beside it, each once: inside it, 2 GB is the end."""
+"""An ONNX graph's weights in one file beside it, each once: inside it, 2 GB is the end.
+
+A graph for one batch, in which nothing about sizes is left to be computed.
+
+Browsers' providers take no sizes that may vary, and leave what computes them to the CPU.
+
+Names of a graph that tools have made, such that an engine can open it and optimise it again.
+"""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from accelbench.artifacts.recipe import GRAPH, WEIGHTS, Manifest, Tensor
+
+
+def tidy(model: Any) -> None:
+    """Drop what is there twice, and give constants names that no engine makes."""
+    once(model)
+    renamed(model)
+
+
+def once(model: Any) -> int:
+    """Drop nodes whose outputs are there already; how many.
+
+    Of a value that two nodes read in fp32, the converter to fp16 writes the same cast twice,
+    and ONNX Runtime calls the graph invalid: two nodes with same node name (DETR's, whose
+    positions are sums over the image).
+    """
+    made: set[str] = set()
+    twice = []
+    for node in model.graph.node:
+        names = {name for name in node.output if name}
+        if names and names <= made:
+            twice.append(node)
+        made |= names
+    for node in twice:
+        model.graph.node.remove(node)
+    return len(twice)
+
+
+def renamed(model: Any) -> int:
+    """Give the constants of a folded graph new names; how many.
+
+    ONNX Runtime folds by its own optimiser, which calls what it adds gemm_input_shape. Opening
+    what it has written, it adds others of that name and stops: "Attempt to replace the
+    existing tensor" (BERT's and RAG's, in fp16 for one batch size).
+    """
+    graph = model.graph
+    shown = {value.name for value in (*graph.input, *graph.output)}
+    new = {
+        tensor.name: f"{tensor.name}_kept"
+        for tensor in graph.initializer
+        if tensor.name not in shown
+    }
+    for entry in (*graph.initializer, *graph.value_info):
+        entry.name = new.get(entry.name, entry.name)
+    for node in _nodes(graph):
+        for place, name in enumerate(node.input):
+            if name in new:
+                node.input[place] = new[name]
+    return len(new)
+
+
+def _nodes(graph: Any) -> Iterator[Any]:
+    """Those of a graph, and of the branches and loops within it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
+
 
 #: Smaller ones stay in the graph, where tools look for sizes and axes.
 SMALLEST = 1024
@@ -83,3 +152,42 @@ def _append(info: Any, folder: Path, target: Any) -> None:
                 raise OSError(f"{source} ends before its tensor does")
             target.write(part)
             remaining -= len(part)
+
+
+_SMALLEST = 1024  # bytes: what is smaller stays in the graph
+
+
+def settle(base: Path, manifest: Manifest, folder: Path, batch: int) -> Mapping[str, Any]:
+    """Write it, by ONNX Runtime's own folding; which fields of the manifest are then others."""
+    import onnx
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # that the file may run on this machine alone is not so here
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.add_free_dimension_override_by_name("batch", batch)
+    options.optimized_model_filepath = str(folder / GRAPH)
+    # Beside the graph, and all of them: those that nothing was done to are the base's otherwise.
+    for name, value in (("file_name", WEIGHTS), ("min_size_in_bytes", str(_SMALLEST))):
+        key = f"session.optimized_model_external_initializers_{name}"
+        options.add_session_config_entry(key, value)
+    onnxruntime.InferenceSession(
+        str(base / manifest.file), options, providers=["CPUExecutionProvider"]
+    )
+    # The weights stay where they are: names alone are changed.
+    model = onnx.load(str(folder / GRAPH), load_external_data=False)
+    renamed(model)
+    onnx.save(model, str(folder / GRAPH))
+    return {
+        "file": GRAPH,
+        "batch": batch,
+        "inputs": tuple(_fixed(manifest.inputs, batch)),
+        "outputs": tuple(_fixed(manifest.outputs, batch)),
+    }
+
+
+def _fixed(tensors: Iterable[Tensor], batch: int) -> Iterable[Tensor]:
+    for tensor in tensors:
+        yield replace(
+            tensor, shape=tuple(batch if size == "batch" else size for size in tensor.shape)
+        )

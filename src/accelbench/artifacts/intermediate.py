@@ -9,11 +9,10 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.manifest import Manifest
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
-from accelbench.artifacts.recipe import Recipe
+from accelbench.artifacts.recipe import Manifest, Recipe
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.signalstack import signal_stack_kept
+from accelbench.core.processes import signal_stack_kept
 from accelbench.hardware.openvino import without_telemetry
 
 IR = "model.xml"

@@ -2,23 +2,30 @@
 
 torch → onnx → onnx-folded, onnx-int8, onnx-qnn-int8, onnx-fp16
              → ir, ir-int8
+
+A graph of the user's own as the artefact that others are made of.
+
+It stays where it lies: weights of gigabytes would be on the disk twice. One for fixed sizes is
+written anew, as NPUs and browsers take no other.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.cache import Cache, Kept
-from accelbench.artifacts.manifest import Manifest
-from accelbench.artifacts.recipe import Recipe, versions
-from accelbench.artifacts.trouble import failed, place_trouble
+from accelbench.artifacts.cache import Cache, Kept, failed, place_trouble
+from accelbench.artifacts.recipe import GRAPH, WEIGHTS, Manifest, Recipe, Tensor, versions
 from accelbench.catalog.build import HUB
+from accelbench.catalog.file_models.unchanged import refuse_changed
+from accelbench.catalog.inputs import input_shapes
 from accelbench.catalog.weights import fetched
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
+from accelbench.core.model import FileFormat, FileOutput
 
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
@@ -66,8 +73,6 @@ def plain_fields(manifest: Manifest) -> dict[str, Any]:
 
 def _export(recipe: Recipe, folder: Path, spill: Path | None) -> Mapping[str, Any]:
     if recipe.case.model.graph is not None:
-        from accelbench.artifacts.adopted import adopt
-
         return adopt(recipe, folder)
     from accelbench.artifacts.exporting import export
 
@@ -89,7 +94,7 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
 
 
 def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
-    from accelbench.artifacts import fixed_batch, intermediate, quantising
+    from accelbench.artifacts import external, intermediate, quantising
 
     wanted, manifest = recipe.wanted.format, base.manifest
     if wanted == "ir":
@@ -97,7 +102,66 @@ def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
     if wanted == "ir-int8":
         return intermediate.quantise(recipe, base.folder, manifest, folder)
     if wanted == "onnx-folded":
-        return fixed_batch.settle(base.folder, manifest, folder, recipe.case.shapes.batch)
+        return external.settle(base.folder, manifest, folder, recipe.case.shapes.batch)
     if wanted == "onnx-fp16":
         return quantising.halve(base.folder, manifest, folder)
     return quantising.quantise(recipe, base.folder, manifest, folder)
+
+
+def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
+    """The manifest's fields of a model's own file; for fixed sizes, it is written to a folder.
+
+    Raises:
+        CaseError: it is no longer there, or no longer what was looked at.
+    """
+    model = recipe.case.model
+    file = model.file
+    assert file is not None
+    path = Path(file.path)
+    refuse_changed(file)
+    outputs = file.outputs
+    if file.format is FileFormat.NCNN:
+        outputs = _outputs_at(recipe, path, outputs)
+    inputs = [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in model.inputs]
+    fields: dict[str, Any] = {
+        "file": str(path),
+        "outputs": [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in outputs],
+        "batch": file.fixed_batch,
+        "weights_digest": file.digest,
+    }
+    if not recipe.static:
+        return {**fields, "inputs": inputs}
+    sizes = input_shapes(model, recipe.case.shapes)
+    _fix(path, sizes, folder)
+    fixed = [replace(entry, shape=sizes[entry.name]) for entry in inputs]
+    return {**fields, "file": GRAPH, "inputs": fixed, "batch": recipe.case.shapes.batch}
+
+
+def _outputs_at(
+    recipe: Recipe, path: Path, outputs: Sequence[FileOutput]
+) -> tuple[FileOutput, ...]:
+    """Outputs with the sizes that they have for a case's inputs; an unfit input is refused."""
+    from accelbench.catalog.file_models.ncnn_sizes import item_shapes
+
+    model = recipe.case.model
+    sizes = input_shapes(model, recipe.case.shapes)
+    items = {entry.name: (entry.dtype, sizes[entry.name][1:]) for entry in model.inputs}
+    shapes = item_shapes(path, items)
+    return tuple(replace(entry, shape=("batch", *shapes[entry.name])) for entry in outputs)
+
+
+def _fix(path: Path, sizes: Mapping[str, tuple[int, ...]], folder: Path) -> None:
+    """Write a graph for these sizes alone."""
+    import onnx
+
+    from accelbench.artifacts.external import save
+
+    graph = onnx.load(str(path))
+    for entry in graph.graph.input:
+        if entry.name in sizes:
+            dimensions = entry.type.tensor_type.shape.dim
+            for dimension, size in zip(dimensions, sizes[entry.name], strict=True):
+                dimension.dim_value = size
+    # What was inferred for free sizes may contradict these.
+    del graph.graph.value_info[:]
+    save(graph, folder / GRAPH, WEIGHTS)

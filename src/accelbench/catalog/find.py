@@ -1,14 +1,22 @@
-"""Finding models by the names people type. Pure; nothing heavy is imported."""
+"""Finding models by the names people type. Pure; nothing heavy is imported.
+
+Errors of engines about an index, with the inputs of a model that may have held it. Pure.
+
+What the hub's local cache holds, as its own library finds it. Asks nobody.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 
+from accelbench.catalog.file_models.given_inputs import OPTION
 from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES
 
@@ -138,3 +146,55 @@ def names_of(spec: ModelSpec) -> Iterator[str]:
     for hub_id in spec.hub_ids:
         yield hub_id
         yield hub_id.rpartition("/")[2]
+
+
+#: What engines write of an index beyond a table.
+_OUT_OF_RANGE = re.compile(
+    r"out of (?:\w+ )?(?:bounds|range)|index.{0,40}(?:exceeds|must be within)", re.IGNORECASE
+)
+_INDEX = re.compile(r"\b(?:idx|index)\D{0,3}(\d+)", re.IGNORECASE)
+
+
+def index_advice(message: str, inputs: Iterable[InputSpec]) -> str:
+    """Return which input to correct if an engine refused an index, or "".
+
+    Args:
+        message: of the engine.
+        inputs: of the model; those of whole numbers may hold indices.
+    """
+    if not _OUT_OF_RANGE.search(message):
+        return ""
+    drawn = [one for one in inputs if "int" in one.dtype and one.high > one.low]
+    if match := _INDEX.search(message):
+        drawn = [one for one in drawn if one.low <= int(match[1]) < one.high] or drawn
+    if not drawn:
+        return ""
+    ranges = " and ".join(f"{one.name} ({one.low:,} to {one.high - 1:,})" for one in drawn)
+    return (
+        f"The index comes from the values of {ranges}: set a smaller range with"
+        f" {OPTION} {drawn[0].name}=0..LIMIT, or the values with --input-file FILE.npz."
+    )
+
+
+#: Loading a model begins with it, so that every model that was fetched has it.
+_FIRST = "config.json"
+
+
+def snapshot(hub_id: str) -> str | None:
+    """The commit that loading a model by this id would take; None where it would be fetched."""
+    folder = cached_folder(hub_id)
+    return None if folder is None else folder.name
+
+
+def cached_folder(hub_id: str) -> Path | None:
+    """The folder of that commit in the cache; None where it would be fetched."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
+        return None
+    try:
+        path = try_to_load_from_cache(hub_id, _FIRST)
+    except (OSError, ValueError):
+        return None
+    # A cached file lies in the folder of its commit; what is known not to exist is no path.
+    return Path(path).parent if isinstance(path, str) else None

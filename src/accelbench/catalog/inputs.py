@@ -1,4 +1,12 @@
-"""Inputs for a model: shapes settled, bytes counted, tensors drawn. Pure; NumPy only on use."""
+"""Inputs for a model: shapes settled, bytes counted, tensors drawn. Pure; NumPy only on use.
+
+Inputs that differ from those that are drawn by one unit in the last place of each number.
+
+What that alone changes of a model's outputs, rounding within the model changes as well: how far
+its outputs are determined in the type that it computes in.
+
+A model's outputs by name: the same in every runtime, so that they can be compared.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +18,9 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalog.last_places import as_asked
 from accelbench.core.axes import Axis, Part, axes_of, numbered
 from accelbench.core.case import Shapes
-from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
+from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError, UsageError
 from accelbench.core.free_dimensions import names_in, of_a_model, sizes_in
 from accelbench.core.model import CodeKind, Generation, InputSpec, ModelSpec
 from accelbench.core.visible import in_quotes
@@ -21,6 +28,37 @@ from accelbench.core.vocabulary import Family, Mode
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
+
+
+_moved: ContextVar[bool] = ContextVar("_moved", default=False)
+
+
+@contextmanager
+def last_places_moved() -> Iterator[None]:
+    """Within it every number that is drawn is its upper or lower neighbour, as chance has it."""
+    before = _moved.set(True)
+    try:
+        yield
+    finally:
+        _moved.reset(before)
+
+
+def as_asked(drawn: np.ndarray[Any, Any], stream: np.random.Generator) -> np.ndarray[Any, Any]:
+    """What was drawn, or its neighbours where those are asked for; ids have none.
+
+    Args:
+        drawn: values of one tensor.
+        stream: what they were drawn by; the same seed goes to the same neighbours.
+    """
+    if not _moved.get() or drawn.dtype.kind != "f":
+        return drawn
+    import numpy as np
+
+    towards = np.where(stream.random(drawn.shape) < 0.5, -np.inf, np.inf).astype(drawn.dtype)
+    neighbours: np.ndarray[Any, Any] = np.nextafter(drawn, towards)
+    return neighbours
+
 
 #: Bytes of a value, of types whose names do not end with their bits.
 _BYTES = {"float": 4, "bool": 1}
@@ -396,3 +434,16 @@ def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any
     if tensor.last is not None:
         drawn[..., -1] = tensor.last
     return drawn
+
+
+def named_tensors(output: Any) -> dict[str, torch.Tensor]:
+    """Every tensor of a torch model's output by name, whatever shape the output has."""
+    import torch
+
+    if isinstance(output, torch.Tensor):
+        return {"output": output}
+    if isinstance(output, Mapping):
+        return {str(k): v for k, v in output.items() if isinstance(v, torch.Tensor)}
+    if isinstance(output, (tuple, list)):
+        return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
+    raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")

@@ -2,19 +2,25 @@
 
 Store tables, the JSON schema, CSV and tables for people are generated from
 these declarations: a new metric is one line here and the code that computes it.
+
+Columns of energy and power, which `accelbench run --energy` fills in a pass of its own.
+
+Columns of task accuracy: what a model's outputs are worth against labels.
+
+Column of benchmark_results: its name, kind, unit, and what it can hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from accelbench.core import ranges
-from accelbench.core.accuracy_columns import ACCURACY_COLUMNS, ACCURACY_DIGEST
 from accelbench.core.axes import AS_ASKED, AXES, columns
-from accelbench.core.column import Column, Role
-from accelbench.core.energy_columns import ENERGY_COLUMNS
-from accelbench.core.ranges import Range
+from accelbench.core.energy import EnergyMethod
+from accelbench.core.ranges import BY_UNIT, Range
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import (
     Architecture,
@@ -27,6 +33,148 @@ from accelbench.core.vocabulary import (
     Status,
     Verification,
 )
+
+Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
+Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of benchmark_results."""
+
+    name: str
+    kind: Kind
+    role: Role
+    doc: str
+    unit: str = ""
+    header: str = ""  # short heading for tables, where it is shown at all
+    better: Literal["lower", "higher", ""] = ""
+    within: Range | None = None  # where its unit does not say it
+    words: tuple[str, ...] = ()  # all that a text can be; any, where there are none
+
+    @property
+    def range(self) -> Range | None:
+        """What its numbers can be; None of what holds none, and of figures of plugins."""
+        return self.within or BY_UNIT.get(self.unit)
+
+    @property
+    def is_metric(self) -> bool:
+        return self.role == "metric"
+
+
+class AccuracyMetric(StrEnum):
+    """What accuracy is measured as."""
+
+    TOP1 = "top1"
+    TOP5 = "top5"
+    F1 = "f1"
+    PERPLEXITY = "perplexity"
+
+    @property
+    def heading(self) -> str:
+        """As people write it."""
+        headings = {"top1": "top-1", "top5": "top-5", "f1": "F1"}
+        return headings.get(self.value, self.value)
+
+    @property
+    def item(self) -> str:
+        """What it is counted over."""
+        return "sequences" if self is AccuracyMetric.PERPLEXITY else "samples"
+
+
+ACCURACY_COLUMNS = (
+    Column(
+        "accuracy",
+        "float",
+        "metric",
+        "what the outputs are worth against the labels of --data, as accuracy_metric says: a share "
+        "of 1, or a perplexity; by the very session that was timed, after it was",
+        header="accuracy",
+        within=ranges.ACCURACY,
+    ),
+    Column(
+        "accuracy_low",
+        "float",
+        "metric",
+        "lower end of its 95 % interval over samples",
+        within=ranges.ACCURACY,
+    ),
+    Column(
+        "accuracy_high",
+        "float",
+        "metric",
+        "upper end of it",
+        within=ranges.ACCURACY,
+    ),
+    Column(
+        "accuracy_samples",
+        "int",
+        "metric",
+        "labelled samples that it is of",
+        within=ranges.COUNT,
+    ),
+    Column(
+        "accuracy_metric",
+        "text",
+        "outcome",
+        "top1, top5, f1 (macro) or perplexity, of which less is better",
+        words=tuple(map(str, AccuracyMetric)),
+    ),
+    Column(
+        "accuracy_per_sample",
+        "floats",
+        "other",
+        "score of every sample, in the order of the data: 1 where it is right, else 0; of f1 "
+        "label × 2^20 + prediction + 1; of perplexity a sequence's log loss ÷ the mean number of "
+        "tokens",
+        within=ranges.ACCURACY,
+    ),
+)
+
+ACCURACY_DIGEST = Column(
+    "accuracy_digest",
+    "text",
+    "conditions",
+    "digest of the labelled samples that accuracy is of, and of their labels",
+)
+
+#: All of them, by name.
+OF_ACCURACY = tuple(column.name for column in (*ACCURACY_COLUMNS, ACCURACY_DIGEST))
+
+
+def _joules(name: str, doc: str, header: str = "", within: Range | None = None) -> Column:
+    return Column(name, "float", "metric", doc, "J", header, "lower", within)
+
+
+ENERGY_COLUMNS: tuple[Column, ...] = (
+    _joules("energy_joules", "energy of one step: all that the meter counts, idle included", "J"),
+    _joules("energy_ci_low_joules", "lower end of the 95 % interval of energy_joules"),
+    _joules("energy_ci_high_joules", "upper end of it"),
+    _joules(
+        "energy_above_idle_joules",
+        "energy of one step less what the idle device takes in that time",
+        within=ranges.ENERGY_ABOVE_IDLE_J,
+    ),
+    _joules(
+        "energy_per_item_joules",
+        "energy of one step ÷ its items, which throughput_unit names: of an image, of a token",
+        "J/item",
+    ),
+    Column("power_watts", "float", "metric", "mean power during steps, idle included", "W", "W",
+           "lower"),
+    Column("idle_power_watts", "float", "metric",
+           "mean power before them: the model is loaded and nothing steps", "W"),
+    Column("energy_source", "text", "conditions",
+           "which meter energy and power come from, and what it counts"),
+    Column("energy_method", "text", "conditions",
+           "counter: the difference of two readings of a counter of energy; integrated: readings "
+           "of power over time", words=tuple(EnergyMethod)),
+    Column("energy_updates", "int", "metric", "updates of the meter in the window of steps",
+           within=ranges.COUNT),
+    Column("energy_steps", "int", "metric", "steps in that window", within=ranges.STEPS),
+    Column("energy_window_ms", "float", "metric", "time between its first update and its last",
+           "ms"),
+)  # fmt: skip
 
 
 def _text(role: Role, name: str, doc: str, words: Iterable[str] = ()) -> Column:

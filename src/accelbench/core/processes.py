@@ -7,11 +7,24 @@ and everybody else hears it from a pipe that nothing is ever written to
 
 The kernel counts the *thread* that started a process as its parent: start what is to last from a
 thread that lasts.
+
+Asking a module of ours in a process of its own: what it looks at may end it, not the command.
+
+The module tells each answer as soon as it has it. What came before it ended stands.
+
+The stack on which this thread handles signals, kept from libraries that leave a freed one there.
+
+Python handles signals on the thread's alternate stack, where it has one. OpenVINO's plugin for
+CPUs puts its own in place and, of two engines that end in the order in which they began, takes back
+what the first had put there and freed: the next signal with a handler then ends the process with
+SIGSEGV, and no handler of a crash can say why.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import json
 import os
 import shutil
 import signal
@@ -19,16 +32,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.core import child_launcher
+from accelbench.core.jsonc import JsonError, loads
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+
 
 #: Whether the kernel says when a parent dies; without, a pipe does.
 BY_KERNEL = sys.platform == "linux"
@@ -392,3 +409,123 @@ def _join_pool(parent: int, by_kernel: bool) -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+#: Before each answer: whatever else is printed there is not mistaken for one.
+_MARK = "accelbench-answer: "
+
+
+#: Seconds that a process may take, if the user set a limit.
+_limit: ContextVar[float | None] = ContextVar("limit", default=None)
+
+
+class NoAnswerError(Exception):
+    """A process that ended without an answer; its text is a sentence.
+
+    Attributes:
+        advice: what to do if it took too long; else empty.
+    """
+
+    def __init__(self, sentence: str, advice: str = "") -> None:
+        super().__init__(sentence)
+        self.advice = advice
+
+
+@contextmanager
+def limited_to(seconds: float | None) -> Iterator[None]:
+    """Give every process that is asked so many seconds; None leaves it to whoever asks."""
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def tell(answer: Any) -> None:
+    """Say something to whoever asked, in the process that was asked."""
+    sys.stdout.write(f"\n{_MARK}{json.dumps(answer)}\n")
+    sys.stdout.flush()
+
+
+def answers_of(
+    module: str,
+    arguments: Sequence[str],
+    patience: float,
+    doing: str,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> list[Any]:
+    """What a module tells, in its order: one answer or more.
+
+    Args:
+        module: is run to its end.
+        arguments: of its command line.
+        patience: seconds that it may take, if `limited_to` gives it no others.
+        doing: what it does, as a sentence about it begins: "Looking at it".
+        environment: this process's own where not given.
+        folder: where it runs; here where not given.
+
+    Raises:
+        NoAnswerError: there is none.
+    """
+    limit = _limit.get()
+    patience = patience if limit is None else limit
+    try:
+        done = run_python(
+            module, arguments, timeout=patience, environment=environment, folder=folder
+        )
+    except TimeoutExpired as error:
+        raise NoAnswerError(
+            f"{doing} took more than {patience:g} s, and was given up.",
+            "--timeout gives it longer."
+            if limit is not None
+            else f"It has to be done within {patience:g} s; accelbench run --timeout gives it"
+            " longer.",
+        ) from error
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if not lines:
+        words = f"; it said: {done.last_line.rstrip('.')}" if done.last_line else ""
+        end = describe_end(done.returncode)
+        raise NoAnswerError(f"{doing} failed: its process ended ({end}){words}.")
+    try:
+        answers = [loads(line.removeprefix(_MARK)) for line in lines]
+    except JsonError as error:  # of what it looked at, which can print anything
+        raise NoAnswerError(f"{doing} gave an answer that is none.") from error
+    if not all(isinstance(answer, (dict, list)) for answer in answers):
+        raise NoAnswerError(f"{doing} gave an answer that is none.")
+    return answers
+
+
+class SignalStack(ctypes.Structure):
+    """stack_t, as Linux has it."""
+
+    _fields_ = (
+        ("place", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("size", ctypes.c_size_t),
+    )
+
+
+def signal_stack() -> SignalStack | None:
+    """Where this thread handles signals; None where nobody can be asked."""
+    if sys.platform != "linux":
+        return None
+    stack = SignalStack()
+    failed = ctypes.CDLL(None).sigaltstack(None, ctypes.byref(stack))
+    return None if failed else stack
+
+
+def put_back(stack: SignalStack | None) -> None:
+    """Let this thread handle signals there again."""
+    if stack is not None:
+        ctypes.CDLL(None).sigaltstack(ctypes.byref(stack), None)
+
+
+@contextmanager
+def signal_stack_kept() -> Iterator[None]:
+    """What is done in it leaves this thread's stack for signals as it was."""
+    before = signal_stack()
+    try:
+        yield
+    finally:
+        put_back(before)

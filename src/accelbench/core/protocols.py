@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
-from accelbench.core.job_settings import JobSettings
-from accelbench.core.options import RuntimeOption
+from accelbench.core.options import JobSettings, RuntimeOption
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.
@@ -316,7 +315,7 @@ class RuntimeInfo:
     ranks: Literal["processes", "devices"] = "processes"  # that do: devices are of one process
     several_machines: bool = False  # whose processes may share a step
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
-    # What other rooms say of it; read through core/cards.py, so that none of them lists runtimes.
+    # What other rooms say of it; read through core/devices.py, so that none of them lists runtimes.
     title: str = ""  # as people write it: "ONNX Runtime"; the name unless given
     short: str = ""  # in a narrow column of a table: "ort"; the name unless given
     aliases: tuple[str, ...] = ()  # other words that people type for it: "onnx", "ort"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.core.vocabulary import Belongs
 
 _OF: Mapping[Belongs, str] = {

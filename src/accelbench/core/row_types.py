@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from accelbench.core.column import Kind
-from accelbench.core.columns import COLUMNS
+from accelbench.core.columns import COLUMNS, Kind
 
 #: What Python holds of each kind of column, where it holds anything.
 _TYPES: dict[Kind, str] = {

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from accelbench.core.axes import AXES
-from accelbench.core.cards import FP32, default_precision
+from accelbench.core.devices import FP32, default_precision
 from accelbench.core.vocabulary import Mode
 
 #: How `run` is told each size, by the store's columns.

@@ -7,7 +7,6 @@ from typing import Any
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import (
     CodeKind,
     FileFormat,
@@ -19,6 +18,7 @@ from accelbench.core.model import (
     ModelSpec,
     Training,
 )
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Architecture, Family, Mode
 

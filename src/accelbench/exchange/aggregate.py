@@ -34,12 +34,10 @@ from accelbench.core.axes import columns
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
-from accelbench.core.launch_failures import of_whole_runs
-from accelbench.core.provenance import comparable
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import answered, usable_launches
+from accelbench.core.worth import answered, comparable, of_whole_runs, usable_launches
+from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
-from accelbench.exchange.rows import row_of
 from accelbench.exchange.writing import inside, write_over
 from accelbench.store.files import REAL_FILES, Files
 

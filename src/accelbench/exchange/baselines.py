@@ -16,10 +16,9 @@ from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.possible import ABOVE_ZERO
-from accelbench.core.provenance import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.worth import REFUSED_THERE
 from accelbench.exchange.imports import guide
-from accelbench.exchange.imports.holding import hold, rates_of, refuse_contradictions
 from accelbench.exchange.imports.ours import (
     NEEDED,
     columns_of,
@@ -37,8 +36,14 @@ from accelbench.exchange.imports.records import (
     table_of,
     text_of,
 )
-from accelbench.exchange.imports.result_row import Source, split_records
-from accelbench.exchange.run_facts import machine_facts
+from accelbench.exchange.imports.result_row import (
+    Source,
+    hold,
+    rates_of,
+    refuse_contradictions,
+    split_records,
+)
+from accelbench.exchange.titles import machine_facts
 
 Row = dict[str, Any]
 

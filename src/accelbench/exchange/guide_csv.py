@@ -20,7 +20,7 @@ from accelbench.core.axes import columns
 from accelbench.core.identity import canonical
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.core.visible import csv_cell
-from accelbench.exchange.rows import row_of
+from accelbench.exchange.result_file import row_of
 
 #: The guide's figures beside the columns that hold them.
 FIGURES = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.identity import plain
-from accelbench.exchange.names import result_file_name
 from accelbench.exchange.profile_schema import ABOUT, SCHEMA_ID
+from accelbench.exchange.result_file import result_file_name
 from accelbench.exchange.writing import write_exactly, write_new
 from accelbench.store.files import REAL_FILES, Files
 

@@ -1,20 +1,72 @@
-"""The documents' JSON result file: one a model, hardware and precision; it stands alone."""
+"""The documents' JSON result file: one a model, hardware and precision; it stands alone.
+
+Results as rows: every column of the registry, in order, None where absent.
+
+File names from words that people chose.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.identity import plain
-from accelbench.exchange.names import result_file_name
+from accelbench.core.identity import digest, plain
+from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.exchange.result_schema import SCHEMA_ID
-from accelbench.exchange.rows import entry_of
 from accelbench.exchange.writing import write_exactly, write_new
 from accelbench.store.files import REAL_FILES, Files
-from accelbench.store.fit import readable
+from accelbench.store.fit import fit, readable
+
+_LONGEST = 80  # file systems allow 255 bytes; the rest of a name and its suffix need room
+
+
+def safe_name(text: str) -> str:
+    """A name that is one plain file name everywhere: ASCII letters, digits, dot, dash, underscore.
+
+    Slashes, emoji, control characters and the like become one dash; what is cut
+    or has nothing left gets a digest of the whole instead.
+    """
+    flat = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", flat)
+    name = re.sub(r"\.{2,}", ".", name).strip(".-")
+    if not name:
+        return f"unnamed-{_mark(text)}"
+    if len(name) > _LONGEST:
+        return f"{name[:_LONGEST]}-{_mark(text)}"
+    return name
+
+
+def result_file_name(model: str, hardware: str, precision: str, when: datetime) -> str:
+    """<model>_<hardware>_<precision long form>_<YYYYMMDD_HHMMSS>.json, in UTC."""
+    long = long_name(precision) if precision in PRECISIONS else precision
+    stamp = when.astimezone(UTC).strftime("%Y%m%d_%H%M%S")
+    return f"{safe_name(model)}_{safe_name(hardware)}_{safe_name(long)}_{stamp}.json"
+
+
+def _mark(text: str) -> str:
+    return digest(text.encode("utf-8", "backslashreplace").decode(), length=8)
+
+
+def row_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A result fact's body as the row that the store will show for it, in plain JSON values."""
+    return fit(body).row
+
+
+def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its samples and what each of them covers, so that it stands alone in a file."""
+    fitted = fit(body)
+    entry = dict(fitted.row)
+    if fitted.samples:
+        entry["samples"] = {sample.phase: sample.ns for sample in fitted.samples}
+        entry["sampling"] = {
+            sample.phase: sample.sampling for sample in fitted.samples if sample.sampling
+        }
+    return entry
 
 
 def document(run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import json
 import sys
 from typing import Any
 
-from accelbench.core.column import Column, Kind
-from accelbench.core.columns import COLUMNS
+from accelbench.core.columns import COLUMNS, Column, Kind
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"

@@ -1,27 +1,378 @@
-"""Exporting results, as a table or a report: picks the format, writes whole or not at all."""
+"""Exporting results, as a table or a report: picks the format, writes whole or not at all.
+
+For github-action-benchmark: latencies, as `customSmallerIsBetter` reads them.
+
+Bencher Metric Format: a benchmark's measures, each with its bounds.
+
+JUnit XML: a test case a question, so that a pipeline shows what failed and what was left out.
+
+Results as CSV: one header, a line a result, an empty cell where nothing is known.
+
+Results as one JSON document, of the same schema as result files.
+
+Results as a table in Markdown: what people paste into a pull request or a page.
+
+What an export for pipelines has no entry of, and why: questions by reason, in words. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import json
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from xml.etree import ElementTree as ET
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.core.figures import (
+    TAILS,
+    Statistic,
+    statistic_of,
+    step_of,
+    unit_beside,
+    unit_of_all,
+)
 from accelbench.core.identity import canonical
-from accelbench.core.nouns import counted
-from accelbench.core.visible import in_quotes
-from accelbench.exchange.action_export import write_action
-from accelbench.exchange.bencher_export import write_bencher
-from accelbench.exchange.csv_export import write_csv
-from accelbench.exchange.json_export import write_json
-from accelbench.exchange.junit_export import write_junit
-from accelbench.exchange.left_out import Entries
-from accelbench.exchange.markdown_export import write_markdown
-from accelbench.exchange.run_facts import RUN
+from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
+from accelbench.core.precision import not_exact
+from accelbench.core.visible import csv_cell, in_quotes, markdown, visible
+from accelbench.core.vocabulary import Provenance, Quality, Status
+from accelbench.core.worth import (
+    answered,
+    is_wrong,
+    launches_failed,
+    mostly_failed,
+    usable,
+    usable_launches,
+    why_unusable,
+)
+from accelbench.exchange.result_schema import SCHEMA_ID
+from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
+from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
-from accelbench.store.copying import copy_arrow, copy_parquet
 from accelbench.store.database import Database
+from accelbench.store.insert import copy_arrow, copy_parquet
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """How many entries an export has, and how many questions by each reason are in none."""
+
+    written: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def told(self) -> str:
+        """What was left out, as a sentence; "" where nothing was."""
+        if not self.left_out:
+            return ""
+        return f"Left out: {', '.join(f'{n} {why}' for why, n in self.left_out.items())}."
+
+
+def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row]) -> Entries:
+    """What is said of an export.
+
+    Args:
+        written: how many entries it has.
+        without: the launches of each question that has no figure to write.
+        rows: all results.
+    """
+    counts = Counter(map(why_left_out, without)) + nobodys(rows)
+    return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
+
+
+def why_left_out(launches: Sequence[Row]) -> str:
+    """Why a question has no time to watch, as the end of "1 …"."""
+    ended = [row for row in launches if answered(row)]
+    if not ended:
+        if any(map(is_wrong, launches)):
+            return "with wrong outputs"
+        return str(launches[0].get("status") or Status.FAILED)
+    if mostly_failed(ended):
+        return "of which most launches failed"
+    if not usable_launches(ended):
+        return "unusable"
+    kinds = {statistic_of(row) for row in ended}
+    if kinds <= {*TAILS}:
+        return "known by a percentile alone"
+    return "known by a rate alone" if kinds <= {Statistic.RATE} else "without a figure"
+
+
+def nobodys(rows: Iterable[Row]) -> Counter[str]:
+    """Questions that nobody measured, or a stand-in alone; launches of checks' arms are no such."""
+    real: set[str] = set()
+    others: dict[str, str] = {}
+    for row in rows:
+        provenance = str(row.get("provenance"))
+        if row.get("emulated"):
+            others.setdefault(title(row), "emulated")
+        elif provenance in (Provenance.PREDICTED, Provenance.SIMULATED):
+            others.setdefault(title(row), provenance)
+        else:
+            real.add(title(row))
+    return Counter(kind for name, kind in others.items() if name not in real)
+
+
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
+
+
+def write_markdown(
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Entries:
+    """Write a line for each result, and return how many; `runs` have the labels, by id."""
+    unit = unit_of_all(rows)
+    arms = ("arm",) if any(row.get("arm") for row in rows) else ()
+    headings = ("what", "median ms", "mean ms", unit, "peak MB", "launch")
+    right = frozenset(headings[1:])
+    headings += (*arms, "status", "from", "run")
+    lines = table(headings, (_cells(row, unit, bool(arms), runs or {}) for row in rows), right)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Entries(len(rows))
+
+
+def _cells(
+    row: Mapping[str, Any], unit: str, arms: bool, runs: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    status = str(row.get("status") or NO_DATA)
+    if status != Status.OK:
+        status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
+    else:
+        useless = "" if usable(row) else Quality.UNUSABLE.value
+        status = ", ".join(filter(None, (status, useless, not_exact([row]))))
+    notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
+    return [
+        title(row),
+        _median(row),
+        _figure(step_of(row, Statistic.MEAN)),
+        f"{_figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
+        _figure(row.get("memory_peak_mb")),
+        "" if row.get("launch") is None else str(row["launch"]),
+        *([str(row.get("arm") or "")] if arms else []),
+        status,
+        ", ".join(word for word in notes if word),
+        _run(row, runs),
+    ]
+
+
+def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the id of the run, with its label if it has one."""
+    run = str(row.get("run_id") or "")
+    label = runs.get(run, {}).get("label")
+    return f"{run} ({label})" if label else run
+
+
+def _median(row: Mapping[str, Any]) -> str:
+    """Return the median step, or a percentile with its name if nothing else is known."""
+    statistic = statistic_of(row)
+    if statistic in TAILS:
+        return f"{_figure(step_of(row, statistic))} ({statistic})"
+    return _figure(step_of(row, Statistic.MEDIAN))
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return NO_DATA
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Container[str] = ()
+) -> list[str]:
+    """The lines of a table; figures stand to the right."""
+    rule = ["---:" if heading in right else "---" for heading in headings]
+    return [_line(headings), f"| {' | '.join(rule)} |", *map(_line, rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(markdown(cell) for cell in cells)} |"
+
+
+def write_json(
+    path: Path,
+    names: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Write what is said of runs, a line a run, and these columns of rows, a line a row.
+
+    Returns:
+        How many rows there were.
+    """
+    count = 0
+    with path.open("x", encoding="utf-8", newline="\n") as stream:
+        stream.write(f'{{"schema": "{SCHEMA_ID}",')
+        if runs:
+            each = (f"{_text(run)}: {_text(about)}" for run, about in runs.items())
+            stream.write(f' "{RUNS}": {{\n')
+            stream.write(",\n".join(each))
+            stream.write("\n},")
+        stream.write(' "results": [')
+        for row in rows:
+            stream.write(",\n" if count else "\n")
+            stream.write(_text({name: row[name] for name in names}))
+            count += 1
+        stream.write("\n]}\n")
+    return count
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def write_csv(
+    path: Path,
+    names: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Write these columns of rows; lists, maps, samples and runs become JSON in their cell.
+
+    Returns:
+        How many rows there were.
+    """
+    count = 0
+    run_cells = {run: [_cell(about)] for run, about in (runs or {}).items()}
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*names, RUN] if runs else names)
+        for row in rows:
+            more = run_cells.get(row["run_id"], [""]) if runs else []
+            writer.writerow([*(_cell(row[name]) for name in names), *more])
+            count += 1
+    return count
+
+
+def write_lines(stream: IO[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """The same of an answer in SQL, to a stream."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(csv_cell, names))
+    for row in rows:
+        writer.writerow(map(_cell, row))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return csv_cell(value)
+    if isinstance(value, float):
+        return repr(value)  # the shortest spelling that reads back as the same number
+    return canonical(value)
+
+
+_LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
+
+
+def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one case a question; how many, and what is in none."""
+    suite = ET.Element("testsuite", name="accelbench")
+    counts = {"tests": 0, "failures": 0, "skipped": 0}
+    for name, launches in newest(rows):
+        worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
+        case = ET.SubElement(suite, "testcase", name=visible(name), classname=_model(worst))
+        counts["tests"] += 1
+        latency = value(launches, MEASURES[0])
+        if latency is not None:  # a throughput, or a failure, took no time that is known
+            case.set("time", f"{latency.median / 1e3:.6f}")
+        _properties(case, launches)
+        status = worst.get("status")
+        if status != Status.OK:
+            kind = "skipped" if status in _LEFT_OUT else "failure"
+            counts["skipped" if kind == "skipped" else "failures"] += 1
+            element = ET.SubElement(case, kind, message=visible(str(worst.get("message") or "")))
+            if kind == "failure":
+                element.set("type", visible(str(worst.get("reason") or status)))
+            element.text = visible(str(worst.get("advice") or ""))
+        elif useless := _useless(launches):
+            counts["skipped"] += 1
+            ET.SubElement(case, "skipped", message=useless)
+    for word, count in counts.items():
+        suite.set(word, str(count))
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return entries(counts["tests"], (), rows)
+
+
+def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
+    """Why nothing is judged by times of which all launches ended well; "" where it may be."""
+    ended = [row for row in launches if answered(row)]
+    if not ended or usable_launches(ended):
+        return ""
+    return f"{Quality.UNUSABLE.value}: {why_unusable(ended)}"
+
+
+def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:
+    known = [(quantity, value(launches, quantity)) for quantity in MEASURES]
+    if not any(result for _, result in known):
+        return
+    listed = ET.SubElement(case, "properties")
+    for measure, figure in known:
+        if figure is not None:
+            name = f"{measure.name} ({measure.unit})"
+            ET.SubElement(listed, "property", name=name, value=f"{figure.median:.6g}")
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    return visible(str(row.get("model") or UNKNOWN_MODEL))
+
+
+def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one benchmark a question; how many, and what is in none."""
+    benchmarks, without = {}, []
+    for name, launches in newest(rows):
+        measures = {
+            f"{measure.name} ({measure.unit})": _metric(known)
+            for measure in MEASURES
+            if (known := value(launches, measure)) is not None
+        }
+        if measures:
+            benchmarks[name] = measures
+        else:
+            without.append(launches)
+    path.write_text(json.dumps(benchmarks, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return entries(len(benchmarks), without, rows)
+
+
+def _metric(known: Value) -> dict[str, float]:
+    """The value, and around it the ends of its range: both are optional there."""
+    ends = {"lower_value": known.low, "upper_value": known.high}
+    return {"value": known.median, **{name: end for name, end in ends.items() if end is not None}}
+
+
+def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one entry a question; how many, and what is in none."""
+    written, without = [], []
+    for name, launches in newest(rows):
+        latency = value(launches, LATENCY)
+        if latency is None:
+            without.append(launches)
+            continue
+        launched = counted(latency.launches, "launch", "launches")
+        failed = launches_failed([row for row in launches if answered(row)])
+        of_run = f"{launched} of run {launches[0].get('run_id')}"
+        entry = {
+            "name": name,
+            "unit": LATENCY.unit,
+            "value": latency.median,
+            "extra": visible(", ".join(filter(None, (of_run, failed)))),
+        }
+        # Optional there; it stands behind the value in charts and comments.
+        if latency.low is not None:
+            entry["range"] = f"{latency.low:.6g} - {latency.high:.6g}"
+        written.append(entry)
+    path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return entries(len(written), without, rows)
+
 
 #: Tables of our columns: written line by line, or copied as they are stored; and what has a form of
 #: its own.

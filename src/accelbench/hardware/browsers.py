@@ -2,6 +2,12 @@
 
 That a browser exists is all that can be known without starting it. Whether it
 has an adapter, and whether that is a GPU or software, only a page can ask.
+
+WebAssembly: the CPU as a browser's page sees it.
+
+WebGPU: a browser's door to the GPU.
+
+WebNN: neural networks in a browser of the Chromium kind.
 """
 
 from __future__ import annotations
@@ -10,14 +16,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.common import HardwareError, run_command
-from accelbench.store.folders import default_folder
+from accelbench.store.files import default_folder
 
 #: A snap's wrapper takes seconds at its first start.
 _VERSION_SECONDS = 10.0
@@ -52,7 +58,7 @@ _WINDOWS = {
 
 #: The one browser that is to be used, and no other.
 BROWSER_VARIABLE = "ACCELBENCH_BROWSER"
-#: As the browser that was fetched is called; what it is, is said in runtimes/browser/pins.py.
+#: As the browser that was fetched is called; what it is, is said in runtimes/browser/assets.py.
 FETCHED = "Chromium (fetched)"
 
 #: What to do where the browser that was named is not there.
@@ -202,3 +208,52 @@ def browser_devices(
         )
         for ordinal, browser in enumerate(suitable)
     ]
+
+
+class WasmDetector:
+    """Finds browsers: every one of today has WebAssembly with SIMD."""
+
+    hardware = "wasm"
+    colour = "#009c78"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        engines = ("chromium", "firefox", "webkit")
+        units = browser_devices(self.hardware, self._programs, engines)
+        return [_without_adapter(unit) if isinstance(unit, Device) else unit for unit in units]
+
+
+def _without_adapter(device: Device) -> Device:
+    """WebAssembly runs on the CPU: there is no adapter to ask for."""
+    return replace(device, details={k: v for k, v in device.details.items() if k != "adapter"})
+
+
+class WebgpuDetector:
+    """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
+
+    hardware = "webgpu"
+    colour = "#9c6024"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        engines = ("chromium", "firefox", "webkit")
+        return browser_devices(self.hardware, self._programs, engines)
+
+
+class WebnnDetector:
+    """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
+
+    hardware = "webnn"
+    colour = "#c048c0"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        units = browser_devices(self.hardware, self._programs, ("chromium",))
+        # The one that was fetched has a backend, which many others have not.
+        return sorted(units, key=lambda dev: not (isinstance(dev, Device) and dev.name == FETCHED))

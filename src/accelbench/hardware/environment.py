@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.cards import recorded_packages
+from accelbench.core.devices import recorded_packages
 from accelbench.hardware.common import (
     Command,
     Files,

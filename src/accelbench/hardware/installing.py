@@ -1,23 +1,194 @@
-"""How packages come into accelbench's own environment: by pip or uv, whichever made it."""
+"""How packages come into accelbench's own environment: by pip or uv, whichever made it.
+
+The extras of this accelbench, and what each asks for by the package's own metadata.
+
+Asked of the metadata, the answer is the same wherever accelbench came from: a tree that is edited,
+a folder, a wheel, an address of git or an index.
+"""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from accelbench.core import processes
-from accelbench.core.errors import SurroundingsError
-from accelbench.hardware.extras import PACKAGE
+from accelbench.core.devices import cards
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
 from accelbench.store.scratch import temporary_folder
+
+PACKAGE = "accelbench"
+#: The marker that an extra is, alone or behind another one.
+_OF_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"][^'\"]+['\"]$")
+#: For those who change this program: not among the names that are offered.
+_NOT_OFFERED = frozenset({"dev"})
+
+VersionOf = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class ExtraRequirement:
+    """A requirement of an extra, as the metadata has it and as an installer takes it."""
+
+    text: str
+    about: Requirement
+
+    def is_met(self, version_of: VersionOf) -> bool:
+        """Whether a version is here that will do; a version that cannot be judged will."""
+        have = version_of(self.about.name)
+        return have is not None and meets(have, self.about.spec) is not False
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Extra → what it asks for, and the bounds of all of them."""
+
+    wanted: Mapping[str, tuple[ExtraRequirement, ...]]
+    bounds: Mapping[str, str]  # by package
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names that are shown to people."""
+        return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
+
+    def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
+        """Bounds of whatever else comes along; said twice, an installer's refusal is about them."""
+        own = {need.about.name for need in taken}
+        return tuple(bound for name, bound in self.bounds.items() if name not in own)
+
+    def meant(self, word: str) -> str:
+        """The extra that a word names, or that brings the engine it names.
+
+        Raises:
+            UsageError: none does.
+        """
+        low = word.lower().replace("_", "-")
+        engines = _extras_of_engines()
+        name = low if low in self.wanted else engines.get(low, low)
+        if name in self.wanted:
+            return name
+        near = difflib.get_close_matches(low, [*self.offered, *engines], n=3, cutoff=0.6)
+        close = list(dict.fromkeys(engines.get(guess, guess) for guess in near))
+        raise UsageError(
+            f"There is no extra named {in_quotes(word)}.",
+            f"Did you mean {' or '.join(close)}?"
+            if close
+            else f"Known: {', '.join(self.offered)}.",
+        )
+
+
+def _extras_of_engines() -> dict[str, str]:
+    """What somebody types who thinks of an engine → the extra that brings it."""
+    return {
+        word: card.extra
+        for name, card in cards().items()
+        for word in (name, *card.aliases)
+        if card.extra and word != card.extra
+    }
+
+
+def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
+    """What metadata says of extras: the lines of Provides-Extra and of Requires-Dist."""
+    wanted: dict[str, list[ExtraRequirement]] = {name: [] for name in provided}
+    bounds: dict[str, str] = {}
+    for line in requires:
+        match = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
+        text = _without_extra(line)
+        about = parse(text)
+        if about is None:
+            continue
+        if about.spec and not about.conditional:
+            bounds[about.name] = f"{about.name}{about.spec}"
+        if match:
+            wanted.setdefault(match.group(1), []).append(ExtraRequirement(text, about))
+    return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
+
+
+def _without_extra(line: str) -> str:
+    """A requirement without the extra that asks for it; what else has to hold stays."""
+    requirement, _, marker = line.partition(";")
+    match = _OF_EXTRA.match(marker.strip())
+    rest = (match["rest"] or "") if match else marker.strip()
+    return f"{requirement.strip()}; {rest}" if rest else requirement.strip()
+
+
+def installed() -> Extras:
+    """The extras of this installation.
+
+    Raises:
+        SurroundingsError: accelbench is on the path and not installed.
+    """
+    from importlib.metadata import PackageNotFoundError, metadata, requires
+
+    try:
+        provided = metadata(PACKAGE).get_all("Provides-Extra") or []
+        return extras_of(provided, requires(PACKAGE) or [])
+    except PackageNotFoundError:
+        raise SurroundingsError(
+            "accelbench is not installed in this environment, only found on its path.",
+            "Install it, for example from its folder: pip install -e .",
+        ) from None
+
+
+def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
+    """What some extras ask for, each requirement once."""
+    by_text = {need.text: need for name in names for need in extras.wanted[name]}
+    return tuple(by_text.values())
+
+
+def lacking(
+    wanted: Iterable[ExtraRequirement], version_of: VersionOf
+) -> tuple[tuple[ExtraRequirement, ...], tuple[str, ...]]:
+    """What is to be installed, and what is said of what stays as it is.
+
+    A build of ONNX Runtime for other hardware stands in the place of the plain one, which would
+    overwrite it.
+    """
+    needed, notes = [], []
+    for need in wanted:
+        other = _in_its_place(need.about.name, version_of)
+        if other:
+            notes.append(f"{other} is here, in the place of {need.about.name}.")
+        elif not need.is_met(version_of):
+            needed.append(need)
+    return tuple(needed), tuple(notes)
+
+
+def _in_its_place(name: str, version_of: VersionOf) -> str:
+    if name not in ORT_BUILDS or version_of(name) is not None:
+        return ""
+    return next((other for other in ORT_BUILDS if version_of(other) is not None), "")
+
+
+def refuse_clashes(needed: Iterable[ExtraRequirement], version_of: VersionOf) -> None:
+    """Refuse to bring together what is known not to get along.
+
+    Raises:
+        SurroundingsError: two packages would clash.
+    """
+    new = {need.about.name for need in needed}
+    for clash in CLASHES:
+        coming = [name for name in clash.packages if name in new]
+        present = [name for name in clash.packages if version_of(name) is not None]
+        if coming and len({*coming, *present}) >= clash.least:
+            both = " and ".join(dict.fromkeys([*coming, *present]))
+            raise SurroundingsError(
+                f"{both} do not get along in one environment: {clash.said}.",
+                "Install them in two environments.",
+            )
+
 
 #: How pip's lines begin about what stays, dozens of them.
 _AS_BEFORE = "Requirement already satisfied"

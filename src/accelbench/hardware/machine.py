@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 from accelbench.core.worth import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
-from accelbench.hardware.cpufacts import meminfo, online
+from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, spread
 from accelbench.hardware.environment import environment
-from accelbench.hardware.frequency import frequencies_mhz, governor, spread
 from accelbench.hardware.limits import ResourceLimits, read_limits
 
 __all__ = [

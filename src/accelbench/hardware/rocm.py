@@ -1,14 +1,17 @@
-"""AMD GPUs: the kernel's driver tells that they are there, amdsmi tells the rest."""
+"""AMD GPUs: the kernel's driver tells that they are there, amdsmi tells the rest.
+
+What AMD's GPUs say of themselves: by amdsmi in a throw-away process, or by /sys alone.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware import amdgpu
 from accelbench.hardware.common import (
     DriverMissingError,
     Files,
@@ -18,9 +21,136 @@ from accelbench.hardware.common import (
     SystemFiles,
     absent,
     log,
+    number,
     probe_in_process,
     visible,
 )
+
+_NODES = "/sys/class/kfd/kfd/topology/nodes"
+
+#: PCI device id → name, for cards whose /sys has none (amdgpu.ids of libdrm).
+_NAMES = {
+    0x738C: "AMD Instinct MI100",
+    0x7408: "AMD Instinct MI250X",
+    0x740C: "AMD Instinct MI250X",
+    0x740F: "AMD Instinct MI210",
+    0x74A0: "AMD Instinct MI300A",
+    0x74A1: "AMD Instinct MI300X",
+    0x74A5: "AMD Instinct MI325X",
+    0x75A0: "AMD Instinct MI350X",
+    0x75A3: "AMD Instinct MI355X",
+}
+
+#: Above this a power cap must be in microwatts, below it in watts: versions of amdsmi differ.
+_LARGEST_WATTS = 100_000
+
+
+def main() -> dict[str, Any]:
+    """Every card as plain values, or the reason why amdsmi has nothing to say."""
+    try:
+        import amdsmi
+    except (ImportError, KeyError, OSError) as error:  # KeyError: the package without its library
+        return {"missing": "package", "reason": f"{type(error).__name__}: {error}"}
+    try:
+        amdsmi.amdsmi_init()
+    except amdsmi.AmdSmiException as error:
+        return {"missing": "driver", "reason": str(error)}
+    try:
+        return read_cards(amdsmi)
+    finally:
+        amdsmi.amdsmi_shut_down()
+
+
+def read_cards(smi: Any) -> dict[str, Any]:
+    """All cards of an initialised amdsmi module."""
+    handles = smi.amdsmi_get_processor_handles()
+    return {"cards": [_card(smi, handle) for handle in handles]}
+
+
+def _asked(smi: Any, question: Callable[..., Any], *args: Any) -> Any:
+    """An answer, or None where this card or driver does not know the question."""
+    try:
+        return question(*args)
+    except smi.AmdSmiException:
+        return None
+
+
+def _card(smi: Any, handle: Any) -> dict[str, Any]:
+    asic = _asked(smi, smi.amdsmi_get_gpu_asic_info, handle) or {}
+    driver = _asked(smi, smi.amdsmi_get_gpu_driver_info, handle) or {}
+    cap = (_asked(smi, smi.amdsmi_get_power_cap_info, handle) or {}).get("power_cap")
+    vram = smi.AmdSmiMemoryType.VRAM
+    processes = _asked(smi, smi.amdsmi_get_gpu_process_list, handle)
+    return {
+        "name": asic.get("market_name"),
+        "architecture": asic.get("target_graphics_version"),
+        "compute_units": asic.get("num_compute_units"),
+        "uuid": _asked(smi, smi.amdsmi_get_gpu_device_uuid, handle),
+        "memory_bytes": _asked(smi, smi.amdsmi_get_gpu_memory_total, handle, vram),
+        "power_limit_watts": watts(cap),
+        "driver": driver.get("driver_version"),
+        "processes": None if processes is None else [p["pid"] for p in processes],
+        "source": "amdsmi",
+    }
+
+
+def watts(cap: Any) -> float | None:
+    """A power cap in watts, whichever unit this amdsmi counts in."""
+    if not isinstance(cap, (int, float)) or cap <= 0:
+        return None
+    return cap / 1e6 if cap > _LARGEST_WATTS else float(cap)
+
+
+def read_sysfs(files: Files) -> list[dict[str, Any]]:
+    """Cards by the kernel's own description of them: no library needed."""
+    cards = []
+    nodes = [node for node in files.names(_NODES) if node.isdigit()]
+    for node in sorted(nodes, key=int):
+        properties = _properties(files.text(f"{_NODES}/{node}/properties"))
+        if not properties.get("simd_count"):
+            continue  # a CPU: the topology lists those as nodes too
+        card = f"/sys/class/drm/renderD{properties.get('drm_render_minor', 0)}/device"
+        units = properties.get("simd_per_cu") or 0
+        cards.append(
+            {
+                "name": _name(files, card, properties),
+                "architecture": gfx_name(properties.get("gfx_target_version")),
+                "compute_units": properties["simd_count"] // units if units else None,
+                "uuid": f"GPU-{properties['unique_id']:x}" if properties.get("unique_id") else None,
+                "memory_bytes": number(files.text(f"{card}/mem_info_vram_total")),
+                "power_limit_watts": _power_cap(files, card),
+                "driver": files.text("/sys/module/amdgpu/version"),
+                "source": "/sys/class/kfd; install the extra rocm for processes and telemetry",
+            }
+        )
+    return cards
+
+
+def _properties(text: str | None) -> dict[str, int]:
+    rows = (line.split() for line in (text or "").splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def _name(files: Files, card: str, properties: dict[str, int]) -> str:
+    known = _NAMES.get(properties.get("device_id", 0))
+    return known or files.text(f"{card}/product_name") or "AMD GPU"
+
+
+def gfx_name(version: int | None) -> str | None:
+    """90402 → gfx942: major, minor and stepping, the last two in hexadecimal."""
+    if not version:
+        return None
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+
+
+def _power_cap(files: Files, card: str) -> float | None:
+    for folder in files.names(f"{card}/hwmon"):
+        if re.fullmatch(r"hwmon\d+", folder):
+            cap = number(files.text(f"{card}/hwmon/{folder}/power1_cap"))
+            if cap:
+                return cap / 1e6
+    return None
+
 
 _TIMEOUT_SECONDS = 30.0
 _REMEDY = (
@@ -58,7 +188,7 @@ class RocmDetector:
             raise DriverMissingError("ROCm is looked for on Linux only", "Use Linux.")
         if not self._files.names("/sys/class/kfd"):
             raise DriverMissingError("no AMD compute driver (KFD) is loaded")
-        cards = self._by_library() or amdgpu.read_sysfs(self._files)
+        cards = self._by_library() or read_sysfs(self._files)
         if not cards:
             raise NoDeviceError("the AMD compute driver is loaded, but it has no GPU")
         return devices(cards, self._environment)
@@ -66,7 +196,7 @@ class RocmDetector:
     def _by_library(self) -> list[dict[str, Any]]:
         """amdsmi's answers; none where it is missing or fails, since /sys has the essentials."""
         try:
-            answer = self._probe("accelbench.hardware.amdgpu", _TIMEOUT_SECONDS)
+            answer = self._probe("accelbench.hardware.rocm", _TIMEOUT_SECONDS)
         except HardwareError as error:
             log.debug("amdsmi: %s", error)
             return []

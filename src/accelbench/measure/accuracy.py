@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accelbench.core.accuracy_columns import AccuracyMetric
+from accelbench.core.columns import AccuracyMetric
 from accelbench.core.ranges import ACCURACY
 from accelbench.measure.student import t_quantile
 

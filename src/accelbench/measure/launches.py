@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from accelbench.core.spreads import FEWEST_LAUNCHES, Spread, SpreadKind, shown_ends
+from accelbench.core.figures import FEWEST_LAUNCHES, Spread, SpreadKind, shown_ends
 from accelbench.measure.student import t_cdf, t_quantile
 
 MOST_LAUNCHES = 40
@@ -205,7 +205,7 @@ def independent_launches(logs: Sequence[float]) -> float:
     """How many independent launches would tell as much; of a few nobody can say, and all count."""
     if len(logs) < _CORRELATED:
         return float(len(logs))
-    from accelbench.measure.autocorrelation import effective_size  # brings numpy
+    from accelbench.measure.intervals import effective_size  # brings numpy
 
     return max(2.0, effective_size(logs))
 

@@ -5,10 +5,18 @@
 Stopping is decided only between blocks, and listeners are called only there: a listener that
 draws or writes does so while no sample is taken. Memory is sampled before the warm-up, because the
 steps of that pass warm the model as well.
+
+Warnings from what a session recorded about its inputs and outputs. Pure.
+
+Whether the interval of the figure that a launch shows is too wide for any use.
+
+Of steps timed one by one the figure is their median, by which sampling is ended. Of steps timed in
+blocks it is their mean, which a few slow blocks move and widen, and their median does not show it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -19,19 +27,115 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.core.worth import NOT_USED
-from accelbench.measure.block_validation import FEWEST_COMPARED, last_is_longer, samples_of
-from accelbench.measure.evidence_warnings import warned_of
-from accelbench.measure.figure_width import too_wide
+from accelbench.core.worth import NOT_USED, UNUSABLE_WIDTH
+from accelbench.measure.block_validation import (
+    FEWEST_COMPARED,
+    PhaseListener,
+    is_parted,
+    last_is_longer,
+    samples_of,
+    side_passes,
+)
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
-from accelbench.measure.side_passes import PhaseListener, is_parted, side_passes
-from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
-from accelbench.measure.summary import summarise
+from accelbench.measure.series import Samples
+from accelbench.measure.stopping import Decision, StoppingRule, mean_half_width, sample_warnings
+from accelbench.measure.summary import Resolution, choose_timing, summarise
 from accelbench.measure.throttle import drift, drift_quality
-from accelbench.measure.timer_resolution import Resolution, choose_timing
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.measure.warmup import WarmupRule, WarmupState
+
+
+def too_wide(
+    samples: Samples, timing: Timing, decision: Decision, rule: StoppingRule
+) -> str | None:
+    """Return the warning that the interval of a launch's value is too wide, or None if it is not.
+
+    It has one number, so that a run that warns of many results can give its range.
+    """
+    whole = timing is Timing.WHOLE
+    few = rule.fixed is not None and len(samples) < rule.minimum
+    wide = mean_half_width(samples) if whole and not few else 0.0
+    if wide > UNUSABLE_WIDTH:
+        return _sentence(wide)
+    if decision.quality is Quality.UNUSABLE and decision.interval is not None:
+        wide = decision.interval.relative_half_width(median(samples))
+        return _sentence(wide)
+    return None
+
+
+def _sentence(wide: float) -> str:
+    return f"Too noisy: {_percent(wide)} (limit {_percent(UNUSABLE_WIDTH)}). {NOT_USED}"
+
+
+def _percent(share: float) -> str:
+    """Round up: a value beyond the limit does not look like the limit."""
+    return f"±{math.ceil(100 * share):,} %" if math.isfinite(share) else "more than ±1,000 %"
+
+
+#: The name of a detail of the evidence, the value that causes a warning, and the warning.
+_SEEN = (
+    ("outputs_finite", False, "The outputs contain values that are not finite."),
+    (
+        "inputs_changed",
+        True,
+        "The calls changed their inputs: each call began with the changes of the previous one.",
+    ),
+    (
+        "same_answer",
+        True,
+        "Each call returned the same object, made before: a step only returns it.",
+    ),
+    (
+        "same_for_similar_inputs",
+        True,
+        "Other numbers than the example's gave the same answer: it may be computed only once.",
+    ),
+)
+
+
+#: The name of a detail, and the warning if it has a value: `{}` is the value, or the names in it.
+_TOLD = {
+    "imported_later": (
+        "{} was imported during a call: weights_digest does not cover it. Import it at the top of"
+        " the file."
+    ),
+    "left_running": (
+        "Threads or processes that the calls started continue after the calls return. They do "
+        "work ({} between calls), which is not in the time of their call and slows the next one "
+        "down."
+    ),
+    "not_compared": (
+        "Returned values of type {} are not verified: they are neither numbers nor text."
+    ),
+    "evaluated": "Each step also evaluates the returned value, by {}: a call alone does less.",
+    "computed_when_read": (
+        "The returned value computes {} only on access: this is not part of a step, and is not "
+        "verified."
+    ),
+    "holds_only_inputs": (
+        "The returned {} contains only the inputs or no computed numbers: what its methods "
+        "compute later is not part of a step."
+    ),
+    "found_in_caches": (
+        "Each call found results in the cache of {}. A call with new inputs may take longer."
+    ),
+    "state_changed": (
+        "The steps changed the module: {}. Each step begins in the state that the previous one "
+        "left, and outputs were verified in that state."
+    ),
+}
+
+
+def warned_of(details: Mapping[str, Any]) -> list[str]:
+    """Return the warnings for the details of a session's evidence."""
+    warnings = [text for name, value, text in _SEEN if details.get(name) is value]
+    for name, template in _TOLD.items():
+        if value := details.get(name):
+            shown = value if isinstance(value, str) else ", ".join(value)
+            warnings.append(template.format(shown))
+    return warnings
+
 
 #: Longest block between two reports: a person watching sees something move.
 REPORT_NS = 500_000_000

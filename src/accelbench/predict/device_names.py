@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from accelbench.core.cards import cards
 from accelbench.core.device_facts import known_devices
+from accelbench.core.devices import cards
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.detect import known

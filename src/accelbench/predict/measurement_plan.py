@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.core.run_words import (
     batch_words,
     mode_words,

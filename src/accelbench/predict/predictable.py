@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from accelbench.core.cards import cards, title_of
+from accelbench.core.devices import cards, title_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import called
 from accelbench.predict.cases import ON_CPUS, CaseConfiguration, is_calibrated

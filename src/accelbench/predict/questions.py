@@ -9,9 +9,9 @@ from functools import cache
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import numbered
-from accelbench.core.cards import cards, title_of
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import facts_of
+from accelbench.core.devices import cards, title_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.graph_files.signatures import OperatorSignature
+from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.model import ModelSpec
 from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
 

@@ -19,9 +19,9 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
-from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.core.worth import THIS_ARM_SQL
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
 from accelbench.predict.learned_words import measured_cases
 from accelbench.query.histories import OF_NO_CHECK_SQL

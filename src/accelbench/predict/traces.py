@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.catalog.cost import cost, parts
 from accelbench.catalog.find import find
-from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
+from accelbench.catalog.graph_files.steps import OperatorSignature, UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
@@ -28,7 +28,7 @@ from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_o
 from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import PassTrace, holds_pairs
 from accelbench.predict.terms import TracedCase
-from accelbench.store.folders import default_folder
+from accelbench.store.files import default_folder
 
 if TYPE_CHECKING:
     from accelbench.predict.graph_files.models import FileModel

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 
 from accelbench.catalog.counting import Count, Counter
-from accelbench.catalog.graph_files.operator_classes import COPIES, class_of
-from accelbench.catalog.graph_files.signatures import OperatorSignature
+from accelbench.catalog.graph_files.steps import COPIES, OperatorSignature, class_of
 from accelbench.catalog.op_costs import FREE, PRODUCTS, Args
 from accelbench.catalog.passes import Passes
 from accelbench.core.case import Shapes

@@ -16,9 +16,9 @@ from accelbench.api.batches import GIVEN
 from accelbench.api.benchmark import benchmark
 from accelbench.api.result import Result
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.near import meant
+from accelbench.core.figures import FEWEST_LAUNCHES, ends_document
+from accelbench.core.nouns import meant
 from accelbench.core.rows import Row
-from accelbench.core.spreads import FEWEST_LAUNCHES, ends_document
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning

@@ -10,20 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from accelbench.analysis.launch_intervals import interval_within
+from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import Statistic, rate_of, step_of
-from accelbench.core.launch_failures import why_unusable
+from accelbench.core.figures import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
-from accelbench.core.spreads import Spread
-from accelbench.core.worth import counting_launches, usable_launches
+from accelbench.core.worth import counting_launches, usable_launches, why_unusable
 from accelbench.measure.launches import interval_of, spread_of, typical
 from accelbench.select.constraints.limits import LimitReason, Limits, kept
 from accelbench.select.constraints.options import Option
-from accelbench.select.estimate.figures import MEASURED
-from accelbench.select.estimate.spans import Bounds
-from accelbench.select.evidence.cells import SINGLE, EvidenceRow
-from accelbench.select.evidence.units import counted, unit_of
+from accelbench.select.estimate.figures import MEASURED, Bounds
+from accelbench.select.evidence.cells import SINGLE, EvidenceRow, counted, unit_of
 
 #: The names of a test's limits, each with that of `recommend`.
 NAMES = {

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from accelbench.cli.display.words import figure
-from accelbench.core.absent import NO_DATA
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.nouns import counted
-from accelbench.core.spreads import spread_in
+from accelbench.core.figures import spread_in
+from accelbench.core.nouns import NO_DATA, counted
 from accelbench.core.visible import visible
 from accelbench.pytest_plugin.gate import BaselineQuestion, GateAnswer, checked_against, told
 

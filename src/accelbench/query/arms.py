@@ -9,14 +9,13 @@ from accelbench.analysis.arms import checked_arms, names_of_arms
 from accelbench.analysis.machines import machine_of
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
-from accelbench.core.provenance import COMPARABLE
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Json
-from accelbench.core.spreads import FEWEST_LAUNCHES
+from accelbench.core.worth import COMPARABLE
 from accelbench.query.conditions import one_of
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import rows_of
-from accelbench.query.suggested_commands import command_again
-from accelbench.query.suggestions import refuse_unknown
+from accelbench.query.suggestions import command_again, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check

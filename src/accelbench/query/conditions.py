@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.query.hardware_words import named_sql
 
 #: What may be compared at all: what nobody measured is not among it.

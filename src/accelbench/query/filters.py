@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
+from accelbench.core.nouns import words
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 
 #: A value of a column that a list of a command names.
 Value = str | int
@@ -51,8 +51,7 @@ def filters_of(
 
 def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
     """Platforms and devices of a list option: a device's name may well have spaces in it."""
-    from accelbench.hardware.detect import known
-    from accelbench.hardware.names import GPU
+    from accelbench.hardware.detect import GPU, known
 
     plain = {*known(), "all", "here", GPU}
     parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
@@ -128,7 +127,7 @@ def _of_catalogue(name: str) -> str | None:
 
 
 def _platforms(word: str) -> tuple[str, ...]:
-    from accelbench.hardware.names import platforms_named
+    from accelbench.hardware.detect import platforms_named
 
     return platforms_named(word)
 

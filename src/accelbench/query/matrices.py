@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from accelbench.analysis.cells import Matrix
 from accelbench.analysis.machines import Machine, machine_of
-from accelbench.analysis.matrix import matrix, platforms
+from accelbench.analysis.matrix import Matrix, matrix, platforms
 from accelbench.core.protocols import Absent
 from accelbench.core.rows import Row
 from accelbench.hardware.detect import Detected

@@ -1,4 +1,7 @@
-"""Asking the database for results to judge: filled from journals, of one machine at a time."""
+"""Asking the database for results to judge: filled from journals, of one machine at a time.
+
+Task accuracies of a store: of each place the newest that were measured.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from accelbench.analysis.accuracies import AccuracyPlace, accuracy_places
+from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.rows import ResultRow
+from accelbench.core.rows import ResultRow, Row
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
-from accelbench.query.suggested_commands import Asked
-from accelbench.query.suggestions import none_found, nothing, refuse_unknown
+from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
     from accelbench.store.places import StorePlace
+
 
 _log = logging.getLogger("accelbench.query")
 
@@ -242,3 +247,32 @@ def rows_of(
         # Of each column what the registry says of it.
         records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))
     return records
+
+
+#: What tells two accuracies of a model apart; of each the newest is read, as scores are many.
+_APART = (
+    *("model", "runtime", "hardware", "precision", "weights_digest"),
+    *("accuracy_digest", "accuracy_metric"),
+)
+_READ = (*_APART, *OF_ACCURACY, "result_id", "run_id", "started_at")
+
+
+def accuracies_in(
+    database: Database, where: str, values: Sequence[object], machine: str
+) -> dict[AccuracyPlace, list[Row]]:
+    """Results that have an accuracy, by their places, at each the newest first.
+
+    Args:
+        database: where they are.
+        where: which results count, in SQL: those of one machine.
+        values: its parameters.
+        machine: its name.
+    """
+    apart = ", ".join(f'"{name}"' for name in _APART)
+    newest = (
+        f"result_id IN (SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608
+        f" AND accuracy IS NOT NULL QUALIFY row_number() OVER (PARTITION BY {apart}"
+        " ORDER BY started_at DESC, result_id DESC) = 1)"
+    )
+    rows = rows_of(database, list(dict.fromkeys(_READ)), newest, values)
+    return accuracy_places(rows, {str(row.get("run_id")): machine for row in rows})

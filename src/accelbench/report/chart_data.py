@@ -14,16 +14,14 @@ from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
-from accelbench.core.launch_failures import failing_in, failing_sql, marked
-from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.rows import Row, number
-from accelbench.query.accuracies import accuracies_in
+from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
-from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
+from accelbench.query.stored_results import accuracies_in, of_machine, rows_of, runs_to_judge
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
@@ -219,9 +217,9 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
 
 def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
     from accelbench.analysis.judging import METRICS
-    from accelbench.core.provenance import COMPARABLE_SQL
+    from accelbench.core.worth import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT
-    from accelbench.report.all_series import series_in
+    from accelbench.report.series import series_in
 
     all_series, _ = series_in(
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT

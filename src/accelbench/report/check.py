@@ -1,4 +1,7 @@
-"""A check in plain JSON values, and in the words that its tables share."""
+"""A check in plain JSON values, and in the words that its tables share.
+
+A check as Markdown: what a pull request shows of it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
+from accelbench.analysis.checking import BAD, Check, CheckedQuestion, JudgedSet, Outcome
 from accelbench.analysis.judging import Judged, Judgement
-from accelbench.analysis.sets import JudgedSet
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
-from accelbench.core.spreads import changes_text
+from accelbench.core.visible import markdown
+from accelbench.exchange.table_export import table
 from accelbench.exchange.titles import title
 
 _ORDER = list(Outcome)
@@ -362,3 +366,46 @@ def _times_as_fast(figure: Judged) -> dict[str, float | None]:
         "times_as_fast_low": low,
         "times_as_fast_high": high,
     }
+
+
+_HEADINGS = ("what", "figure", "before", "now", "change", "answer")
+_RIGHT = frozenset({"before", "now", "change"})
+_MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
+
+
+def summary(check: Check, about: Json) -> str:
+    """The whole: what is bad or unknown in sight, the rest folded away."""
+    lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
+    lines += [f"{markdown(sides(about), begins=True)}.", ""]
+    for sentence in unusable_times(check):
+        lines += [markdown(sentence, begins=True), ""]
+    seen = [
+        question for question in ordered(check) if question.outcome in (*BAD, Outcome.CANNOT_TELL)
+    ]
+    rest = [question for question in ordered(check) if question not in seen]
+    if seen:
+        lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
+    if rest:
+        lines += [
+            f"<details><summary>{len(rest)} {'other' if len(rest) == 1 else 'others'}</summary>",
+            "",
+        ]
+        lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
+    lines += [f"- {markdown(sentence, begins=True)}" for sentence in sentences(check, about)]
+    return "\n".join(lines) + "\n\n"
+
+
+def _rows(questions: Iterable[CheckedQuestion]) -> Iterable[list[str]]:
+    for question in questions:
+        figures = shown(question)
+        if not figures:
+            yield [title(question.row), "", "", "", "", question.outcome.value]
+        for number, figure in enumerate(figures):
+            yield [
+                "" if number else title(question.row),
+                f"{figure.metric.title}, {figure.metric.header}",
+                f"{figure.before:.4g}",
+                f"{figure.now:.4g}",
+                change(figure),
+                answer(figure),
+            ]

@@ -14,13 +14,12 @@ from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
 from accelbench.core.columns import ASKED
-from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
-from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Row, record, texts
 from accelbench.core.visible import csv_cell
-from accelbench.core.worth import quality_of
+from accelbench.core.worth import FAILED, LAUNCHED, quality_of
 from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.measure.launches import typical

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from accelbench.analysis.ratios import SAMPLES, Faster, Ratio
-from accelbench.core.absent import NOT_KNOWN
 from accelbench.core.axes import AS_TOLD, axes_of
-from accelbench.core.cards import title_of
-from accelbench.core.nouns import counted, digits
+from accelbench.core.devices import title_of
+from accelbench.core.figures import is_too_wide
+from accelbench.core.nouns import NOT_KNOWN, counted, digits
 from accelbench.core.rows import Row, text
-from accelbench.core.spreads import is_too_wide
 from accelbench.report.charts.words import short_device
 
 #: Rounding may make an interval so many times as wide, before more digits are written.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
-from accelbench.core.spreads import ends_document
+from accelbench.core.figures import ends_document
 from accelbench.exchange.titles import title
 from accelbench.report.other_series import left_out_text
 

@@ -5,16 +5,38 @@
          {hardware: {"compatible", "performance_rating", …}}}}}
 
 with the same below "models", and more keys in each cell. docs/matrix-schema.json describes it.
+
+The compatibility matrix as one HTML file: no network, no script, light and dark. Pure.
+
+Each cell opens to the reason behind it (`<details>`), so that the page can be read without
+a mouse and attached to a mail; printed, all are open. The marks are plain signs, not emoji:
+where no emoji font is installed those are empty boxes.
+
+The compatibility matrix as Markdown: two tables, and the reason behind each cell. Pure.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.machines import Machine
-from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE, UNRATED
+from accelbench.analysis.matrix import (
+    HIGH,
+    MEDIUM,
+    NEAR_BEST,
+    RULE,
+    UNRATED,
+    Availability,
+    Matrix,
+    MatrixCell,
+    MatrixLine,
+    Rating,
+)
+from accelbench.core.nouns import digits
+from accelbench.core.visible import markdown as text_of
+from accelbench.report.pages.rendering import rendered
 
 FORMAT_VERSION = 1
 #: What a matrix without a named precision is of.
@@ -143,3 +165,100 @@ def tells(cell: MatrixCell) -> list[tuple[str, str]]:
         ("run", cell.run_id),
     )
     return [(name, text) for name, text in pairs if text]
+
+
+#: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
+_SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+
+#: An option's dashes are no place to break a line.
+_OPTION = re.compile(r"(--[a-z][a-z-]*)")
+
+
+def html(matrix: Matrix, about: MatrixHeader) -> str:
+    """The whole page."""
+    return rendered(
+        "matrix_page.html",
+        matrix=matrix,
+        about=about,
+        newest=moment(matrix.newest or "none"),
+        rule=RULE,
+        sign=lambda cell: _plain(mark(cell)),
+        kind=_kind,
+        pieces=_OPTION.split,
+        precisions=precisions,
+        tells=tells,
+        digits=digits,
+    )
+
+
+def _plain(marked: str) -> str:
+    for emoji, sign in _SIGNS.items():
+        marked = marked.replace(emoji, sign)
+    return marked
+
+
+def _kind(cell: MatrixCell) -> str:
+    if cell.rating is not Rating.NONE:
+        return cell.rating.value
+    if cell.token in UNRATED:
+        return "unproven"
+    return "incompatible" if cell.availability is Availability.INCOMPATIBLE else "none"
+
+
+def markdown(matrix: Matrix, about: MatrixHeader) -> str:
+    """A page that any Markdown reader shows."""
+    return "\n".join(_page(matrix, about)) + "\n"
+
+
+def _page(matrix: Matrix, about: MatrixHeader) -> Iterator[str]:
+    yield "# Compatibility matrix"
+    yield ""
+    newest = moment(matrix.newest or "none")
+    yield text_of(f"{about}. Newest result: {newest}.", begins=True)
+    for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
+        yield from ("", f"## {title}", "")
+        yield from _table(title, lines, matrix.hardware)
+    yield from (
+        "",
+        "❌ N/A: incompatible. N/A: not available. Untried: not measured. The reasons follow.",
+        "",
+    )
+    yield "## Why"
+    for line in matrix.models:
+        yield from ("", f"### {text_of(line.name)}", "")
+        yield from _reasons(line)
+    yield from ("", "## The rule", "")
+    yield from (f"- {text_of(sentence, begins=True)}" for sentence in RULE)
+
+
+def _table(title: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Iterator[str]:
+    heading = "family" if title.endswith("families") else "model"
+    yield _row([heading, *map(text_of, hardware)])
+    yield _row(["---"] * (len(hardware) + 1))
+    for line in lines:
+        cells = [line.cells[name] for name in hardware]
+        texts = [
+            "<br>".join([mark(c), *map(text_of, _ways(name, c))])
+            for name, c in zip(hardware, cells, strict=True)
+        ]
+        yield _row([text_of(line.name), *texts])
+
+
+def _ways(hardware: str, cell: MatrixCell) -> Iterator[str]:
+    """By what: of the CPU the engines; and the precisions, where each has its best."""
+    if hardware == "cpu" and cell.runtimes:
+        yield " and ".join(cell.runtimes)
+    if precisions(cell):
+        yield " and ".join(precisions(cell))
+
+
+def _reasons(line: MatrixLine) -> Iterator[str]:
+    for hardware, cell in line.cells.items():
+        known = "" if cell.compatible else f"{cell.availability}: "
+        rest = "; ".join(f"{name} {text_of(text)}" for name, text in tells(cell)[1:])
+        more = f" ({rest})" if rest and cell.has_result else ""
+        yield f"- **{text_of(hardware)}** {mark(cell)}: {known}{text_of(cell.reason)}{more}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,18 +1,31 @@
-"""Runs that a history leaves out, and series of the same question with other options. Pure."""
+"""Runs that a history leaves out, and series of the same question with other options. Pure.
+
+Runs that came to no figure: what is newer than a line's points, and what has no line at all.
+
+Read in one pass beside the one that points are made of (`report.series`).
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from accelbench.analysis.history import OtherSeries, Series
+from accelbench.analysis.history import Gap, HistoryPoint, OtherSeries, Series
+from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.questions import flat
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
+from accelbench.core.worth import (
+    FAILED,
+    LAUNCHED,
+    OF_IMPORT_SQL,
+    launches_failed,
+    mostly_failed,
+)
 
 #: Columns in which another series of a question is the same.
 QUESTION = (
@@ -97,3 +110,152 @@ def _varied(row: Row) -> dict[str, str]:
 
 def _values(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row.get(name) or "") for name in names)
+
+
+#: Of each run the launches of a series that came to nothing. What failed before it had an engine is
+#: of no series, but of a case on a device, or, without one, on all devices.
+NOTHING = f"""
+SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
+    min(started_at)::VARCHAR, max(started_at)::VARCHAR, {OF_IMPORT_SQL},
+    {{others}}
+    max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
+    string_agg(DISTINCT {{unusable}}, ', or ') FILTER (NOT {{usable}}), bool_or({{emulated}}),
+    arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
+FROM {{results}}
+WHERE {{where}} AND NOT coalesce({{fine}} AND {{value}} > 0, false)
+    AND status <> 'skipped' AND started_at IS NOT NULL AND coalesce(run_id, '') <> ''
+GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at), run_id
+"""  # noqa: S608 — our words
+
+#: What a line is of, for runs that are of no series: its case and its device.
+Case = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A series of which no run has the figure that is asked for, though something ran."""
+
+    series_key: str
+    runs: int  # as far as they are told apart: of an import, its moments
+    newest: Gap
+    metrics: tuple[str, ...]  # what is known of it instead
+
+
+@dataclass
+class _OfSeries:
+    """What is known of a series in the runs that have no figure."""
+
+    gaps: list[Gap] = field(default_factory=list)
+    ran: set[str] = field(default_factory=set)  # moments, of imports, or runs in which it ran
+    metrics: dict[str, None] = field(default_factory=dict)
+    newest: Gap | None = None
+
+
+class Nothing:
+    """All runs that came to nothing, by series, or by case and device where no series is known."""
+
+    def __init__(self, metric: Metric, rows: Iterable[Sequence[object]]) -> None:
+        self._of: dict[tuple[str, ...], _OfSeries] = {}
+        others = [other.name for other in METRICS if other.name != metric.name]
+        for series, case, device, run, first, last, imported, *rest in rows:
+            had = rest[: len(others)]
+            launched, failed, wrong, ran, useless, emulated, reason = rest[len(others) :]
+            key = (str(case or ""), str(device)) if series is None else (str(series),)
+            entry = self._of.setdefault(key, _OfSeries())
+            counts = {FAILED: failed, LAUNCHED: launched}
+            wrong, ran, emulated = map(bool, (wrong, ran, emulated))
+            why = _why(metric, counts, reason, wrong, ran, emulated, str(useless or ""))
+            gap = Gap(str(last), str(run), why)
+            if not imported:  # of an import, what lacks a figure is no run that came to nothing
+                entry.gaps.append(gap)
+            if ran:
+                entry.ran |= {str(first), str(last)} if imported else {str(run)}
+                entry.newest = gap
+            entry.metrics |= dict.fromkeys(
+                name for name, flag in zip(others, had, strict=True) if flag
+            )
+
+    def newest(
+        self,
+        series: str,
+        case: Case,
+        points: Sequence[HistoryPoint],
+        may_be: Callable[[str], bool] | None = None,
+    ) -> Gap | None:
+        """The newest run that came to nothing, where no point of a line is as new.
+
+        Args:
+            series: its key.
+            case: its case and its device.
+            points: of the line.
+            may_be: whether a run may be one of the line; any may, where nothing is said.
+        """
+        if not self._of:
+            return None
+        last = max(point.moment for point in points)
+        every = self.left_out(series, case, points, may_be)
+        return max((gap for gap in every if gap.moment > last), default=None)
+
+    def left_out(
+        self,
+        series: str,
+        case: Case,
+        points: Sequence[HistoryPoint],
+        may_be: Callable[[str], bool] | None = None,
+    ) -> list[Gap]:
+        """Return every run that has no point in a line, in order of time.
+
+        Args:
+            series: its key.
+            case: its case and its device.
+            points: of the line.
+            may_be: whether a run may be one of the line; any may if it is None.
+        """
+        runs = {point.run_id for point in points}
+        keys = dict.fromkeys(((series,), case, (case[0], "")))
+        known = (gap for key in keys if key in self._of for gap in self._of[key].gaps)
+        kept = (gap for gap in known if gap.run_id not in runs)
+        return sorted({gap for gap in kept if may_be is None or may_be(gap.run_id)})
+
+    def unseen(self, lines: Mapping[str, object]) -> list[Unseen]:
+        """Series that ran twice and more and have no point, by key.
+
+        Args:
+            lines: the series that have one.
+        """
+        return [
+            Unseen(key[0], len(entry.ran), entry.newest, tuple(entry.metrics))
+            for key, entry in sorted(self._of.items())
+            if len(key) == 1 and key[0] not in lines and len(entry.ran) > 1 and entry.newest
+        ]
+
+
+def _why(
+    metric: Metric,
+    counts: Row,
+    reason: object,
+    wrong: bool,
+    ran: bool,
+    emulated: bool,
+    unusable: str,
+) -> str:
+    """Return why a run has no result, as the end of a sentence.
+
+    Args:
+        metric: the one that was asked for.
+        counts: how many launches were tried and failed.
+        reason: of a launch that failed.
+        wrong: whether the outputs of a launch were wrong.
+        ran: whether a launch succeeded.
+        emulated: whether a launch ran on an emulated device.
+        unusable: the reasons of its unusable launches; empty if there are none.
+    """
+    if wrong:
+        return "wrong outputs"
+    cause = str(reason or "").replace("_", " ")
+    if not ran:
+        return cause
+    if unusable:
+        why = launches_failed([counts]) if mostly_failed([counts]) else unusable
+        return ": ".join(filter(None, (f"unusable, {why}", cause)))
+    return "emulated" if emulated else f"its {metric.name} is not known"

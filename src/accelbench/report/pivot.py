@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.versions import engine_version
-from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
 
 

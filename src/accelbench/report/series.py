@@ -3,6 +3,13 @@
 An import brings figures of many moments in one run, and of many versions: each is a point, but for
 those that are carried forward from an earlier release. What a run of ours ran is the run's own
 environment, which is read once and not of every result.
+
+What points of a line are figures of, and what is known of their outputs, as a store has it.
+
+Most series are of one thing in all their runs, of which a line of ten thousand runs has many: what
+is the same in all of them is read once for the series.
+
+Every series of a store with what it is of, that which became worst first.
 """
 
 from __future__ import annotations
@@ -14,20 +21,124 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from accelbench.analysis.history import HistoryPoint, Series, every_series, with_gap
-from accelbench.analysis.judging import METRICS, Metric
-from accelbench.analysis.line_parts import Kinds
-from accelbench.analysis.outputs import Outputs
+from accelbench.analysis.accuracies import Outputs
+from accelbench.analysis.attempts import VERIFIED
+from accelbench.analysis.history import (
+    FEWEST_DRAWN,
+    HistoryPoint,
+    Kinds,
+    Series,
+    every_series,
+    with_gap,
+)
+from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
 from accelbench.analysis.republished import job_of
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.launch_failures import WRONG_SQL
+from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
-from accelbench.core.worth import ANSWERED_SQL, REASON_UNUSABLE_SQL, SETTLED_SQL, USABLE_SQL
-from accelbench.report.kinds_read import KindsAndOutputs, KindsRead
-from accelbench.report.runs_without_figures import NOTHING, Case, Nothing
+from accelbench.core.worth import (
+    ANSWERED_SQL,
+    REASON_UNUSABLE_SQL,
+    SETTLED_SQL,
+    USABLE_SQL,
+    WRONG_SQL,
+)
+from accelbench.query.conditions import marks
+from accelbench.query.stored_results import rows_of
+from accelbench.report.other_series import (
+    NOTHING,
+    QUESTION,
+    VARIED,
+    Case,
+    Nothing,
+    Unseen,
+    with_others,
+)
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
+
+
+#: Of launches, beside their series. An owner's code that is changed goes on with its line, which
+#: is to say since which commit it is slower; another file is another graph.
+_KINDS = {
+    "weights_digest": "CASE WHEN weights = 'code' THEN NULL ELSE weights_digest END",
+    "workarounds": "CASE WHEN len(workarounds) > 0 THEN workarounds::VARCHAR ELSE '' END",
+    "provenance": "provenance",
+    "throughput_unit": UNIT_SQL,
+}
+_NEEDS = {"throughput_unit": "throughput_unit"}  # of a rate alone
+#: Of their outputs, with what makes one of several launches.
+_OUTPUTS = {
+    "verification": (f"(verification IN ({', '.join(map(repr, VERIFIED))}))", "bool_or"),
+    "verification_error": ("verification_error", "max"),
+}
+
+KindsAndOutputs = tuple[Kinds, Outputs]
+
+
+class KindsRead:
+    """Columns to ask for of a run or a series, and objects of what they say."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._names = [name for name in _KINDS if metric.rated or name not in _NEEDS]
+        self._outputs = [*_OUTPUTS.values()]
+        self._kinds: dict[tuple[object, ...], Kinds] = {}
+        self._known: dict[tuple[object, ...], Outputs] = {}
+
+    @property
+    def sql(self) -> str:
+        """What to ask for of a run: the least and the largest of each kind, and its outputs."""
+        ends = (f"{end}({_KINDS[name]})" for name in self._names for end in ("min", "max"))
+        return ", ".join((*ends, *(f"{merge}({sql})" for sql, merge in self._outputs)))
+
+    @property
+    def sql_of_all(self) -> str:
+        """What to ask for of a series: the least, the largest and the number of each."""
+        each = (*(_KINDS[name] for name in self._names), *(sql for sql, _ in self._outputs))
+        return ", ".join(f"min({sql}), max({sql}), count({sql})" for sql in each)
+
+    def of(self, row: Sequence[object]) -> KindsAndOutputs:
+        """What a run is of, of which alike runs share one object: most are alike."""
+        count = 2 * len(self._names)
+        ends, outputs = tuple(row[:count]), tuple(row[count:])
+        kinds = self._kinds.get(ends)
+        if kinds is None:
+            kinds = self._kinds[ends] = self._rows(ends[::2], ends[1::2])
+        known = self._known.get(outputs)
+        if known is None:
+            verified, error = outputs
+            known = self._known[outputs] = Outputs(
+                bool(verified), error if isinstance(error, int | float) else None
+            )
+        return kinds, known
+
+    def of_all(self, count: int, row: Sequence[object]) -> KindsAndOutputs | None:
+        """What every run of a series is of; None where they differ.
+
+        Args:
+            count: how many launches it has.
+            row: of `sql_of_all`.
+        """
+        least, most, counts = row[::3], row[1::3], row[2::3]
+        if any(number not in (0, count) for number in counts) or list(least) != list(most):
+            return None
+        kinds = len(self._names)
+        ends = (end for pair in zip(least[:kinds], most[:kinds], strict=True) for end in pair)
+        return self.of((*ends, *least[kinds:]))
+
+    def _rows(self, least: Sequence[object], most: Sequence[object]) -> Kinds:
+        rows = [
+            {name: _value(name, value) for name, value in zip(self._names, end, strict=True)}
+            | {"throughput": 1.0}  # its unit is that of a rate, said or made of a step
+            for end in (least, most)
+        ]
+        return (rows[0],) if rows[0] == rows[1] else tuple(rows)
+
+
+def _value(name: str, value: object) -> object:
+    return ([value] if value else []) if name == "workarounds" else value
+
 
 #: That nothing stood in for the device, in SQL: such times are nobody's.
 _REAL = "(NOT coalesce(emulated, false))"
@@ -358,3 +469,68 @@ def _runs(database: Database) -> dict[str, tuple[str, Software]]:
             ran = versions[text] = software({"conditions": about})
         runs[str(run)] = (str(commit or ""), ran)
     return runs
+
+
+_COLUMNS = (
+    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
+    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
+    *("emulated", "provenance", "case_id", "device_fingerprint"),
+)
+
+
+def series_in(
+    database: Database, metric: Metric, where: str, values: Sequence[object], least: float
+) -> tuple[list[Series], list[Unseen]]:
+    """Every series with points enough, that which became worst first, and those without any.
+
+    One point is enough where a run came after it that has no figure.
+    """
+    lines = points_in(database, metric, where, values)
+    nothing = nothing_in(database, metric, where, values)
+    shown = {
+        key: line
+        for key, line in lines.items()
+        if len(line.points) >= FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
+    }
+    if not shown:  # to judge none takes a tenth of a second, for what is imported to judge with
+        return [], nothing.unseen(lines)
+    about = about_series(database, {key: _newest_run(line) for key, line in shown.items()})
+    several = [(about[key], line) for key, line in shown.items()]
+    all_series = told(database, several, metric, (where, values), least, nothing)
+    names = ("model", "series_key")
+    ordered = sorted(
+        all_series,
+        key=lambda series: (-(series.newest_step or 0.0), *(str(series.row.get(n)) for n in names)),
+    )
+    return with_others(ordered, _candidates(database, where, values)), nothing.unseen(lines)
+
+
+def _candidates(database: Database, where: str, values: Sequence[object]) -> list[Row]:
+    """Return a row of each series that succeeded, with the number of its runs."""
+    names = [name for name in (*QUESTION, *VARIED) if name != "options"]
+    chosen = ", ".join(f"any_value({name}) AS {name}" for name in names)
+    columns, rows = database.query(
+        f"SELECT series_key, {chosen}, any_value(options::VARCHAR) AS options,"  # noqa: S608
+        f" count(DISTINCT run_id) AS runs FROM benchmark_results WHERE {where}"
+        " AND status = 'ok' AND series_key IS NOT NULL GROUP BY series_key ORDER BY series_key",
+        values,
+    )
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, Row]:
+    """A row of each series, of its newest run: what it is of."""
+    if not newest:
+        return {}
+    runs = sorted(set(newest.values()))
+    condition = (
+        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
+        " QUALIFY row_number() OVER (PARTITION BY series_key"
+        " ORDER BY coalesce(emulated, false), started_at DESC) = 1"
+    )
+    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
+    return {str(row["series_key"]): {**row} for row in rows}
+
+
+def _newest_run(line: Line) -> str:
+    return max(line.points, key=lambda point: point.moment).run_id

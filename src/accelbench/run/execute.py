@@ -18,8 +18,8 @@ from accelbench.core.protocols import Inventory, Runtime
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.conductor import Keep
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.profiling import Keep
 from accelbench.run.plan import planning
 from accelbench.run.plan.simulated_cases import Simulate
 from accelbench.run.process.observer import Observer

@@ -20,7 +20,6 @@ from accelbench.core.facts import Fact
 from accelbench.core.rows import Json
 from accelbench.store import ingest as filling
 from accelbench.store.contents import contents
-from accelbench.store.copying import results_query
 from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.duck import (
     RETRY_SECONDS,
@@ -32,7 +31,7 @@ from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, seco
 from accelbench.store.fit import Samples, spell_time
 from accelbench.store.importing import bring_in
 from accelbench.store.ingest import journal_dir_for
-from accelbench.store.insert import FilledRows
+from accelbench.store.insert import FilledRows, results_query
 from accelbench.store.journal import being_written
 from accelbench.store.merge import compared, merge
 from accelbench.store.samples import SampledRow

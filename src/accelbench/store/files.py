@@ -3,6 +3,8 @@
 Everything that must survive a power cut goes through `Files`: tests swap in
 one that loses power before, after or in the middle of any operation and drops
 what was not synced.
+
+Where this user's caches are: artefacts, engines' own caches, a browser that was fetched.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -271,3 +273,20 @@ def explained(doing: str, path: Path, option: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise explain(error, doing, path, option) from error
+
+
+FOLDER_VARIABLE = "ACCELBENCH_CACHE"
+
+
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The one folder that all of them lie in."""
+    named = environment.get(FOLDER_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    if sys.platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA", "~/AppData/Local"))
+    elif sys.platform == "darwin":
+        base = Path("~/Library/Caches")
+    else:
+        base = Path(environment.get("XDG_CACHE_HOME") or "~/.cache")
+    return base.expanduser() / "accelbench"

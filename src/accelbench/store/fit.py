@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from accelbench.core.column import Kind
-from accelbench.core.columns import BY_NAME, COLUMNS
+from accelbench.core.columns import BY_NAME, COLUMNS, Kind
 from accelbench.core.identity import canonical, plain
 
 _INT64 = 2**63

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from accelbench.core.documented_peaks import (
+from accelbench.core.device_facts import (
     MILLISECONDS,
     MOST_OF_PEAK,
     OPERATIONS,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import StoreError
 from accelbench.core.vocabulary import Provenance
-from accelbench.store.conflicts import ConflictError
 from accelbench.store.duck import (
     connect,
     held_or_explained,
@@ -19,7 +18,7 @@ from accelbench.store.duck import (
 )
 from accelbench.store.implausible import mark_implausible
 from accelbench.store.insert import FilledRows, insert_many
-from accelbench.store.merge_validation import columns_in, hold
+from accelbench.store.merge_validation import ConflictError, columns_in, hold
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from accelbench.core.column import Kind
-from accelbench.core.columns import BY_NAME
+from accelbench.core.columns import BY_NAME, Kind
 from accelbench.core.plugins import own_runtimes
 from accelbench.core.possible import (
     DEVICE_TIME,
@@ -33,10 +32,9 @@ from accelbench.core.possible import (
 from accelbench.core.ranges import Range
 from accelbench.core.reasons import known_reasons
 from accelbench.core.vocabulary import Provenance, Status, Verification
-from accelbench.store.derived import Limits, row_rules
+from accelbench.store.derived import Limits, Rule, There, row_rules
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
-from accelbench.store.rule import Rule, There
 
 #: What DuckDB calls the types that a column of ours may have in a file.
 TYPES: Mapping[Kind, tuple[str, ...]] = {

@@ -7,11 +7,10 @@ from typing import Any
 
 from data_makers import tone
 
-from accelbench.catalog.data.labelled_feed import labelled_data
-from accelbench.catalog.data.labelled_sounds import LabelledSounds
+from accelbench.catalog.data.labelled_feed import LabelledSounds, labelled_data
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.options import JobSettings
 from accelbench.core.vocabulary import Architecture, Family
 
 RATE = 8000

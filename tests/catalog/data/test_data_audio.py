@@ -10,7 +10,7 @@ import soundfile
 from data_makers import tone
 from labelled_sound_makers import case, labelled, sounds
 
-from accelbench.catalog.data import audio
+from accelbench.catalog.data import sounds as audio
 from accelbench.catalog.data.rows import UnreadableError
 from accelbench.catalog.find import find
 from accelbench.core.errors import CaseError, UnsupportedError

@@ -9,8 +9,8 @@ import pytest
 from data_makers import picture
 from PIL import Image
 
-from accelbench.catalog.data import images
-from accelbench.catalog.data.images import Preprocessing, best_grid, decode, fitted, normalised
+from accelbench.catalog.data import pictures
+from accelbench.catalog.data.pictures import Preprocessing, best_grid, decode, fitted, normalised
 from accelbench.catalog.data.rows import UnreadableError
 from accelbench.catalog.find import every_model, find
 
@@ -101,7 +101,7 @@ def test_odd_proportions_still_fill_the_target(size: tuple[int, int]) -> None:
     ],
 )
 def test_published_normalisation(model: str, red: float) -> None:
-    how = images.preprocessing(find(model))
+    how = pictures.preprocessing(find(model))
     assert how is not None
     made = normalised(Image.new("RGB", (4, 4), (255, 0, 0)), how)
     assert made.dtype == np.float32
@@ -111,7 +111,7 @@ def test_published_normalisation(model: str, red: float) -> None:
 def test_every_model_that_takes_pictures_has_a_published_way() -> None:
     taking = [m for m in every_model() if any(t.name == "pixel_values" for t in m.inputs)]
     assert taking
-    assert [m.id for m in taking if images.preprocessing(m) is None] == []
+    assert [m.id for m in taking if pictures.preprocessing(m) is None] == []
 
 
 def test_llava_next_chooses_its_grid_as_published() -> None:
@@ -122,7 +122,9 @@ def test_llava_next_chooses_its_grid_as_published() -> None:
 
 
 def test_tiles_are_the_whole_then_the_grid_padded_with_black() -> None:
-    tiles = images.tiled(Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN)
+    tiles = pictures.tiled(
+        Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN
+    )
     assert [t.shape for t in tiles] == [(3, 32, 32)] * 3
     assert tiles[0].min() == 1.0
     # The picture stands in the middle of the two tiles: half of each is black.
@@ -161,7 +163,7 @@ def test_pixels_are_those_of_transformers_own_processor(
 
     image = noise(333, 500)
     theirs = getattr(transformers, processor)(**how)(image, return_tensors="np")["pixel_values"][0]
-    ours = images.preprocessing(find(model))
+    ours = pictures.preprocessing(find(model))
     assert ours is not None
     assert np.allclose(normalised(fitted(image, 224, 224, ours), ours), theirs, atol=1e-6)
 
@@ -178,9 +180,9 @@ def test_tiles_are_those_of_transformers_own_processor() -> None:
         size={"shortest_edge": 336}, crop_size=side, image_grid_pinpoints=grids
     )
     theirs = own(image, return_tensors="np")["pixel_values"][0]
-    how = images.preprocessing(spec)
+    how = pictures.preprocessing(spec)
     assert how is not None
-    ours = images.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
+    ours = pictures.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
     assert np.allclose(np.stack(ours), theirs, atol=1e-6)
 
 
@@ -196,5 +198,5 @@ def test_no_program_is_started_for_a_picture(
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *words, **_: asked.append(words))
     eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
     with pytest.raises(UnreadableError, match="it is no picture"):
-        images.decode(eps)
+        pictures.decode(eps)
     assert not asked

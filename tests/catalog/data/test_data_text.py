@@ -14,8 +14,7 @@ import tokenizers
 from data_makers import SENTENCES, a_case, picture, pictures, texts, tones
 
 from accelbench.catalog.data import Feed
-from accelbench.catalog.data.captions import letters
-from accelbench.catalog.data.encoding import encoder_for
+from accelbench.catalog.data.captions import encoder_for, letters
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.vocabulary import Mode
 
@@ -73,7 +72,7 @@ def test_without_one_it_is_learned_and_says_so(tmp_path: Path) -> None:
 
 def test_learning_gives_the_same_ids_in_every_process(tmp_path: Path) -> None:
     code = (
-        "import sys; from accelbench.catalog.data.encoding import encoder_for\n"
+        "import sys; from accelbench.catalog.data.captions import encoder_for\n"
         "text = open(sys.argv[1]).read()\n"
         "print(encoder_for('random', [text], 0, 400, 400).plain(text))"
     )

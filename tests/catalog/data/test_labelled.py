@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.catalog.data.arrays import stored_arrays
 from accelbench.catalog.data.labelled import LabelledArrays, batch_of, chosen, look_labelled
+from accelbench.catalog.data.rows import stored_arrays
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec, ModelSpec

@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from accelbench.catalog.data.folder import look
-from accelbench.catalog.data.labelled_pictures import LabelledPictures
-from accelbench.catalog.data.picture_recipe import NAMED, PictureRecipe, recipe_in, recipe_of
+from accelbench.catalog.data.labelled_feed import LabelledPictures
+from accelbench.catalog.data.pictures import NAMED, PictureRecipe, recipe_in, recipe_of
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.core.job_settings import JobSettings
 from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.options import JobSettings
 from accelbench.core.vocabulary import Architecture, Family
 
 RGB = InputSpec("image", ("batch", 3, 8, 8), "float32")

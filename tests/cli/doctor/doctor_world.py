@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from accelbench.core.protocols import RuntimeInfo
-from accelbench.hardware.doctor.finding import Finding
-from accelbench.hardware.doctor.world import World
+from accelbench.hardware.doctor.world import Finding, World
 from accelbench.hardware.machine import CpuSeconds, MachineSnapshot
 
 QUIET = MachineSnapshot(

@@ -17,7 +17,7 @@ from shells import ended
 from accelbench.cli.commands import doctor as command
 from accelbench.cli.display.doctor import show
 from accelbench.hardware.doctor.checks import examine
-from accelbench.hardware.doctor.finding import Finding, Health
+from accelbench.hardware.doctor.world import Finding, Health
 
 
 def run(monkeypatch, capsys, world, *arguments):

@@ -24,10 +24,9 @@ from accelbench.core.protocols import Absent, Device, Support
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import Browser
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
-from accelbench.hardware.doctor.checks import browser, examine, platforms
-from accelbench.hardware.doctor.engines import engine
-from accelbench.hardware.doctor.finding import Finding, Health
-from accelbench.runtimes.browser import BrowserRuntime, pins
+from accelbench.hardware.doctor.checks import browser, engine, examine, platforms
+from accelbench.hardware.doctor.world import Finding, Health
+from accelbench.runtimes.browser import BrowserRuntime, assets
 
 
 def test_an_engine_is_missing_well_or_broken(here):
@@ -163,7 +162,7 @@ def test_a_missing_browser_is_fetched_where_one_can_be_and_else_installed(here):
     ("fetchable", "remedy"), [(True, "accelbench setup browser --with-chromium"), (False, "")]
 )
 def test_the_command_knows_whether_a_browser_can_be_fetched(monkeypatch, fetchable, remedy):
-    monkeypatch.setattr(pins, "chromium_runs_here", lambda: fetchable)
+    monkeypatch.setattr(assets, "chromium_runs_here", lambda: fetchable)
     assert world(None, 60.0).browser_remedy == remedy
 
 

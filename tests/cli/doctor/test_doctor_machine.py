@@ -21,9 +21,9 @@ from accelbench.artifacts.cache import Cache
 from accelbench.cli.commands.doctor import world
 from accelbench.core.protocols import Absent
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
-from accelbench.hardware.doctor import machine
+from accelbench.hardware.doctor import checks
 from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, well
-from accelbench.hardware.doctor.finding import DoctorCheck, Health
+from accelbench.hardware.doctor.world import DoctorCheck, Health
 from accelbench.hardware.limits import ResourceLimits
 
 
@@ -66,14 +66,14 @@ def test_a_check_that_fails_itself_is_broken_and_the_others_go_on(here):
 
 
 def test_an_old_python_is_broken(here):
-    assert only(machine.python(here)).health is Health.OK
-    assert only(machine.python(replace(here, python=(3, 10, 9)))).health is Health.BROKEN
+    assert only(checks.python(here)).health is Health.OK
+    assert only(checks.python(replace(here, python=(3, 10, 9)))).health is Health.BROKEN
 
 
 def test_a_clock_with_coarse_steps_is_worth_knowing(here):
-    assert only(machine.clock(here)).details["tick_ns"] == 50
+    assert only(checks.clock(here)).details["tick_ns"] == 50
     slow = iter(range(0, 10**12, 15_600_000))
-    found = only(machine.clock(replace(here, clock_ns=lambda: next(slow))))
+    found = only(checks.clock(replace(here, clock_ns=lambda: next(slow))))
     assert (found.health, "15600 ms" in found.said) == (Health.HINT, True)
 
 
@@ -86,18 +86,18 @@ def test_a_clock_with_coarse_steps_is_worth_knowing(here):
     ],
 )
 def test_workers_that_cannot_be_forked_are_started_anew(here, answer, health):
-    found = only(machine.isolation(replace(here, command=answering(json.dumps(answer)))))
+    found = only(checks.isolation(replace(here, command=answering(json.dumps(answer)))))
     assert found.health is health
 
 
 def test_a_process_that_cannot_fork_its_child_is_broken(here):
     gone = replace(here, command=raising(ProbeTimeoutError("no answer within 20 s")))
-    assert only(machine.isolation(gone)).health is Health.BROKEN
+    assert only(checks.isolation(gone)).health is Health.BROKEN
 
 
 def test_forking_is_really_tried():
     done = subprocess.run(
-        [sys.executable, "-c", machine._FORKING], capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", checks._FORKING], capture_output=True, timeout=60, check=True
     )
     assert json.loads(done.stdout)["fork"] is (sys.platform != "win32")
 
@@ -108,33 +108,33 @@ def test_load_governor_and_turbo_are_hints_and_a_part_of_a_cpu_too(here):
         look=lambda: replace(QUIET, load=(9.0, 9.0, 9.0), governor="powersave"),
         files=Records(no_turbo="0"),
     )
-    found = machine.noise(noisy)
+    found = checks.noise(noisy)
     assert [one.name for one in found] == ["load", "governor", "turbo"]
     assert {one.health for one in found} == {Health.HINT}
     quota = replace(QUIET, limits=ResourceLimits(cpu_quota=1.5))
-    assert only(machine.limits(replace(here, look=lambda: quota))).health is Health.HINT
-    assert only(machine.limits(here)).said == "8 of 8 CPUs, all memory may be used"
+    assert only(checks.limits(replace(here, look=lambda: quota))).health is Health.HINT
+    assert only(checks.limits(here)).said == "8 of 8 CPUs, all memory may be used"
 
 
 def test_a_store_is_made_kept_or_said_to_be_no_store(here):
-    assert only(machine.store(here)).health is Health.OK
+    assert only(checks.store(here)).health is Health.OK
     here.store.write_bytes(bytes(8) + b"DUCK" + bytes(100))
-    assert only(machine.store(here)).health is Health.OK
+    assert only(checks.store(here)).health is Health.OK
     here.store.write_text("a letter to a friend")
-    assert only(machine.store(here)).said.endswith("is not a DuckDB file")
-    assert only(machine.store(replace(here, store=here.store.parent))).health is Health.BROKEN
+    assert only(checks.store(here)).said.endswith("is not a DuckDB file")
+    assert only(checks.store(replace(here, store=here.store.parent))).health is Health.BROKEN
     below = replace(here, store=here.store / "deeper" / "x.duckdb")
-    assert only(machine.store(below)).health is Health.BROKEN
+    assert only(checks.store(below)).health is Health.BROKEN
 
 
 def test_the_cache_tells_its_size_and_a_disk_that_is_too_small(here):
     here.cache.path.mkdir()
     (here.cache.path / "model.onnx").write_bytes(bytes(1000))
-    assert only(machine.cache(here)).details["bytes"] == 1000
-    full = only(machine.cache(replace(here, free_bytes=lambda path: 10)))
+    assert only(checks.cache(here)).details["bytes"] == 1000
+    full = only(checks.cache(replace(here, free_bytes=lambda path: 10)))
     assert (full.health, full.remedy) == (Health.HINT, "export X=FOLDER")
     blocked = replace(here.cache, path=here.cache.path / "model.onnx" / "deeper")
-    assert only(machine.cache(replace(here, cache=blocked))).health is Health.BROKEN
+    assert only(checks.cache(replace(here, cache=blocked))).health is Health.BROKEN
     assert [p.name for p in here.cache.path.iterdir()] == ["model.onnx"]  # nothing is left behind
 
 
@@ -145,4 +145,4 @@ def test_what_counts_against_the_cap_is_what_the_cap_is_for(tmp_path, monkeypatc
     fetched.write_bytes(bytes(1000))
     Cache().folder.mkdir()
     (Cache().folder / "model.onnx").write_bytes(bytes(10))
-    assert only(machine.cache(world(None, 60.0))).details["bytes"] == 10
+    assert only(checks.cache(world(None, 60.0))).details["bytes"] == 10

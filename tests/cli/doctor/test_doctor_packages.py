@@ -13,8 +13,8 @@ from doctor_world import (
 )
 
 from accelbench.hardware.doctor import packages
-from accelbench.hardware.doctor.finding import Health
-from accelbench.hardware.doctor.versions import meets, parse
+from accelbench.hardware.doctor.packages import meets, parse
+from accelbench.hardware.doctor.world import Health
 
 
 def test_extras_are_whole_absent_or_in_versions_they_were_not_made_for(here):

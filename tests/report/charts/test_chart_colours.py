@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from accelbench.core.plugins import HARDWARE, registered
-from accelbench.hardware import colours
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware import common
+from accelbench.hardware.common import colour_of
 
 ROOT = Path(__file__).parents[3]
 Colour = tuple[float, float, float]
@@ -143,7 +143,7 @@ def registering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def register(**detectors: Any) -> None:
         found = {name: _Point(one) for name, one in detectors.items()}
-        monkeypatch.setattr(colours, "registered", lambda _: found)
+        monkeypatch.setattr(common, "registered", lambda _: found)
         colour_of.cache_clear()
 
     yield register
@@ -170,10 +170,10 @@ def test_a_plugin_s_colour_is_used(registering: Any) -> None:
 )
 def test_what_is_no_colour_is_never_drawn(registering: Any, declared: object) -> None:
     registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
-    assert colour_of("hailo") in colours.SPARE
+    assert colour_of("hailo") in common.SPARE
 
 
 def test_a_plugin_that_cannot_be_imported_has_a_spare_one(registering: Any) -> None:
     registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in colours.SPARE
-    assert colour_of("nobody knows it") in colours.SPARE
+    assert colour_of("hailo") in common.SPARE
+    assert colour_of("nobody knows it") in common.SPARE

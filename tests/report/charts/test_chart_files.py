@@ -17,8 +17,8 @@ from pages_shown import shown
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture, Subject, picture
-from accelbench.report.charts.glyphs import drawable
-from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.draw import drawable
+from accelbench.report.charts.words import safe
 
 pytest.importorskip("vl_convert")
 

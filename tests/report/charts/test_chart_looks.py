@@ -13,22 +13,26 @@ from made_up_charts import result, subject_for, values
 
 from accelbench.analysis.points import points
 from accelbench.core.plugins import HARDWARE, registered
-from accelbench.hardware.colours import SPARE, colour_of
-from accelbench.report.charts import CHARTS, compatibility, draw, predicted_matrix, ranks, theme
+from accelbench.hardware.common import SPARE, colour_of
+from accelbench.report.charts import CHARTS, compatibility, draw, predicted, ranks, theme
 from accelbench.report.charts.axes import axis, decades
 from accelbench.report.charts.chart import Roof, Subject, picture
-from accelbench.report.charts.device_colours import device_colours
 from accelbench.report.charts.palette import (
+    DARK,
     DARK_PAPER,
     LIGHT_PAPER,
     MARK_CONTRAST,
     TEXT_CONTRAST,
+    Look,
     contrast,
+    device_colours,
     difference,
+    expected_size,
+    narrowed,
     on_dark,
+    repainted,
     shades,
 )
-from accelbench.report.charts.shown import DARK, Look, expected_size, narrowed, repainted
 
 pytest.importorskip("vl_convert")
 
@@ -36,7 +40,7 @@ pytest.importorskip("vl_convert")
 LEAST_DIFFERENCE = 0.075
 OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
 MARKS = [*map(colour_of, OURS), *SPARE, *theme.GROUP_COLOURS, theme.REST_COLOUR]
-FILLS = [*compatibility._LEVELS.values(), predicted_matrix._PALE, predicted_matrix._FULL]
+FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
 FILLS += ranks._COLOURS
 
 

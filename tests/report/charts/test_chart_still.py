@@ -12,7 +12,7 @@ from made_up_charts import HOSTILE, subject_for, values
 
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import picture
-from accelbench.report.charts.still import still
+from accelbench.report.charts.draw import still
 
 pytest.importorskip("vl_convert")
 

@@ -11,8 +11,7 @@ from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import axis, decades, own_axes, shared
 from accelbench.report.charts.chart import Subject, picture
 from accelbench.report.charts.marks import record
-from accelbench.report.charts.phrases import figure, left_out, safe
-from accelbench.report.charts.words import short_device, told, unique
+from accelbench.report.charts.words import figure, left_out, safe, short_device, told, unique
 
 
 def point(machine: str = "lab", **more: object) -> Point:

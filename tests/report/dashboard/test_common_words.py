@@ -9,8 +9,7 @@ from accelbench.analysis.ratios import LAUNCHES, SAMPLES, Ratio
 from accelbench.analysis.sides import Side
 from accelbench.analysis.speed_ups import SpeedUps
 from accelbench.core.figures import Statistic
-from accelbench.report.dashboard.entities.common_ground import CommonGround, engines_beside
-from accelbench.report.dashboard.entities.common_words import answer
+from accelbench.report.dashboard.entities.common_ground import CommonGround, answer, engines_beside
 
 
 def line(model: str, value: float, low: float, high: float, of: str = LAUNCHES) -> Compared:

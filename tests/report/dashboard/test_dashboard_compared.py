@@ -14,7 +14,7 @@ from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.comparing.interval_picture import picture_of
+from accelbench.report.dashboard.comparing.page import picture_of
 from accelbench.report.dashboard.snapshots import cells
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database

@@ -10,7 +10,7 @@ from dashboard_world import result, store, visitor
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.comparing.beside import ComparedCell, beside
+from accelbench.report.dashboard.comparing.page import ComparedCell, beside
 from accelbench.report.dashboard.snapshots import cells
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database

@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
 from accelbench.report.dashboard.app import application
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
-from accelbench.report.dashboard.snapshots.snapshot import taken
-from accelbench.report.publishing.published_pages import PublishedPages
+from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper, taken
+from accelbench.report.publishing.bundle import PublishedPages
 from accelbench.store.database import Database
 
 PRICES = Prices({"cpu": 0.36, "NVIDIA A100": 3.6, "office": 7.2})

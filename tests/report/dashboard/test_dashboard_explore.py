@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from accelbench.report.charts.axes import ChartAxis
 from accelbench.report.dashboard.explore import points as explore_points
-from accelbench.report.dashboard.explore.front_names import names_of_front
+from accelbench.report.dashboard.explore.drawing import names_of_front
 from accelbench.report.dashboard.explore.points import ticks_of
 from accelbench.store.database import Database
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
 from accelbench.query import baselines
-from accelbench.report.dashboard.runs.progress import duration
+from accelbench.report.dashboard.runs.pages import duration
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

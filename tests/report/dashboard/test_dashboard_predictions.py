@@ -10,7 +10,7 @@ import pytest
 from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 
-from accelbench.report.dashboard.questions import prediction_quality as prediction_pages
+from accelbench.report.dashboard.questions import pages as prediction_pages
 from accelbench.store.database import Database
 
 TEXT = {"sequence_length": 128, "image_size": None}

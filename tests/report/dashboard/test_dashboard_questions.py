@@ -22,22 +22,26 @@ from chrome import Chrome
 from dashboard_world import served, visitor
 from starlette.testclient import TestClient
 
-from accelbench.analysis.cost_words import money
+from accelbench.analysis.costs import money
 from accelbench.cli.commands import predict, recommend
 from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.questions import pages as question_pages
-from accelbench.report.dashboard.questions.answer_tables import answer_sentences
-from accelbench.report.dashboard.questions.forms import PREDICT, RECOMMEND, QuestionForm
-from accelbench.report.dashboard.questions.jobs import (
+from accelbench.report.dashboard.questions.forms import (
+    PREDICT,
+    RECOMMEND,
+    QuestionForm,
+    answer_sentences,
+)
+from accelbench.report.dashboard.questions.pages import (
     BusyError,
     QuestionJob,
     QuestionJobs,
     StoppedError,
 )
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 

@@ -14,17 +14,16 @@ import pytest
 from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 
-from accelbench.analysis.launch_intervals import interval_within
+from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import Statistic
-from accelbench.core.spreads import SpreadKind
+from accelbench.core.figures import SpreadKind, Statistic
 from accelbench.measure.launches import interval_of
 from accelbench.report.dashboard.asked import PageQuery, asked
-from accelbench.report.dashboard.results import grouping
+from accelbench.report.dashboard.results import page as grouping
 from accelbench.report.dashboard.results.columns import COLUMNS, GROUPS
 from accelbench.report.dashboard.results.table_query import TableQuery, table_query
 from accelbench.report.dashboard.snapshots import cells
-from accelbench.report.dashboard.snapshots.cell_intervals import interval
+from accelbench.report.dashboard.snapshots.cells import interval
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 

@@ -11,9 +11,8 @@ from dashboard_world import OTHER, result, store, visitor
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
 from accelbench.report.dashboard.asked import AS_THEY_LIE, PageQuery, asked
-from accelbench.report.dashboard.snapshots import keeper as keeping
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
-from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
+from accelbench.report.dashboard.snapshots import snapshot
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper, taken
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
@@ -135,7 +134,7 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
 def test_a_changed_store_is_read_again_without_anybody_waiting(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     keeper = SnapshotKeeper(database)
     first = keeper.newest()
     assert first is not None
@@ -163,7 +162,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
 def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     store(database, "a", result())
     site = visitor(database)
     assert site.get("/results").status_code == 200
@@ -178,7 +177,7 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
 def test_who_comes_before_the_first_snapshot_is_asked_to_come_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping.SnapshotKeeper, "newest", lambda *_: None)
+    monkeypatch.setattr(snapshot.SnapshotKeeper, "newest", lambda *_: None)
     answer = visitor(database).get("/results")
     assert (answer.status_code, answer.headers["refresh"]) == (202, "1")
 
@@ -277,7 +276,7 @@ _ENDS_MEANWHILE = """
 import sys, time
 from pathlib import Path
 import duckdb
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 def reads():

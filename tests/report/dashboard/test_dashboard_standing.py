@@ -11,7 +11,7 @@ import pytest
 from dashboard_world import MACHINE, result, store, visitor
 
 from accelbench.analysis.points import points
-from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.report.chart_data import subject_in
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import cells, details

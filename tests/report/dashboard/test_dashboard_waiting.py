@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.snapshots import snapshot
 from accelbench.report.dashboard.snapshots.gathering import gathered
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
-from accelbench.report.dashboard.snapshots.snapshot import SnapshotStep
+from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper, SnapshotStep
 from accelbench.store.database import Database
 
 

@@ -15,15 +15,15 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from accelbench.analysis.judging import METRICS
-from accelbench.api.telling_history import HistoryTable
+from accelbench.api.comparing import HistoryTable
 from accelbench.cli.display.history import show
 from accelbench.cli.main import app
-from accelbench.report.all_series import series_in
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.dashboard.words import change
 from accelbench.report.history import document
+from accelbench.report.series import series_in
 from accelbench.store.database import Database
 
 #: Of each line its factor from the fourth run on, and how many days later than others it ends.

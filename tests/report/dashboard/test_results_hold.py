@@ -11,7 +11,7 @@ from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 from test_dashboard_results import query_of
 
-from accelbench.report.dashboard.results import grouping
+from accelbench.report.dashboard.results import page as grouping
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.store.database import Database
 

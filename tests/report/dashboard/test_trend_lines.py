@@ -14,7 +14,7 @@ from accelbench.analysis.history import Series
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
-from accelbench.report.dashboard.pictures import trend_lines
+from accelbench.report.dashboard.pictures import pictures
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
@@ -71,12 +71,12 @@ def test_what_was_judged_chooses_the_same_lines_and_reads_few(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 48 long histories all were read to draw one."""
-    monkeypatch.setattr(trend_lines, "_MOST_POINTS", 21)
+    monkeypatch.setattr(pictures, "_MOST_POINTS", 21)
     monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 30)
     database = histories(tmp_path / "many.duckdb", seed)
     snapshot = taken(database, "now")
     chosen = chosen_of(snapshot)
-    slow = trend_lines.trend_lines(database, snapshot, chosen, ChangesKeeper(database))
+    slow = pictures.trend_lines(database, snapshot, chosen, ChangesKeeper(database))
     judged = judged_lines(database, snapshot, "latency")
     read: list[int] = []
     history_of = details.history_of
@@ -87,7 +87,7 @@ def test_what_was_judged_chooses_the_same_lines_and_reads_few(
         return made
 
     monkeypatch.setattr(details, "history_of", counted)
-    quick = trend_lines.drawn_lines(database, snapshot, chosen, judged)
+    quick = pictures.drawn_lines(database, snapshot, chosen, judged)
     assert answers(quick) == answers(slow)
     assert sum(read) <= len(slow) < len(judged.ranks)
 

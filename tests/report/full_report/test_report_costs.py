@@ -9,7 +9,7 @@ from accelbench.analysis.points import points
 from accelbench.exchange.prices import Prices
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.contents import Table, Text
-from accelbench.report.full_report.costs import costs
+from accelbench.report.full_report.parts import costs
 from asked_rows import row
 
 PRICES = Prices({"cpu": 0.36, "A card": 3.6})

@@ -8,11 +8,9 @@ from typing import Any
 from accelbench.analysis.points import points
 from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.as_html import html
-from accelbench.report.full_report.as_markdown import markdown
+from accelbench.report.full_report.as_markdown import html, markdown
 from accelbench.report.full_report.contents import Report, Section, Sentence, Table
-from accelbench.report.full_report.parts import ReportData, report
-from accelbench.report.full_report.result_lines import MOST_RESULTS
+from accelbench.report.full_report.parts import MOST_RESULTS, ReportData, report
 from asked_rows import row
 
 

@@ -8,12 +8,11 @@ import pytest
 from dashboard_world import result, store
 
 from accelbench.report.charts import draw
-from accelbench.report.full_report.as_html import html
-from accelbench.report.full_report.as_markdown import markdown
+from accelbench.report.full_report.as_markdown import html, markdown
 from accelbench.report.full_report.contents import Figure, Section, Table, Text
 from accelbench.report.full_report.parts import report
-from accelbench.report.full_report.predictions import predictions
 from accelbench.report.full_report.report_data import known_in
+from accelbench.report.full_report.told_findings import predictions
 from accelbench.report.prediction_evidence import PredictionEvidence, evidence_in
 from accelbench.store.database import Database
 

@@ -13,8 +13,7 @@ from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.as_html import html
-from accelbench.report.full_report.as_markdown import markdown
+from accelbench.report.full_report.as_markdown import html, markdown
 from accelbench.report.full_report.contents import Figure, Report, Table
 from accelbench.report.full_report.parts import ReportData, digits, report
 from asked_rows import row

@@ -12,8 +12,7 @@ from chrome import Chrome
 from dashboard_world import served
 from typer.testing import CliRunner
 
-from accelbench.api.result import Result
-from accelbench.api.stored import StoredTable
+from accelbench.api.result import Result, StoredTable
 from accelbench.cli.main import app
 from accelbench.report.pages.rendering import rendered
 from accelbench.store.database import Database

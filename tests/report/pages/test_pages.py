@@ -9,19 +9,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.machines import Machine
-from accelbench.api.comparing import ComparisonTable
-from accelbench.api.result import Result
-from accelbench.api.stored import StoredTable
-from accelbench.api.telling_history import HistoryTable
+from accelbench.analysis.matrix import Availability, Matrix, MatrixCell, MatrixLine
+from accelbench.api.comparing import ComparisonTable, HistoryTable
+from accelbench.api.result import Result, StoredTable
 from accelbench.core.visible import visible
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
-from accelbench.report.full_report.as_html import html as report_page
+from accelbench.report.full_report.as_markdown import html as report_page
 from accelbench.report.full_report.contents import Figure, Report, Section, Table, Text
 from accelbench.report.matrix import MatrixHeader
-from accelbench.report.matrix_html import html as matrix_page
+from accelbench.report.matrix import html as matrix_page
 from accelbench.report.pages.rendering import HERE, STYLES, rendered
 from hostile_names import NAMES
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from dashboard_world import OTHER, result, store
 
-from accelbench.report.publishing.bundle import publish
-from accelbench.report.publishing.reader import PARQUET_READER
+from accelbench.report.publishing.bundle import PARQUET_READER, publish
 from accelbench.runtimes.browser.assets import folder_of
 from accelbench.store.database import Database
 

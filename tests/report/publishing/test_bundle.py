@@ -17,18 +17,22 @@ import duckdb
 import pytest
 from dashboard_world import MACHINE, result, store
 
-from accelbench.cli.display.pages_written import StatusOfPages
+from accelbench.cli.display.watch import StatusOfPages
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import part_id
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.publishing import bundle as bundle_module
-from accelbench.report.publishing.addresses import Address, address_of, relative
 from accelbench.report.publishing.bundle import MARKER, check_folder, publish
-from accelbench.report.publishing.crawl import WantedPages, crawled
-from accelbench.report.publishing.links import Unled
-from accelbench.report.publishing.pace import CrawlPace
+from accelbench.report.publishing.crawl import CrawlPace, WantedPages, crawled
 from accelbench.report.publishing.private_facts import PrivateFacts, copied
-from accelbench.report.publishing.rewriting import rewritten, silent
+from accelbench.report.publishing.rewriting import (
+    Address,
+    Unled,
+    address_of,
+    relative,
+    rewritten,
+    silent,
+)
 from accelbench.run.fleet.fleet_nodes import node_name
 from accelbench.store.database import Database
 

@@ -15,7 +15,7 @@ import pytest
 from barriers import barriers, hosts
 from chrome import Chrome
 
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.palette import on_dark
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from accelbench.runtimes.browser.pins import Package
+from accelbench.runtimes.browser.assets import Package
 
 Members = Mapping[str, bytes | tarfile.TarInfo]
 

@@ -20,8 +20,7 @@ from made_packages import Registry, tar
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, MissingExtraError, SurroundingsError
 from accelbench.runtimes.browser import assets
-from accelbench.runtimes.browser.assets import fetch, folder_of, npm_pack
-from accelbench.runtimes.browser.pins import CHROMIUM, ENGINE
+from accelbench.runtimes.browser.assets import CHROMIUM, ENGINE, fetch, folder_of, npm_pack
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="programs here are shell scripts")
 
@@ -104,7 +103,7 @@ KILLED = """
 import json, os, sys
 from pathlib import Path
 from accelbench.runtimes.browser.assets import fetch
-from accelbench.runtimes.browser.pins import Package
+from accelbench.runtimes.browser.assets import Package
 def pack(package, into):
     (into / "archive.tgz").write_bytes(b"half")
     os._exit(9)
@@ -250,7 +249,7 @@ AT_ONCE = """
 import sys, time
 from pathlib import Path
 from accelbench.runtimes.browser.assets import fetch
-from accelbench.runtimes.browser.pins import Package
+from accelbench.runtimes.browser.assets import Package
 cache, archive, integrity, me, other = sys.argv[1:]
 def pack(package, into):
     (into / "archive.tgz").write_bytes(Path(archive).read_bytes())

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from accelbench.hardware.browsers import InstalledPrograms
-from accelbench.runtimes.browser.assets import folder_of
-from accelbench.runtimes.browser.pins import CHROMIUM, ENGINE, Package, chromium_runs_here
+from accelbench.runtimes.browser.assets import (
+    CHROMIUM,
+    ENGINE,
+    Package,
+    chromium_runs_here,
+    folder_of,
+)
 
 PAGE = Path(__file__).parents[3] / "src" / "accelbench" / "runtimes" / "browser" / "page"
 

@@ -17,7 +17,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser import BrowserRuntime
@@ -63,7 +63,7 @@ class Visitor:
             with contextlib.suppress(CaseError):
                 self.session.leave()
         job = Job(case, self._device, JobSettings(seed=0, threads=1), artefact=str(made.folder))
-        self.session = cast(BrowserSession, self._runtime.open(job))
+        self.session = cast("BrowserSession", self._runtime.open(job))
         return self.session
 
     def close(self) -> None:

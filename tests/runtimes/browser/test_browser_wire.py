@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.runtimes.browser.wire import DTYPES, packed, unpacked
+from accelbench.runtimes.browser.page_link import DTYPES, packed, unpacked
 
 PAGE = Path(str(files("accelbench.runtimes.browser") / "page"))
 SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 2), (0,), (2, 0, 3)]

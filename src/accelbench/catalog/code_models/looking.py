@@ -16,15 +16,15 @@ from types import ModuleType
 from typing import Any
 
 from accelbench.catalog.code_models import example, loading
-from accelbench.catalog.code_models.words import SUFFIX
+from accelbench.catalog.code_models.loading import SUFFIX
 from accelbench.catalog.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.unchanged import digest_of
-from accelbench.core.child_answers import tell
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, ModelCode
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant
+from accelbench.core.processes import tell
 from accelbench.core.visible import in_quotes
 
 _GIVE = (

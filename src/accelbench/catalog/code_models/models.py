@@ -9,16 +9,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.code_models.loading import REFERENCE, builder_of
-from accelbench.catalog.code_models.words import LIVE_OBJECT, SUFFIX, CodeWord
-from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
-from accelbench.catalog.file_models.given_inputs import OPTION, GivenInput
+from accelbench.catalog.code_models.loading import (
+    LIVE_OBJECT,
+    REFERENCE,
+    SUFFIX,
+    CodeWord,
+    builder_of,
+)
+from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, OPTION, SEQUENCE, GivenInput
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.losses import OWN
-from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
+from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 

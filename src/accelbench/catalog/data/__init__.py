@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from accelbench.catalog.data.dataloader import DataLoader, create_dataloader
-from accelbench.catalog.data.feed import Feed
 from accelbench.catalog.data.folder import Folder, look
+from accelbench.catalog.data.reading import DataLoader, Feed, create_dataloader
 from accelbench.catalog.data.rows import ready_decoders
 
 __all__ = ["DataLoader", "Feed", "Folder", "create_dataloader", "look", "ready_decoders"]

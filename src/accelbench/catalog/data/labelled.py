@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from accelbench.catalog.data.arrays import NO_ARRAY, named_twice
+from accelbench.catalog.data.rows import NO_ARRAY, named_twice
 from accelbench.catalog.inputs import draw, input_shapes, tensors
 from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case

@@ -2,28 +2,257 @@
 
 Plain text has labels of its own for a model that writes: each token is what the ones before it
 should have led to. It is cut into windows of the case's length that do not overlap.
+
+Which of a model's inputs take a text's ids, its mask and the like, by their names and shapes.
+
+The tokenizer that belongs to a model: its tokenizer.json, and what its owner says of padding.
+
+For accuracy none is learned and none is guessed: other ids would be another model's.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalog.data.beside import folders_beside, numbered
+from accelbench.catalog.data.folder import folders_beside, numbered, read_beside
 from accelbench.catalog.data.labelled import chosen
-from accelbench.catalog.data.own_tokenizer import OwnTokenizer, TokenizedText
-from accelbench.catalog.data.text_documents import TextDocument, TextDocuments, numbers_of
-from accelbench.catalog.data.text_inputs import text_inputs
+from accelbench.catalog.data.rows import need
+from accelbench.catalog.data.text import TextDocument, TextDocuments, numbers_of
+from accelbench.catalog.inputs import input_shapes, tensors
 from accelbench.catalog.losses import IGNORED
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.job_settings import JobSettings
+from accelbench.core.model import InputSpec
+from accelbench.core.options import JobSettings
+from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+
+TOKENIZER = "tokenizer.json"
+ADVICE = (
+    f"Put its {TOKENIZER} beside it, as tokenizer.save_pretrained(folder) of transformers writes"
+    " it, or name one with --preprocessing."
+)
+#: What fills a text up is called so by most tokenizers whose files do not say it.
+_PADS = ("[PAD]", "<pad>")
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text as ids of one length.
+
+    Attributes:
+        ids: with the marks of the tokenizer, filled up to the length.
+        mask: 1 where an id counts.
+        types: 0 of a first text, 1 of a second.
+        cut: whether the text was longer.
+    """
+
+    ids: Sequence[int]
+    mask: Sequence[int]
+    types: Sequence[int]
+    cut: bool
+
+
+class OwnTokenizer:
+    """A tokenizer.json, and with what it fills texts up.
+
+    Args:
+        asked: the path of one that was named; None: what lies beside the model.
+        folders: beside the model, the nearest first.
+        what: whose it is, for a refusal.
+
+    Raises:
+        CaseError: there is none, or it cannot be read.
+    """
+
+    def __init__(self, asked: str | None, folders: Sequence[Path], what: str) -> None:
+        tokenizers = need("tokenizers", "tokenizers", "data", "Reading text")
+        path = _path(asked, folders, what)
+        try:
+            data = path.read_bytes()
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(data)
+        except Exception as error:  # a parser of foreign bytes raises whatever it likes
+            raise CaseError(
+                "tokenizer_unreadable",
+                f"{in_quotes(str(path))} is no tokenizer that can be read: {_line(error)}.",
+                ADVICE,
+            ) from error
+        self.digest = hashlib.sha256(data).hexdigest()[:16]
+        self.name = path.name if asked is not None else f"{TOKENIZER} beside the model"
+        beside = [path.parent, *folders]
+        self._side = _side(self._tokenizer, read_beside(beside, "tokenizer_config.json"))
+        self.pad = _pad(self._tokenizer, beside)
+        self._length = 0
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def fitted(self, text: str, pair: str | None, length: int) -> TokenizedText:
+        """A text of one length: cut as the tokenizer cuts, so that its marks stay, or filled up.
+
+        Args:
+            text: to tell the ids of.
+            pair: a second text that belongs to it; None where there is none.
+            length: of the ids.
+        """
+        if length != self._length:
+            self._tokenizer.enable_truncation(length)
+            self._tokenizer.enable_padding(
+                direction=self._side, pad_id=self.pad or 0, length=length
+            )
+            self._length = length
+        made = self._tokenizer.encode(text, pair)
+        return TokenizedText(made.ids, made.attention_mask, made.type_ids, bool(made.overflowing))
+
+    def parts(self, text: str) -> tuple[list[int], list[int], list[int]]:
+        """The marks before a text, its ids, and the marks behind it; nothing is cut."""
+        if self._length:
+            self._tokenizer.no_padding()
+            self._tokenizer.no_truncation()
+            self._length = 0
+        made = self._tokenizer.encode(text)
+        marks, ids = made.special_tokens_mask, list(made.ids)
+        first, last = 0, len(ids)
+        while first < last and marks[first]:
+            first += 1
+        while last > first and marks[last - 1]:
+            last -= 1
+        return ids[:first], ids[first:last], ids[last:]
+
+
+def _path(asked: str | None, folders: Sequence[Path], what: str) -> Path:
+    if asked is not None:
+        return Path(asked)
+    for folder in folders:
+        if (folder / TOKENIZER).is_file():
+            return folder / TOKENIZER
+    raise CaseError(
+        "data_mismatch", f"Nothing says how {what} takes text: there is no {TOKENIZER} beside it.",
+        ADVICE,
+    )  # fmt: skip
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).partition("\n")[0]
+
+
+def _side(tokenizer: Any, config: Mapping[str, Any]) -> str:
+    known = tokenizer.padding
+    side = known["direction"] if known else config.get("padding_side")
+    return "left" if side == "left" else "right"
+
+
+def _pad(tokenizer: Any, folders: Sequence[Path]) -> int | None:
+    """The id that fills texts up; None where nothing says one."""
+    if tokenizer.padding:
+        return int(tokenizer.padding["pad_id"])
+    named = read_beside(folders, "tokenizer_config.json").get("pad_token")
+    word = named.get("content") if isinstance(named, Mapping) else named
+    if isinstance(word, str) and (found := tokenizer.token_to_id(word)) is not None:
+        return int(found)
+    told = read_beside(folders, "config.json").get("pad_token_id")
+    if isinstance(told, int) and told >= 0:
+        return told
+    return next((i for word in _PADS if (i := tokenizer.token_to_id(word)) is not None), None)
+
+
+_MASK = re.compile("mask", re.IGNORECASE)
+_TYPES = re.compile(r"token_type|segment|type_ids", re.IGNORECASE)
+_POSITIONS = re.compile(r"position", re.IGNORECASE)
+#: What a mask holds where ids count: a floating one of zeros is added, and 1 would leave out none.
+_LETS_THROUGH: Mapping[bool, tuple[float | None, ...]] = {False: (1, 0, None), True: (1, None)}
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    """The inputs of [batch, sequence] that a text gives.
+
+    Attributes:
+        ids: takes the ids.
+        length: of a text in ids.
+        known: the first id that the model does not know; None where nothing says it.
+        masks: say which ids count; each with what it holds there.
+        types: tell a first text from a second.
+        positions: count the ids.
+    """
+
+    ids: InputSpec
+    length: int
+    known: int | None
+    masks: Mapping[str, tuple[str, int]]
+    types: Mapping[str, str]
+    positions: Mapping[str, str]
+
+    def row(
+        self, ids: Sequence[int], mask: Sequence[int], types: Sequence[int]
+    ) -> dict[str, Array]:
+        """The inputs of one text."""
+        import numpy as np
+
+        self._check(ids)
+        counts = np.asarray(mask, np.int64)
+        made = {self.ids.name: np.asarray(ids).astype(self.ids.dtype)}
+        for name, (dtype, there) in self.masks.items():
+            made[name] = (counts if there else 1 - counts).astype(dtype)
+        for name, dtype in self.types.items():
+            made[name] = np.asarray(types).astype(dtype)
+        for name, dtype in self.positions.items():
+            made[name] = np.maximum(counts.cumsum() - 1, 0).astype(dtype)
+        return made
+
+    def _check(self, ids: Sequence[int]) -> None:
+        if self.known is not None and max(ids) >= self.known:
+            raise CaseError(
+                "tokenizer_mismatch",
+                f"The tokenizer gives the id {max(ids)}, and the model knows {self.known}.",
+                "Use the tokenizer.json that belongs to the weights.",
+            )
+
+
+def text_inputs(case: Case) -> TextInputs:
+    """The inputs of a case that a text gives.
+
+    Raises:
+        CaseError: it takes none, or something beside it whose values matter.
+    """
+    shapes = input_shapes(case.model, case.shapes, case.mode)
+    masks, types, positions = dict[str, tuple[str, int]](), dict[str, str](), dict[str, str]()
+    open_: list[InputSpec] = []
+    for tensor in tensors(case.model, case.shapes, case.mode):
+        shape, name, dtype = shapes[tensor.name], tensor.name, tensor.dtype
+        dtype = "float32" if dtype == "float" else dtype
+        alike = len(shape) == 2 and shape[0] == case.shapes.batch
+        if alike and _MASK.search(name) and tensor.constant in _LETS_THROUGH[dtype[0] == "f"]:
+            masks[name] = (dtype, 1 if tensor.constant is None else int(tensor.constant))
+        elif alike and _TYPES.search(name):
+            types[name] = dtype
+        elif alike and _POSITIONS.search(name):
+            positions[name] = dtype
+        elif tensor.constant is None and tensor.row is None:
+            open_.append(tensor)
+    if len(open_) == 1 and open_[0].dtype in ("int64", "int32"):
+        ids, shape = open_[0], shapes[open_[0].name]
+        beside = [*masks, *types, *positions]
+        fits = all(shapes[name] == shape for name in beside)
+        if len(shape) == 2 and shape[0] == case.shapes.batch and fits and ids.lead is None:
+            known = None if case.model.code is not None or not ids.high else ids.high
+            return TextInputs(ids, shape[1], known, masks, types, positions)
+    taken = ", ".join(f"{t.name} {list(shapes[t.name])}" for t in open_) or "nothing that is open"
+    raise CaseError(
+        "data_mismatch",
+        f"{case.model.id} takes {taken}, which no text of one input of ids is.",
+        "Store its inputs and labels in an .npz file, and name that with --data.",
+    )
+
 
 #: Names of skipped files that a result carries; all are counted.
 _NAMED = 5

@@ -1,21 +1,36 @@
-"""What every reader of real inputs does: one item from disk into one row of a batch."""
+"""What every reader of real inputs does: one item from disk into one row of a batch.
+
+Inputs of a model's owner: arrays by their names in an .npz file, fed as they are.
+
+A file is looked at before it is read: what it says of its arrays is in their headers. Pickled
+arrays are refused, and so is what would unpack to more than any batch.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Protocol
 
-from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError
+from accelbench.catalog.inputs import LARGEST_BYTES, make_inputs
+from accelbench.core.archives import NO_ARCHIVE
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError, UsageError
 from accelbench.core.model import InputSpec
+from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
 
 #: Hears the bytes that a row was made of.
 Saw = Callable[[bytes], None]
@@ -162,3 +177,141 @@ def label_of(
             "Use a folder with fewer classes, or another model.",
         )
     return {name: labels.low + number for number, name in enumerate(classes)}
+
+
+SUFFIX = ".npz"
+#: What NumPy raises of a header that is none, and of what it would have to unpickle.
+NO_ARRAY = (ValueError, SyntaxError, TokenError)
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of a file: what it is, and of whole numbers between which it lies."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    low: int | None = None
+    high: int | None = None  # the first that is too large
+
+
+def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
+    """The arrays of a file, by name.
+
+    Raises:
+        UsageError: it is no such file, or holds what is not fed.
+    """
+    import numpy as np
+
+    if path.exists() and not path.is_file():
+        raise _refused(path, "is no file")  # a pipe or a device, which may have no end
+    found: dict[str, StoredArray] = {}
+    try:
+        _weigh(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                array = arrays[name]
+                if not isinstance(array, np.ndarray):  # the bytes of a member that is none
+                    raise _refused(path, f"holds {in_quotes(name)}, which is no array")
+                found[name] = _described(array)
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+    except NO_ARCHIVE as error:
+        raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
+    except NO_ARRAY as error:
+        raise _refused(path, f"holds what is no plain array: {error}") from error
+    except MemoryError as error:  # of a header: the archive itself has been weighed
+        raise _refused(path, "claims to hold more than it has") from error
+    if not found:
+        raise _refused(path, "holds no array")
+    return found
+
+
+def _weigh(path: Path) -> None:
+    """Refuse an archive by what its directory says, before any of it is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        if again := named_twice(archive):
+            raise _refused(path, f"has {in_quotes(again)} twice")
+        total = sum(entry.file_size for entry in archive.infolist())
+    if total > LARGEST_BYTES:
+        raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
+
+
+def named_twice(archive: zipfile.ZipFile) -> str:
+    """A name that an archive has twice, of which readers take one or the other; "" of none."""
+    seen = set[str]()
+    for member in archive.namelist():
+        name = member.removesuffix(".npy")
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def _described(array: Any) -> StoredArray:
+    whole = array.dtype.kind in "iu" and array.size
+    low, high = (int(array.min()), int(array.max()) + 1) if whole else (None, None)
+    return StoredArray(str(array.dtype), tuple(array.shape), low, high)
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"The file of inputs {in_quotes(str(path))} {why}.",
+        "Write it with numpy.savez(path, name=array, …), with the names of the model's inputs.",
+    )
+
+
+class ArraysFeed:
+    """The arrays of a file as a model's inputs; those that it has not are drawn."""
+
+    def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
+        self._path = Path(path)
+        self._seed = seed
+        self._now_ns = now_ns
+        self._columns: Mapping[str, Any] = {}
+        self._details: Mapping[str, Any] = {}
+
+    def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
+        """The inputs of a case.
+
+        Raises:
+            CaseError: the file is no longer what it was when the run was planned.
+        """
+        import numpy as np
+
+        drawn = make_inputs(case.model, case.shapes, self._seed, case.mode)
+        start = self._now_ns()
+        try:
+            with np.load(self._path, allow_pickle=False) as arrays:
+                read = {name: arrays[name] for name in drawn if name in arrays.files}
+        except (OSError, *NO_ARCHIVE, *NO_ARRAY) as error:
+            raise CaseError("data_unreadable", f"{self._path} cannot be read: {error}") from error
+        self._columns = {
+            "data_load_ms": (self._now_ns() - start) / 1e6,
+            "data_digest": _digest(read),
+        }
+        for name, array in read.items():
+            if array.shape != drawn[name].shape or array.dtype != drawn[name].dtype:
+                raise CaseError(
+                    "data_mismatch",
+                    f"{name} of {self._path} is {array.dtype} {list(array.shape)}, not"
+                    f" {drawn[name].dtype} {list(drawn[name].shape)}",
+                    "Run it again: the file was changed.",
+                )
+        self._details = {"read": sorted(read), "drawn": sorted(set(drawn) - set(read))}
+        return {**drawn, **read}
+
+    def columns(self) -> Mapping[str, Any]:
+        """Columns of a result about what was read last."""
+        return self._columns
+
+    def details(self) -> Mapping[str, Any]:
+        """Evidence of it: what was read and what was drawn."""
+        return self._details
+
+
+def _digest(arrays: Mapping[str, Any]) -> str:
+    whole = hashlib.sha256()
+    for name in sorted(arrays):
+        whole.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        whole.update(arrays[name].tobytes())
+    return whole.hexdigest()

@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.file_models.exported_archive import ExportedArchive, StoredTensor
-from accelbench.catalog.file_models.exported_nodes import (
+from accelbench.catalog.file_models.exported_archive import (
     SIZES,
     UNTRACKED,
+    ExportedArchive,
+    StoredTensor,
     aten_name,
     names_in,
     output_names,

@@ -1,10 +1,23 @@
-"""What an owner says of an input: --input ids=int64[batch,128]:0..30522, or a part of it."""
+"""What an owner says of an input: --input ids=int64[batch,128]:0..30522, or a part of it.
+
+Free dimensions of a file's inputs: which size each stands for, by its name or by its place.
+
+What an input may hold by its type and name, and by the rows of a table that it reads.
+
+Which value of an input leaves nothing out, followed from it to where scores are masked. Pure.
+
+Exporters write a mask in a few ways: `(1 - mask) * -10000` is added to scores, or a very negative
+number is put in their place. The reader of each format says what an operator does with a value
+that it reads, and this follows it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.errors import UsageError
@@ -144,3 +157,154 @@ def _malformed(word: str) -> UsageError:
         f" {in_quotes(word)}.",
         f"Write it like {OPTION} ids=int64[batch,128]:0..30522, or {OPTION} ids=0..30522.",
     )
+
+
+BATCH, SEQUENCE, IMAGE = "batch", "sequence", "image"
+#: What a name holds, in the order in which they are looked for: "past_sequence_length" is none.
+_NAMES = (
+    ("", re.compile(r"past|total|cache|audio|samples")),
+    (BATCH, re.compile(r"batch|^n$|^b$|^bs$")),
+    (SEQUENCE, re.compile(r"seq|token|length|^s$|^l$|^t$")),
+    (IMAGE, re.compile(r"height|width|image|^h$|^w$")),
+)
+#: What a name on a command line has not: "past_sequence_length + 1" is a name of a dimension, too.
+_NO_NAME = re.compile(r"\W+")
+#: Names that exporters make up: they say nothing, and the place decides.
+_MADE_UP = re.compile(
+    r"^$|^[?*]+$|^(none|dynamic|unk|unknown|dim|d|s|axis|u)?_*\d*$|_dynamic_axes_\d+$|_dim_\d+$",
+    re.IGNORECASE,
+)
+
+
+def meaning(dimension: str, place: int, rank: int) -> str:
+    """The size that a free dimension stands for; "" where none does."""
+    for size, pattern in _NAMES:
+        if pattern.search(dimension.lower()):
+            return size
+    if place == 0:
+        return BATCH
+    if rank in {2, 3} and place == 1:
+        return SEQUENCE
+    return IMAGE if rank == 4 and place in {2, 3} else ""
+
+
+def is_made_up(dimension: str) -> bool:
+    """Whether an exporter made up a name: it says nothing of what is counted."""
+    return _MADE_UP.search(dimension) is not None
+
+
+def size_named(dimension: str, place: int, rank: int) -> str:
+    """The name of a free dimension as inputs of a model have it.
+
+    One of the three sizes, by a name that says so or, where the name says nothing, by the place;
+    else its own name, which its owner gives a size.
+    """
+    told = meaning(dimension, place, rank)
+    named_so = any(size == told and pattern.search(dimension.lower()) for size, pattern in _NAMES)
+    if told and (named_so or is_made_up(dimension)):
+        return told
+    return f"dim{place}" if is_made_up(dimension) else _NO_NAME.sub("_", dimension).strip("_")
+
+
+_MASK = re.compile(r"(^|[_./])mask|mask$|attention_mask", re.IGNORECASE)
+_WHOLE = {"int8": (-128, 128), "uint8": (0, 256)}
+
+
+def drawn_of_type(name: str, dtype: str, rows: int | None) -> dict[str, Any]:
+    """What an input may hold: `low` and `high` or a `constant`, and `drawn`, how it is known.
+
+    Empty where nothing tells it: of whole numbers that name no row of a table.
+
+    Args:
+        name: of the input; one that is called a mask lets everything through.
+        dtype: NumPy's name of its type.
+        rows: of the smallest table that is read at its numbers.
+    """
+    if _MASK.search(name):
+        return {"constant": 1, "drawn": "ones: by its name it is a mask"}
+    if dtype == "bool":
+        return {"drawn": "true and false alike"}
+    if dtype.startswith("float"):
+        return {"drawn": "normal, mean 0 and deviation 1"}
+    if rows is not None:
+        return {"low": 0, "high": rows, "drawn": f"0 to {rows - 1:,}: rows of the table it reads"}
+    if dtype in _WHOLE:
+        low, high = _WHOLE[dtype]
+        return {"low": low, "high": high, "drawn": f"{low} to {high - 1}: all of its type"}
+    return {}
+
+
+#: What is as negative as this is added to scores to leave them out: -10000, or the least there is.
+LEAVES_OUT = -1e3
+
+
+class MaskEffect(Enum):
+    """What an operator does with a value that may be a mask, or with its truth."""
+
+    SAME = "gives it on"
+    TURNED = "gives it on the other way round"
+    LEAVES_OUT = "leaves out what is true"
+    KEEPS = "leaves out what is false"
+
+
+#: Of each operator that reads a value: what it does with it, and the names of what it makes.
+Effects = Callable[[str], Iterable[tuple[MaskEffect | None, Iterable[str]]]]
+
+
+def lets_through(name: str, effects: Effects) -> int | None:
+    """The value of an input that leaves nothing out, 0 or 1; None where it is no mask.
+
+    Args:
+        name: of the input.
+        effects: of a value, what the operators that read it do with it.
+    """
+    steps, seen = [(name, True)], {(name, True)}
+    while steps:
+        read, same = steps.pop()
+        for effect, made in effects(read):
+            if effect in {MaskEffect.LEAVES_OUT, MaskEffect.KEEPS}:
+                return int((effect is MaskEffect.LEAVES_OUT) != same)
+            if effect is None:
+                continue
+            for output in made:
+                step = (output, same == (effect is MaskEffect.SAME))
+                if output and step not in seen:
+                    seen.add(step)
+                    steps.append(step)
+    return None
+
+
+def of_choice(where_true: float | None, where_false: float | None) -> MaskEffect | None:
+    """What a choice between two branches does with its condition.
+
+    Args:
+        where_true: the one value of the branch that is taken where it is true; None of others.
+        where_false: of the branch that is taken where it is false.
+    """
+    if where_true is not None and where_true <= LEAVES_OUT:
+        return MaskEffect.LEAVES_OUT
+    if where_false is not None and where_false <= LEAVES_OUT:
+        return MaskEffect.KEEPS
+    return None
+
+
+def of_factor(factor: float | None) -> MaskEffect | None:
+    """What multiplying by a number does with a mask."""
+    return MaskEffect.LEAVES_OUT if factor is not None and factor <= LEAVES_OUT else None
+
+
+def of_equality(other: float | None, *, unequal: bool = False) -> MaskEffect | None:
+    """What comparing with a number does with a mask: it is equal to 1 where it is true."""
+    if other not in (0.0, 1.0):
+        return None
+    return MaskEffect.SAME if (other == 1.0) != unequal else MaskEffect.TURNED
+
+
+def drawn_as_mask(name: str, effects: Effects) -> Mapping[str, Any] | None:
+    """How an input is filled that a graph uses as a mask, as `drawn_of_type` has it."""
+    through = lets_through(name, effects)
+    if through is None:
+        return None
+    value = "ones" if through else "zeros"
+    drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
+    return {"constant": through, "drawn": drawn}

@@ -16,9 +16,9 @@ from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.catalog.file_models.unchanged import digest_of, stamp_of
-from accelbench.core.child_answers import tell
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
+from accelbench.core.processes import tell
 
 #: Formats whose graphs are counted, as their readers call them.
 _GRAPHS = {
@@ -93,7 +93,7 @@ def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[st
     if kind not in _GRAPHS:
         return {"uncounted": _UNREAD.get(kind, f"no operators are read from a {kind.graph}")}
     from accelbench.catalog.graph_files.costs import counted
-    from accelbench.catalog.graph_files.signatures import UntracedError
+    from accelbench.catalog.graph_files.steps import UntracedError
 
     if sys.platform != "win32":
         signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told

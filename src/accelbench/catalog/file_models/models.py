@@ -9,18 +9,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE, size_named
 from accelbench.catalog.file_models.given_inputs import (
+    BATCH,
+    IMAGE,
     OPTION,
+    SEQUENCE,
     GivenInput,
     refuse_unknown_inputs,
+    size_named,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
-from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.file_models.ncnn_layers import mismatch
-from accelbench.catalog.file_models.ncnn_text import layers_of
+from accelbench.catalog.file_models.ncnn_layers import layers_of, mismatch
 from accelbench.core.errors import CaseError
 from accelbench.core.visible import in_quotes
 

@@ -4,6 +4,19 @@ Nothing of it is run, and its weights are not read: their claims are compared wi
 are there, inside the graph and beside it.
 
 Imports onnx: import this module only in the process that looks at a file.
+
+What the inputs of an ONNX graph may hold, as the graph itself tells it.
+
+A whole number that names a row is below the rows of its table.
+
+Inputs of an ONNX graph that it uses as masks, and which value of them leaves nothing out.
+
+Imports onnx: import this module only in the process that looks at a file.
+
+Operators of an ONNX graph that neither ONNX nor ONNX Runtime defines.
+
+Imports onnx, and ONNX Runtime only where a graph has operators that are not ONNX's: import this
+module only in the process that looks at a file.
 """
 
 from __future__ import annotations
@@ -14,13 +27,240 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
-from accelbench.catalog.file_models.custom_operators import custom_operators
-from accelbench.catalog.file_models.graph_ranges import Ranges
+from accelbench.catalog.file_models.given_inputs import (
+    MaskEffect,
+    drawn_as_mask,
+    drawn_of_type,
+    of_choice,
+    of_equality,
+    of_factor,
+)
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
+
+#: Domains of operators that ONNX Runtime brings beside ONNX's own.
+_OF_ONNX_RUNTIME = "com.microsoft"
+_DEFAULT = "ai.onnx"
+#: So many are named.
+_MOST = 20
+
+
+def custom_operators(model: Any, nodes: Iterable[Any]) -> list[str]:
+    """Operators that their owner's code would have to bring, as domain:name, each once.
+
+    Args:
+        model: of onnx.
+        nodes: all of its graph.
+    """
+    own = {(function.domain, function.name) for function in model.functions}
+    inner = (node for function in model.functions for node in function.node)
+    found: dict[str, None] = {}
+    for node in (*nodes, *inner):
+        key = (node.domain, node.op_type)
+        if key not in own and not _defined(*key):
+            found[f"{node.domain or _DEFAULT}:{node.op_type}"] = None
+    return sorted(found)[:_MOST]
+
+
+def _defined(domain: str, name: str) -> bool:
+    domain = "" if domain == _DEFAULT else domain
+    if onnx.defs.has(name, domain):
+        return True
+    known = _of_onnx_runtime()
+    # Where ONNX Runtime is not here, nobody says what it defines.
+    return domain.startswith(_OF_ONNX_RUNTIME) if known is None else (domain, name) in known
+
+
+def _of_onnx_runtime() -> set[tuple[str, str]] | None:
+    """What ONNX Runtime defines, by domain and name; None where it is not installed."""
+    if not _schemas:
+        try:
+            from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+            _schemas.append({(s.domain, s.name) for s in state.get_all_operator_schema()})
+        except (ImportError, AttributeError):
+            _schemas.append(None)
+    return _schemas[0]
+
+
+#: Asked once: there are some hundreds of them.
+_schemas: list[set[tuple[str, str]] | None] = []
+
+
+#: Operators whose result holds the values of their first input, as numbers or as truth.
+_SAME = {
+    "Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice",
+    "Transpose", "Expand", "Tile", "Gather", "And", "Or",
+}  # fmt: skip
+_GRAPH_MASKS_DEEPEST = 64
+Readers = Mapping[str, Sequence[tuple[Any, int]]]
+
+
+class Masks:
+    """Masks among a graph's inputs."""
+
+    def __init__(self, graph: Any, readers: Readers) -> None:
+        self._readers = readers
+        self._tensors = {tensor.name: tensor for tensor in graph.initializer}
+        self._made = {name: node for node in graph.node for name in node.output}
+
+    def drawn(self, name: str) -> Mapping[str, Any] | None:
+        """How an input is filled that is a mask; None where it is none."""
+        return drawn_as_mask(name, self._effects)
+
+    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
+        for node, place in self._readers.get(read, ()):
+            yield self._effect(node, place), node.output
+
+    def _effect(self, node: Any, place: int) -> MaskEffect | None:
+        """What an operator does with what it reads at a place."""
+        kind = node.op_type
+        if kind == "Where" and place == 0:
+            return of_choice(self._scalar(node.input[1]), self._scalar(node.input[2]))
+        if kind in _SAME and (place == 0 or kind in {"And", "Or"}):
+            return MaskEffect.SAME
+        if kind == "Not":
+            return MaskEffect.TURNED
+        other = self._scalar(node.input[1 - place]) if len(node.input) == 2 and place < 2 else None
+        if kind == "Mul":
+            return of_factor(other)
+        if kind == "Equal":
+            return of_equality(other)
+        if kind == "Greater" and place == 0 and other == 0.0:
+            return MaskEffect.SAME
+        if kind == "Sub" and place == 1 and other == 1.0:
+            return MaskEffect.TURNED
+        return None
+
+    def _scalar(self, name: str, depth: int = 0) -> float | None:
+        """The one value that a constant holds; None of anything else."""
+        if name in self._tensors:
+            return _value(self._tensors[name])
+        node = self._made.get(name)
+        if node is None or depth > _GRAPH_MASKS_DEEPEST:
+            return None
+        if node.op_type in {"Constant", "ConstantOfShape"}:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    return _value(attribute.t)
+                if attribute.name in {"value_float", "value_int"}:
+                    return float(attribute.f or attribute.i)
+            return None
+        if node.op_type in _SAME - {"Gather", "And", "Or"} and node.input:
+            return self._scalar(node.input[0], depth + 1)
+        return None
+
+
+def _value(tensor: Any) -> float | None:
+    """Of a tensor of one value that lies in the graph."""
+    if any(size != 1 for size in tensor.dims) or tensor.external_data:
+        return None
+    try:
+        values = numpy_helper.to_array(tensor).reshape(-1)
+        return float(values[0]) if len(values) == 1 else None
+    except (TypeError, ValueError):
+        return None
+
+
+#: Operators that look a row up: input with its number, input that is the table, its axis's default.
+_LOOKUPS = {"Gather": (1, 0), "GatherElements": (1, 0)}
+#: Of a fused operator which inputs are numbers of rows, and where the table of each is.
+_FUSED = {"EmbedLayerNormalization": {0: 2, 1: 4}}
+#: Operators whose result holds nothing but values of their first input.
+_PASSES_ON = {
+    "Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose",
+    "Expand", "Tile", "Split", "Dropout", "CastLike",
+}  # fmt: skip
+
+
+class Ranges:
+    """Ranges of values of a graph's inputs."""
+
+    def __init__(self, model: Any) -> None:
+        self._graph = _without_functions(model)
+        self._readers: dict[str, list[tuple[Any, int]]] = {}
+        for node in self._graph.node:
+            for place, name in enumerate(node.input):
+                self._readers.setdefault(name, []).append((node, place))
+        self._shapes = _shapes(self._graph)
+        self._masks = Masks(self._graph, self._readers)
+
+    def of(self, name: str, dtype: str) -> dict[str, Any]:
+        """What an input may hold, as `drawn_of_type` has it."""
+        whole = dtype.startswith(("int", "uint"))
+        rows = self._rows(name) if whole else None
+        if rows is None and (whole or dtype == "bool"):
+            as_mask = self._masks.drawn(name)
+            if as_mask is not None:
+                return dict(as_mask)
+        return drawn_of_type(name, dtype, rows)
+
+    def _rows(self, name: str) -> int | None:
+        """Rows of the smallest table that is read at these numbers."""
+        found: list[int] = []
+        names, seen = [name], {name}
+        while names:
+            for node, place in self._readers.get(names.pop(), ()):
+                rows = self._table(node, place)
+                if rows:
+                    found.append(rows)
+                elif place == 0 and node.op_type in _PASSES_ON:
+                    more = [output for output in node.output if output and output not in seen]
+                    seen.update(more)
+                    names += more
+        return min(found, default=None)
+
+    def _table(self, node: Any, place: int) -> int | None:
+        if node.op_type in _FUSED:
+            table = _FUSED[node.op_type].get(place)
+            shape = None if table is None else self._shape_at(node, table)
+            return shape[0] if shape else None
+        number, table = _LOOKUPS.get(node.op_type, (None, 0))
+        if place != number:
+            return None
+        shape = self._shape_at(node, table)
+        axis = next((int(a.i) for a in node.attribute if a.name == "axis"), 0)
+        if not shape or not -len(shape) <= axis < len(shape):
+            return None
+        return shape[axis] or None
+
+    def _shape_at(self, node: Any, place: int) -> tuple[int, ...] | None:
+        return self._shapes.get(node.input[place]) if place < len(node.input) else None
+
+
+def _without_functions(model: Any) -> Any:
+    """The graph with functions of its own in place; as it is where that is not possible."""
+    if not len(model.functions):
+        return model.graph
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(model).graph
+    except Exception:
+        return model.graph
+
+
+def _shapes(graph: Any) -> Mapping[str, tuple[int, ...]]:
+    """Shapes of tables: weights, and what only changes the type of one."""
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    shapes[node.output[0]] = tuple(attribute.t.dims)
+        elif node.op_type in {"DequantizeLinear", "Cast", "Identity"} and node.input[0] in shapes:
+            shapes[node.output[0]] = shapes[node.input[0]]
+        elif node.op_type == "Transpose" and node.input[0] in shapes:
+            shape = shapes[node.input[0]]
+            order = next((list(a.ints) for a in node.attribute if a.name == "perm"), None)
+            order = list(range(len(shape)))[::-1] if order is None else order
+            if sorted(order) == list(range(len(shape))):
+                shapes[node.output[0]] = tuple(shape[i] for i in order)
+    return shapes
+
 
 #: More nodes, or deeper nesting of their bodies, than any model has.
 _MOST_NODES = 1_000_000

@@ -14,17 +14,19 @@ from pathlib import Path
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.ncnn_file import look
+from accelbench.catalog.file_models.ncnn_layers import NcnnLayer, layers_of
 from accelbench.catalog.file_models.ncnn_sizes import item_shapes
-from accelbench.catalog.file_models.ncnn_text import NcnnLayer, layers_of
-from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.catalog.graph_files.graph_contents import refuse_uncounted
-from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
 from accelbench.catalog.graph_files.steps import (
+    FileInput,
+    GraphSizes,
     GraphStep,
     GraphValue,
+    OperatorSignature,
+    UntracedError,
     convolution,
     moving,
     product,
+    refuse_uncounted,
     step,
 )
 from accelbench.core.errors import CaseError

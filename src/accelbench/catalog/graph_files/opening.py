@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.catalog.graph_files.steps import GraphStep
+from accelbench.catalog.graph_files.steps import FileInput, GraphSizes, GraphStep
 
 ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
 TFLITE, NCNN = "tflite", "ncnn"

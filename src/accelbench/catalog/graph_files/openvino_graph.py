@@ -12,17 +12,20 @@ from typing import Any
 
 import openvino
 
-from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.catalog.graph_files.graph_contents import refuse_uncounted, stored_weights
-from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
 from accelbench.catalog.graph_files.steps import (
+    FileInput,
+    GraphSizes,
     GraphStep,
     GraphValue,
+    OperatorSignature,
+    UntracedError,
     attention,
     convolution,
     moving,
     product,
+    refuse_uncounted,
     step,
+    stored_weights,
 )
 from accelbench.core.visible import in_quotes
 

@@ -2,6 +2,14 @@
 
 A reader of a format makes `GraphStep`s in the order in which they run. Products and sizes are those
 of `predict.tracing`: one rule says what an operation is, in a traced model and in a file.
+
+What the readers of all formats say alike of a graph: its weights, and what no rule counts.
+
+What an operation of a model takes: its class and its sizes.
+
+Classes of torch's operations by their names, for the tracer and for files. Pure.
+
+Free dimensions of a file's inputs: which size each stands for, by its name or by its place.
 """
 
 from __future__ import annotations
@@ -9,8 +17,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from accelbench.catalog.graph_files.signatures import OperatorSignature
+from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, meaning
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.nouns import listed
+from accelbench.core.visible import in_quotes
+
+
+class UntracedError(AccelbenchError):
+    """The operators of a model are not known."""
+
+
+class OperatorSignature(NamedTuple):
+    """Class and sizes of an operation, for a batch of one."""
+
+    op_class: str
+    macs: int
+    input_elements: int
+    weight_elements: int
+    output_elements: int
+    m: int
+    n: int
+    k: int
+    groups: int
+    kernel: int
+    stride: int
+
 
 Shape = tuple[int, ...]
 
@@ -210,3 +243,173 @@ def consumers_of(steps: Sequence[GraphStep]) -> Mapping[str, list[int]]:
 def with_signature(entry: GraphStep, signature: OperatorSignature) -> GraphStep:
     """The same step, taking something else."""
     return replace(entry, signature=signature)
+
+
+_FP32 = "float"
+_MOST_NAMED = 5
+
+
+def stored_weights(tensors: Iterable[tuple[str, int]]) -> tuple[int, str]:
+    """How many elements a graph's weights have, and what most of them are stored in.
+
+    Args:
+        tensors: of each weight what it is stored in, and its elements.
+    """
+    by_kind: dict[str, int] = {}
+    for kind, number in tensors:
+        by_kind[kind] = by_kind.get(kind, 0) + number
+    return sum(by_kind.values()), max(by_kind, key=lambda kind: by_kind[kind], default=_FP32)
+
+
+def refuse_uncounted(names: Iterable[str]) -> None:
+    """Refuse a graph with operators that no rule counts, by their names.
+
+    Raises:
+        UntracedError: there are such operators.
+    """
+    unknown = sorted(set(names))
+    if unknown:
+        raise UntracedError(f"No rule counts its operators {listed(unknown, _MOST_NAMED)}.")
+
+
+def refuse_unmade(operator: str, missing: Iterable[str]) -> None:
+    """Refuse a graph in which an operator reads what none before it gives.
+
+    Raises:
+        UntracedError: there is such a value.
+    """
+    for name in missing:
+        raise UntracedError(
+            f"Its operator {operator} reads {in_quotes(name)}, which nothing before it gives: the"
+            " graph runs in a circle, or a part of it is missing."
+        )
+
+
+ACTIVATIONS = {
+    "relu", "gelu", "silu", "hardswish", "sigmoid", "hardtanh", "hardsigmoid", "tanh",
+    "leaky_relu", "mish", "clamp", "softplus", "elu", "threshold", "erf", "clamp_min",
+}  # fmt: skip
+REDUCTIONS = {"mean", "var", "var_mean", "sum", "amax", "max", "linalg_vector_norm", "cumsum"}
+#: Operations that calculate nothing but do move values; what else is free gives only sizes,
+#: constants, or what the next operation reads in passing.
+COPIES = {
+    "clone", "_to_copy", "copy_", "copy", "cat", "stack", "gather", "index", "index_select",
+    "embedding", "where", "masked_fill", "masked_fill_", "constant_pad_nd", "repeat", "roll",
+    "flip", "im2col", "col2im", "upsample_nearest2d", "scatter", "scatter_", "masked_scatter",
+    "_reshape_copy", "split_with_sizes_copy", "reflection_pad1d", "select_scatter",
+    "slice_scatter", "sort", "topk", "argsort", "max_pool2d_with_indices",
+}  # fmt: skip
+
+
+def class_of(name: str) -> str:
+    """The class of an operation that multiplies no matrices."""
+    bare = name.removesuffix("_")
+    if "batch_norm" in name:
+        return "bn"
+    if "norm" in name and name != "linalg_vector_norm":
+        return "ln"
+    if bare in ACTIVATIONS:
+        return "act"
+    if "pool" in name or bare in REDUCTIONS:
+        return "pool"
+    if "softmax" in name:
+        return "softmax"
+    return "copy" if name in COPIES or "upsample" in name else "elt"
+
+
+#: The options that bind each.
+OPTIONS = {BATCH: "--batch-sizes", SEQUENCE: "--sequence-lengths", IMAGE: "--image-sizes"}
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """An input of a graph.
+
+    Attributes:
+        name: as its graph calls it.
+        shape: a number, or the name of a free dimension; "" of one without a name.
+
+    Raises:
+        UntracedError: a dimension is a number below one.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        for place, size in enumerate(self.shape):
+            if not isinstance(size, str) and size < 1:
+                raise UntracedError(
+                    f"Dimension {place} of its input {self.name} is {size}, and none is below 1.",
+                    "Export the model with a size there, or with a name for a free one.",
+                )
+
+
+@dataclass(frozen=True)
+class GraphSizes:
+    """Inputs with all dimensions bound.
+
+    Attributes:
+        shapes: by input.
+        dimensions: by the name of a free dimension.
+        axes: which sizes the graph leaves open.
+        batch: items that it takes at once: where the batch is free, one.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dimensions: Mapping[str, int]
+    axes: frozenset[str]
+    batch: int
+
+
+def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> GraphSizes:
+    """Inputs at some sizes, a batch of one where the batch is free.
+
+    Args:
+        inputs: of a graph.
+        sizes: by `SEQUENCE` and `IMAGE`.
+
+    Raises:
+        UntracedError: a dimension remains free.
+    """
+    known: dict[str, int | None] = {BATCH: 1, **sizes}
+    shapes: dict[str, tuple[int, ...]] = {}
+    dimensions: dict[str, int] = {}
+    axes: set[str] = set()
+    for entry in inputs:
+        shape = []
+        for place, size in enumerate(entry.shape):
+            if isinstance(size, str):
+                wanted = meaning(size, place, len(entry.shape))
+                value = known.get(wanted) if wanted else None
+                if value is None:
+                    raise UntracedError(*_remains(entry, place, size, wanted))
+                axes.add(wanted)
+                if size:
+                    value = dimensions.setdefault(size, value)
+                shape.append(value)
+            else:
+                shape.append(size)
+        shapes[entry.name] = tuple(shape)
+    fixed = {shape[0] for shape in shapes.values() if len(shape) > 1}
+    batch = 1 if BATCH in axes or len(fixed) != 1 else max(fixed.pop(), 1)
+    return GraphSizes(shapes, dimensions, frozenset(axes), batch)
+
+
+def axes_of(inputs: Iterable[FileInput]) -> frozenset[str]:
+    """Which sizes a graph leaves open."""
+    return frozenset(
+        meaning(size, place, len(entry.shape))
+        for entry in inputs
+        for place, size in enumerate(entry.shape)
+        if isinstance(size, str)
+    )
+
+
+def _remains(entry: FileInput, place: int, name: str, wanted: str) -> tuple[str, str]:
+    called = f"{in_quotes(name)}" if name else f"{place}"
+    return (
+        f"Dimension {called} of its input {entry.name} is free.",
+        f"Name its size: {OPTIONS[wanted]} 128." if wanted else
+        "No option binds it: export the model with a fixed size there.",
+    )  # fmt: skip

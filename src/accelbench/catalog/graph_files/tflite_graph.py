@@ -16,16 +16,19 @@ from typing import Any
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.catalog.graph_files.graph_contents import refuse_uncounted, stored_weights
-from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
 from accelbench.catalog.graph_files.steps import (
+    FileInput,
+    GraphSizes,
     GraphStep,
     GraphValue,
+    OperatorSignature,
+    UntracedError,
     convolution,
     moving,
     product,
+    refuse_uncounted,
     step,
+    stored_weights,
 )
 
 _VIEWS = {

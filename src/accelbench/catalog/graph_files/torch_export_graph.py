@@ -13,27 +13,25 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.graph_files.free_sizes import FileInput, GraphSizes
-from accelbench.catalog.graph_files.graph_contents import (
-    refuse_uncounted,
-    refuse_unmade,
-    stored_weights,
-)
-from accelbench.catalog.graph_files.operator_classes import (
+from accelbench.catalog.graph_files.steps import (
     ACTIVATIONS,
     COPIES,
     REDUCTIONS,
-    class_of,
-)
-from accelbench.catalog.graph_files.signatures import OperatorSignature, UntracedError
-from accelbench.catalog.graph_files.steps import (
+    FileInput,
+    GraphSizes,
     GraphStep,
     GraphValue,
+    OperatorSignature,
+    UntracedError,
     attention,
+    class_of,
     convolution,
     moving,
     product,
+    refuse_uncounted,
+    refuse_unmade,
     step,
+    stored_weights,
 )
 from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.jsonc import JsonError, loads

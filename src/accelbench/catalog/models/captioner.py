@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import pixel_values
+from accelbench.catalog.own import pixel_values
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import PAIRS, attention_mask
+from accelbench.catalog.own import PAIRS, attention_mask
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.parts import PAIRS, attention_mask, pixel_values, sentence
+from accelbench.catalog.own import PAIRS, attention_mask, pixel_values, sentence
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import attention_mask, classes, token_ids
+from accelbench.catalog.own import attention_mask, classes, token_ids
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import (
+from accelbench.catalog.own import (
     NEXT_TOKEN,
     attention_mask,
     request,

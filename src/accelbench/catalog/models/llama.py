@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelbench.catalog.parts import (
+from accelbench.catalog.own import (
     FEW,
     NEXT_TOKEN,
     request,

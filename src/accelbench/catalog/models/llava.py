@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import answers, attention_mask, pixel_values, places, seen_request
+from accelbench.catalog.own import answers, attention_mask, pixel_values, places, seen_request
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

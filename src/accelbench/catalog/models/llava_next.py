@@ -12,7 +12,7 @@ from accelbench.catalog.models.llava import (
     TINY_VOCABULARY,
     config,
 )
-from accelbench.catalog.parts import answers, attention_mask, places, seen_request
+from accelbench.catalog.own import answers, attention_mask, places, seen_request
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

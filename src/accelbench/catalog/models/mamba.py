@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import FEW, NEXT_TOKEN, request, short_request, token_ids
+from accelbench.catalog.own import FEW, NEXT_TOKEN, request, short_request, token_ids
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import FEW, NEXT_TOKEN
+from accelbench.catalog.own import FEW, NEXT_TOKEN
 from accelbench.core.model import Generation, InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import image_classes, pixel_values
+from accelbench.catalog.own import image_classes, pixel_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 
+from accelbench.catalog.code_models.loading import CodeWord
 from accelbench.catalog.code_models.models import model_of_code
-from accelbench.catalog.code_models.words import CodeWord
 from accelbench.catalog.file_models.given_inputs import GivenInput
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.model import PACKAGE_MODELS, ModelSpec

@@ -7,8 +7,13 @@ import math
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.package_models.building import Factory, package, refuse_others, sources_of
-from accelbench.catalog.package_models.drawn_weights import draw_vanishing
+from accelbench.catalog.package_models.building import (
+    Factory,
+    draw_vanishing,
+    package,
+    refuse_others,
+    sources_of,
+)
 
 #: Files that the digest of what was made last covers.
 __accelbench_sources__: list[str] = []

@@ -1,11 +1,20 @@
-"""List options of the command line: spaces separate where that is unambiguous."""
+"""List options of the command line: spaces separate where that is unambiguous.
+
+Commands of a group by name: a slip is answered with the names like it.
+
+What a change has to exceed, as users say it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from accelbench.core.errors import UsageError
+from accelbench.core.nouns import meant
+from accelbench.core.visible import in_quotes
 
 #: Options whose values may be names of models, or words that are both.
 _OF_MODELS = ("--model", "--specific-models", "--category", "--family", "--run")
@@ -72,3 +81,32 @@ def _is_model(word: str) -> bool:
 
 def _flush(values: list[str] | None) -> list[str]:
     return [",".join(values)] if values else []
+
+
+class NamedCommands(TyperGroup):
+    """Refuses a name that no command has as every other name is refused."""
+
+    def find_group(self, word: str) -> str:
+        """Return the group that has a command of this name; empty if none has."""
+        return ""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = str(args[0])
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            names = self.list_commands(ctx)
+            if group := self.find_group(word):
+                raise UsageError(
+                    f"There is no command {in_quotes(word)}.",
+                    f"Did you mean {ctx.command_path} {group} {word}?",
+                )
+            raise UsageError(
+                f"There is no command {in_quotes(word)}.",
+                f"{meant(word, names, 'Commands', like=0.6)} {ctx.command_path} --help",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def refuse_threshold(threshold: float | None) -> None:
+    """What is no share of a change."""
+    if threshold is not None and not 0 < threshold < 10:
+        raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")

@@ -2,23 +2,94 @@
 
 Options that take a list, and those that are part of a case, are of the matrix; the others are said
 once for a run. Where results go, and what starts a program, is said on the command line alone.
+
+The options that a command declares, by the signature that typer reads as well.
+
+Names of scripts and options in the documents, and the commands that do their work. Pure.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import typer
+
 from accelbench.cli.arguments import run_arguments
-from accelbench.cli.arguments.command_options import CommandOption
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import ASKED_OF_ALL
 from accelbench.core.free_dimensions import combinations
-from accelbench.core.word_lists import LARGEST
-from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
+from accelbench.core.nouns import LARGEST
+from accelbench.exchange.plans.document import PlanKey, PlanKeys, PlanSection
 from accelbench.run.plan.request import AUTO
 from accelbench.runtimes.shared.names import runtimes_named
+
+
+@dataclass(frozen=True)
+class CommandOption:
+    """Option or argument of a command.
+
+    Attributes:
+        parameter: of the command's function.
+        option: its first name, with dashes; empty of an argument.
+        kind: of one value.
+        several: whether it takes a list.
+        least, most: of a number.
+        default: where nothing is given.
+        hidden: whether its help leaves it out.
+        help: what it says of itself.
+    """
+
+    parameter: str
+    option: str
+    kind: Literal["text", "number", "truth", "fraction", "path"]
+    several: bool
+    least: int | None
+    most: int | None
+    default: Any
+    hidden: bool
+    help: str
+
+    @property
+    def key(self) -> str:
+        """What it is called in files."""
+        return self.option.lstrip("-").replace("-", "_") or self.parameter
+
+
+def options_of(app: typer.Typer) -> list[CommandOption]:
+    """Those of an application's one command, in the order of its help.
+
+    By the declarations, which are typer's interface: its own parsers change between versions.
+    """
+    (registered,) = app.registered_commands
+    assert registered.callback is not None
+    parameters = inspect.signature(registered.callback).parameters.values()
+    return [_option(one) for one in parameters if hasattr(one.default, "param_decls")]
+
+
+def _option(parameter: inspect.Parameter) -> CommandOption:
+    declared: Any = parameter.default
+    annotation = str(parameter.annotation)
+    names = [name for name in declared.param_decls or () if name.startswith("--")]
+    kinds: dict[str, Literal["number", "truth", "fraction", "path"]] = {
+        "bool": "truth", "int": "number", "float": "fraction", "Path": "path",
+    }  # fmt: skip
+    word = annotation.removesuffix(" | None")
+    return CommandOption(
+        parameter=parameter.name,
+        option=names[0].partition("/")[0] if names else "",
+        kind=kinds.get(word, "text"),
+        several="list[" in annotation,
+        least=None if declared.min is None else int(declared.min),
+        most=None if declared.max is None else int(declared.max),
+        default=declared.default,
+        hidden=bool(declared.hidden),
+        help=str(declared.help or ""),
+    )
+
 
 #: What a file cannot say: where results go, how a run is begun, and which programs it starts.
 COMMAND_LINE_ALONE = frozenset(
@@ -119,3 +190,49 @@ def value_of(key: PlanKey, texts: Sequence[str], folder: Path) -> Any:
         path = folder / Path(text).expanduser()
         return path if not key.words or key.name == "data" else str(path)
     return text
+
+
+_SCRIPTS = {
+    "benchmark_all_key_models": "run --set key",
+    "benchmark_visualizer": "plot",
+    "create_hardware_model_benchmark_database": "run",
+    "enhanced_hardware_benchmark_runner": "run",
+    "hardware_model_predictor": "predict",
+    "hardware_selector": "recommend",
+    "model_benchmark_runner": "run",
+    "run_benchmark_suite": "run --set key",
+    "run_hardware_benchmark": "run",
+    "run_model_benchmarks": "run --set key",
+    "runner": "run",
+    "setup_benchmark_db": "db init",
+    "visualize_benchmarks": "plot",
+}
+_OPTIONS = {
+    "--analyze": "compare",
+    "--compare-training-inference": "compare --by mode",
+    "--init-db": "db init",
+    "--recommendations": "recommend",
+    "--status": "db status",
+    "--visualize": "plot",
+}
+
+
+def command_for_script(word: str, more: Iterable[str] = ()) -> str | None:
+    """Return the command that does a script's work; None if no document names the script.
+
+    Args:
+        word: the script, with or without folder and suffix.
+        more: the words after it, whose options may mean another command.
+    """
+    name = PurePosixPath(word.lower().replace("\\", "/")).name.removesuffix(".py")
+    command = _SCRIPTS.get(name.replace("-", "_"))
+    if command is None:
+        return None
+    by_option = (known for option in more if (known := command_for_option(option)))
+    return f"accelbench {next(by_option, command).removeprefix('accelbench ')}"
+
+
+def command_for_option(option: str) -> str | None:
+    """Return the command that does what an option of a script did; None if it is not known."""
+    command = _OPTIONS.get(option.partition("=")[0])
+    return None if command is None else f"accelbench {command}"

@@ -6,28 +6,28 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from accelbench.catalog.data.arrays import SUFFIX, stored_arrays
 from accelbench.catalog.data.folder import look
 from accelbench.catalog.data.labelled import look_labelled
-from accelbench.catalog.data.own_tokenizer import TOKENIZER
-from accelbench.catalog.data.picture_recipe import CONFIG, NAMED
-from accelbench.catalog.data.sound_recipe import WAVES, is_sound_word
-from accelbench.catalog.data.text_documents import TABLES, TextTable
+from accelbench.catalog.data.labelled_text import TOKENIZER
+from accelbench.catalog.data.pictures import CONFIG, NAMED
+from accelbench.catalog.data.rows import SUFFIX, stored_arrays
+from accelbench.catalog.data.sounds import WAVES, is_sound_word
+from accelbench.catalog.data.text import TABLES, TextTable
 from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
 from accelbench.catalog.selection import choose
-from accelbench.core.accuracy_columns import AccuracyMetric
 from accelbench.core.case import Option
+from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import UsageError
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.model import ModelSpec
 from accelbench.core.modes import parse_mode
 from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
-from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
-from accelbench.hardware.names import platform_named
+from accelbench.hardware.detect import platform_named
 from accelbench.run.plan.request import AUTO
 from accelbench.runtimes.shared.names import runtime_named
 

@@ -9,14 +9,13 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
-from accelbench.cli.arguments.ignored_beside import refuse_beside
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.thresholds import refuse_threshold
-from accelbench.cli.display.json_output import print_document
+from accelbench.cli.arguments.lists import SpacedLists, refuse_threshold
+from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.display.terminal import print_document
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.query.filters import filters_of
 from accelbench.store.files import explained
@@ -118,7 +117,7 @@ def check(
     reference = baseline_for(database, baseline, sought)
     checked = reference.check(threshold)
     if rerun:
-        from accelbench.cli.services.rerun import rerun_of
+        from accelbench.cli.services.measuring import rerun_of
 
         checked, reference = rerun_of(database, checked, reference, threshold)
     _say(checked, reference.about(threshold), markdown, as_json)
@@ -135,8 +134,7 @@ def _refuse_beside_noise(given: Mapping[str, object]) -> None:
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
-    from accelbench.report.check import document
-    from accelbench.report.check_markdown import summary
+    from accelbench.report.check import document, summary
 
     if markdown is not None:
         _append(markdown.expanduser(), summary(checked, about))

@@ -14,28 +14,29 @@ from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import distrusted, not_shown
-from accelbench.cli.display.json_output import json_text, print_document
-from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.display.text_output import deliver
+from accelbench.cli.display.terminal import (
+    complain,
+    deliver,
+    json_text,
+    print_document,
+    print_line,
+    print_lines,
+)
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
-from accelbench.core.accuracy_columns import OF_ACCURACY
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import ASKED, OF_ACCURACY
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
 from accelbench.core.figures import TIMES
-from accelbench.core.near import meant
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import listed, meant, words
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken, write_exactly
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
-from accelbench.query.suggested_commands import command_along
-from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.query.suggestions import NothingMeasuredError, command_along
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
@@ -207,7 +208,7 @@ def _without_a_side(
     output: Path | None,
 ) -> list[list[Compared]]:
     """What a file holds all the same where there is nothing to compare figures with."""
-    from accelbench.analysis.single import single
+    from accelbench.analysis.summary import single
 
     tables = [] if output is None else single(rows, axis)
     if not tables:

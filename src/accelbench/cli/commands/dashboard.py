@@ -18,7 +18,7 @@ from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.report.dashboard.guard import AccessRule
-    from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+    from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -53,7 +53,7 @@ def dashboard(
     """
     needs_its_packages()
     from accelbench.report.dashboard.guard import AccessRule, is_loopback
-    from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+    from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 
     door = AccessRule(host, _token(token))
     if not is_loopback(host) and not door.token:

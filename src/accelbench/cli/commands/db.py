@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.arguments.groups import NamedCommands
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.imports import (
+from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
+from accelbench.cli.display.store_status import (
     ImportSummary,
     brought,
     copies_kept,
@@ -20,19 +19,19 @@ from accelbench.cli.display.imports import (
     machines_of,
     repeated,
     samples_left,
+    status_lines,
     told,
     without_figures,
 )
-from accelbench.cli.display.json_output import print_json
-from accelbench.cli.display.store_status import status_lines
 from accelbench.cli.display.tables import (
     apart,
     jsonable,
     print_answer,
     print_pairs,
 )
-from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.exporting import (
+from accelbench.cli.display.terminal import complain, print_json, print_line, print_lines
+from accelbench.cli.services.opening import advised, refuse_but_one
+from accelbench.cli.services.report_files import (
     TRACKER_NAMES,
     of_interest,
     selected,
@@ -40,28 +39,26 @@ from accelbench.cli.services.exporting import (
     to_tracker,
     told_runs,
 )
-from accelbench.cli.services.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
-from accelbench.exchange.csv_export import write_lines
 from accelbench.exchange.imports.formats import KINDS
-from accelbench.exchange.imports.places import placed
-from accelbench.exchange.imports.reading import read_import
-from accelbench.exchange.left_out import Entries
+from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.table_export import (
     ENTRIES,
     FORMATS,
     TABLES,
+    Entries,
     export_report,
     export_table,
     format_for,
+    write_lines,
     wrote,
 )
 from accelbench.exchange.writing import refuse_taken
-from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at
+from accelbench.store.merge_validation import ConflictError
 from accelbench.store.places import place_of
 
 app = typer.Typer(

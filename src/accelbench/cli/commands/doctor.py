@@ -49,8 +49,8 @@ def doctor(
 
 def _project() -> Examined:
     """The file of a project's defaults, where there is one."""
-    from accelbench.cli.services.project_file import FILE, project_file
-    from accelbench.hardware.doctor.finding import Finding, Health
+    from accelbench.cli.services.plan_files import FILE, project_file
+    from accelbench.hardware.doctor.world import Finding, Health
 
     file = project_file()
     if file is None:
@@ -63,9 +63,9 @@ def world(db: Path | None, timeout: float) -> World:
     """This machine, with what other rooms know of it."""
     from accelbench.artifacts.cache import SIZE_VARIABLE, Cache
     from accelbench.hardware.doctor.world import Folder, World
-    from accelbench.runtimes.browser.pins import chromium_runs_here
+    from accelbench.runtimes.browser.assets import chromium_runs_here
     from accelbench.store.database import default_path
-    from accelbench.store.folders import FOLDER_VARIABLE
+    from accelbench.store.files import FOLDER_VARIABLE
 
     remedy = f"export {FOLDER_VARIABLE}=FOLDER for another place, {SIZE_VARIABLE}=5 for less of it"
     cache = Cache()
@@ -81,7 +81,7 @@ def world(db: Path | None, timeout: float) -> World:
 def document(findings: Examined) -> dict[str, Any]:
     """Everything as plain JSON values."""
     from accelbench.hardware.doctor.checks import well
-    from accelbench.hardware.doctor.finding import Health
+    from accelbench.hardware.doctor.world import Health
 
     return {
         "ok": well(findings),

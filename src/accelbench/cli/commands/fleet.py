@@ -1,19 +1,200 @@
-"""`accelbench fleet`: measure on many machines, which Ray holds together."""
+"""`accelbench fleet`: measure on many machines, which Ray holds together.
+
+`accelbench fleet run`: measure on every node of a fleet; each result is of one machine.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.fleet_options import ADDRESS, TOKEN_FILE
-from accelbench.cli.arguments.groups import NamedCommands
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.commands.fleet_run import planned_options, run
+from accelbench.cli.arguments.distributed_options import (
+    ADDRESS,
+    TOKEN_FILE,
+    NarrowedContext,
+    defaults_of,
+    with_options_of,
+)
+from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
+from accelbench.cli.arguments.plan_keys import options_of
+from accelbench.cli.commands import run as one_machine
 from accelbench.cli.commands.run import termination_as_interrupt
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
+from accelbench.core.nouns import seconds
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.prices import prices_at
+
+if TYPE_CHECKING:
+    from accelbench.cli.services.running import RunOptions
+    from accelbench.run.plan.request import Request
+
+
+#: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
+#: and what would run code of others on every node.
+_OF_ONE_MACHINE = frozenset(
+    {"browser", "plan_schema", "save_plan", "simulate", "trust_remote_code"}
+)
+
+
+@with_options_of(one_machine.app, _OF_ONE_MACHINE)
+def run(
+    ctx: typer.Context,
+    each: bool = typer.Option(
+        False, "--each", help="Every node measures every case that it can: the spread between them."
+    ),
+    address: str | None = ADDRESS,
+    token_file: Path | None = TOKEN_FILE,
+    attempts: int = typer.Option(
+        3, "--attempts", min=1, help="How often cases are tried where nodes are lost or hang."
+    ),
+    silence: str | None = typer.Option(
+        None, "--silence", help="After which a node that says nothing is taken for hung; 90s."
+    ),
+    **typed: Any,
+) -> None:
+    """Measure models on the nodes of a fleet; store every sample here.
+
+    Takes what accelbench run takes, plan files among it. A case runs on one node that has its
+    platform, alone on its device (for the CPU: on the whole node), with all its launches; with
+    --distributed --nnodes N on N nodes that make each step together. It is
+    tried again elsewhere where its node is lost or hangs. What a node measures is a run of its
+    own, RUN.NODE, with that node's environment.
+
+    Ends as accelbench run does.
+    """
+    from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments.lists import refuse_threshold
+    from accelbench.cli.arguments.run_words import settings_of
+    from accelbench.cli.services import fleet_running, running
+    from accelbench.cli.services.against import against_of
+    from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.run_end import finish
+    from accelbench.run.fleet.dispatch import DispatchRules
+    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.run.fleet.fleet_execute import FleetOptions
+
+    refuse_threshold(typed["threshold"])
+    _refuse_machines(typed)
+    asked = asked_run(ctx, typed, options_of(one_machine.app))
+    if asked is None and each:
+        raise UsageError(
+            "A resumed run keeps what it began with: --each cannot be given anew.",
+            "Leave it out, or start a new run.",
+        )
+    as_json, quiet = typed["as_json"], typed["quiet"]
+    compare, threshold = typed["compare"], typed["threshold"]
+    stream = sys.stderr if as_json else sys.stdout
+    places = running.OutputPlaces(
+        database=None if typed["no_database"] else (typed["db_path"] or typed["db"]),
+        use_database=not typed["no_database"],
+        output_dir=typed["output_dir"],
+        output_ci=typed["output_ci"],
+        report=typed["create_report"],
+        prices=prices_at(typed["prices"]) if compare or typed["create_report"] else None,
+        command=("accelbench", "fleet", "run"),
+    )
+    rules = DispatchRules(
+        attempts=attempts, silence=seconds(silence, "--silence") or DispatchRules.silence
+    )
+    where = FleetAddress.of(address, token_file)
+    with termination_as_interrupt():
+        if asked is None:
+            resumed = str(typed["resume"])
+            ended = fleet_running.resume_run(resumed, where, places, rules, stream, quiet)
+            finish(ended, places, stream, as_json, quiet, compare, threshold)
+        _refuse_planned(asked.typed)
+        if each and asked.typed["nodes"] > 1:
+            raise UsageError(
+                "--each has every node measure by itself, and --nnodes several together.",
+                "Leave one of them out.",
+            )
+        how = running.RunOptions(
+            settings_of(asked.typed),
+            against=against_of(asked.typed["against"]),
+            limit=asked.typed["limit"],
+            label=run_arguments.label(asked.typed["label"]),
+            names=asked.names,
+            selector=running.selector_of(places),
+            precisions_named=asked.precisions,
+            plan_files=asked.plans.about,
+            notes=asked.plans.notes,
+        )
+        options = FleetOptions(each, rules)
+        if typed["dry_run"]:
+            fleet_running.show_plan(asked.parts, how, where, options, sys.stdout, as_json=as_json)
+            return
+        ended = fleet_running.new_run(asked.parts, how, where, options, places, stream, quiet)
+        finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
+
+
+def planned_options(
+    ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]
+) -> tuple[tuple[Request, ...], RunOptions]:
+    """What a plan file asks for, for another command that measures on a fleet.
+
+    Args:
+        ctx: the command's.
+        names: of the file, and of models of it that alone are meant.
+        typed: of the options of accelbench run those that the command has too.
+
+    Raises:
+        UsageError: the file cannot be read, or says what a fleet does not have.
+    """
+    from accelbench.cli.arguments.run_words import settings_of
+    from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.plan_files import plan_files_among
+    from accelbench.cli.services.running import RunOptions
+
+    if not plan_files_among(names[:1])[0]:
+        raise UsageError(
+            f"{in_quotes(names[0])} is no plan file.", "Name a .yaml, .toml or .json file."
+        )
+    app = one_machine.app
+    given = {"models": list(names), **typed}
+    whole = {**defaults_of(app), **given}
+    asked = asked_run(NarrowedContext(ctx, given), whole, options_of(app))
+    assert asked is not None
+    _refuse_planned(asked.typed)
+    if asked.typed["nodes"] > 1:
+        raise UsageError(
+            "What is validated is each node by itself, and the plan says --nnodes.", "Leave it out."
+        )
+    return asked.parts, RunOptions(
+        settings_of(asked.typed),
+        limit=asked.typed["limit"],
+        names=asked.names,
+        precisions_named=asked.precisions,
+        plan_files=asked.plans.about,
+        notes=asked.plans.notes,
+    )
+
+
+def _refuse_machines(typed: Any) -> None:
+    """Nodes that make a step together are chosen by the fleet, which brings them together."""
+    if typed["node_rank"] is not None or typed["rendezvous"]:
+        raise UsageError(
+            "A fleet chooses the nodes that make a step together, and where they meet: --node-rank"
+            " and --rdzv-endpoint are of accelbench run.",
+            "Leave them out; --nnodes says how many nodes.",
+        )
+
+
+def _refuse_planned(typed: Any) -> None:
+    """A plan file may say what no option of this command can."""
+    _refuse_machines(typed)
+    said = [name for name in sorted(_OF_ONE_MACHINE) if typed.get(name)]
+    if said:
+        name = said[0].replace("_", "-")
+        raise UsageError(
+            f"The plan says {name}, which a fleet's run does not have.",
+            "Measure it by accelbench run, or leave it out.",
+        )
+
 
 app = typer.Typer(
     cls=NamedCommands,
@@ -47,9 +228,9 @@ def start(
     Who joins, or has it measure, needs the token that is written into a file which only this user
     can read. Without --host nobody but this machine reaches it.
     """
-    from accelbench.cli.services import fleet_sessions
+    from accelbench.cli.services import fleet_running
 
-    fleet_sessions.start(host, port, measures=not coordinator)
+    fleet_running.start(host, port, measures=not coordinator)
 
 
 @app.command()
@@ -63,9 +244,9 @@ def join(
     ),
 ) -> None:
     """Let this machine measure for a fleet, until accelbench fleet stop."""
-    from accelbench.cli.services import fleet_sessions
+    from accelbench.cli.services import fleet_running
 
-    fleet_sessions.join(address, token_file, host)
+    fleet_running.join(address, token_file, host)
 
 
 @app.command()
@@ -78,9 +259,9 @@ def stop(
 
     Ray's logs go with it, but for those of a fleet in which a process of Ray had ended by itself.
     """
-    from accelbench.cli.services import fleet_sessions
+    from accelbench.cli.services import fleet_running
 
-    fleet_sessions.stop(keep_logs=keep_logs)
+    fleet_running.stop(keep_logs=keep_logs)
 
 
 @app.command()
@@ -90,11 +271,11 @@ def status(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
-    from accelbench.cli.services import fleet_sessions
+    from accelbench.cli.services import fleet_running
     from accelbench.run.fleet.fleet_address import FleetAddress
 
     where = FleetAddress.of(address, token_file)
-    fleet_sessions.show_status(where, sys.stdout, as_json=as_json)
+    fleet_running.show_status(where, sys.stdout, as_json=as_json)
 
 
 @app.command()
@@ -140,8 +321,8 @@ def validate(
     nodes: one of them is slower, and neither is known to be right.
     """
     from accelbench.cli.arguments import run_arguments
-    from accelbench.cli.services import fleet_validation
-    from accelbench.core.word_lists import words
+    from accelbench.cli.services import fleet_running
+    from accelbench.core.nouns import words
     from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.runtimes.shared.names import runtimes_named
 
@@ -149,19 +330,17 @@ def validate(
     if plan is not None:
         typed = {"hardware": hardware, "framework": framework, "launches": launches}
         requests, how = planned_options(ctx, [str(plan), *words(models)], typed)
-        how = replace(how, label=fleet_validation.LABEL)
+        how = replace(how, label=fleet_running.LABEL)
     else:
-        requests, how = fleet_validation.usual_work(
+        requests, how = fleet_running.usual_work(
             words(models), words(hardware), runtimes_named(words(framework)), launches
         )
     if probes and plan is None and not models:
         requests = ()
     platforms = run_arguments.platforms(words(hardware)) if probes else None
-    work = fleet_validation.ValidationWork(requests, how, platforms)
+    work = fleet_running.ValidationWork(requests, how, platforms)
     with termination_as_interrupt():
-        verdict = fleet_validation.validate(
-            where, db, work, threshold, as_json=as_json, quiet=quiet
-        )
+        verdict = fleet_running.validate(where, db, work, threshold, as_json=as_json, quiet=quiet)
     if verdict.bad:
         raise typer.Exit(EXIT_NO)
     if verdict.open:

@@ -17,11 +17,11 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.core.errors import UsageError, setting_up
+from accelbench.core.nouns import words
 from accelbench.core.plugins import RUNTIMES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_to_json
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.word_lists import words
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
@@ -112,8 +112,8 @@ def hardware(
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
-    from accelbench.cli.display.calibration import calibration_documents, show_calibration
-    from accelbench.cli.display.json_output import print_json
+    from accelbench.cli.display.hardware import calibration_documents, show_calibration
+    from accelbench.cli.display.terminal import print_json
     from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
 
     devices = devices_to_calibrate(wanted)
@@ -130,7 +130,7 @@ def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_jso
 def _platforms(typed: Iterable[str]) -> dict[str, None]:
     """The platforms that are asked about; of gpu the one that is here, else why none is."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.names import GPU, GPU_PLATFORMS, gpu_here
+    from accelbench.hardware.detect import GPU, GPU_PLATFORMS, gpu_here
 
     names: dict[str, None] = {}
     for word in typed:
@@ -191,7 +191,7 @@ def _platform(
     served: list[Serving],
     known: StoredCalibrations | None,
 ) -> dict[str, Any]:
-    from accelbench.cli.display.calibration import collectives_document, limits_document
+    from accelbench.cli.display.hardware import collectives_document, limits_document
 
     devices = []
     for device in (entry for entry in ones if isinstance(entry, Device)):

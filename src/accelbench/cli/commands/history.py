@@ -11,22 +11,21 @@ import typer
 from accelbench.analysis.history import Series, answer_counts, same_jobs
 from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.json_output import print_document
+from accelbench.cli.display.terminal import print_document
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.collected_later import collected_later
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
+from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.filters import filters_of
 from accelbench.query.run_names import measured_series, only_runs
 from accelbench.query.stored_results import on_one_machine
-from accelbench.query.suggested_commands import command_again
-from accelbench.query.suggestions import NothingMeasuredError
-from accelbench.report.all_series import about_series, series_in
-from accelbench.report.runs_without_figures import Unseen
+from accelbench.query.suggestions import NothingMeasuredError, command_again
+from accelbench.report.other_series import Unseen
+from accelbench.report.series import about_series, series_in
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine

@@ -10,24 +10,23 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.json_output import json_text
-from accelbench.cli.display.text_output import deliver
+from accelbench.cli.display.terminal import deliver, json_text
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
+from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.hardware.names import platforms_named
+from accelbench.hardware.detect import platforms_named
 from accelbench.query.conditions import where_of
 from accelbench.query.filters import Filters, by_word, filters_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
 if TYPE_CHECKING:
-    from accelbench.analysis.cells import Matrix
+    from accelbench.analysis.matrix import Matrix
     from accelbench.report.matrix import MatrixHeader
     from accelbench.store.database import Database
 
@@ -199,11 +198,11 @@ def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str
 
         return json_text(document(made, about))
     if form == "markdown":
-        from accelbench.report.matrix_markdown import markdown
+        from accelbench.report.matrix import markdown
 
         return markdown(made, about)
     if form == "html":
-        from accelbench.report.matrix_html import html
+        from accelbench.report.matrix import html
 
         return html(made, about)
     import io

@@ -14,10 +14,10 @@ from accelbench.catalog.find import every_model
 from accelbench.catalog.selection import choose, notes_on
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.words import parameters_in_short
-from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
+from accelbench.core.nouns import NO_DATA
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -12,13 +12,11 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
-from accelbench.cli.display.json_output import print_document
-from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.chart_files import FORMATS, drawn_into
+from accelbench.cli.display.terminal import complain, print_document, print_line, print_lines
+from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant, words
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
 from accelbench.query.filters import Filters, filters_of
@@ -76,7 +74,7 @@ def plot(
     db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
-    from accelbench.analysis.cost_words import nothing_priced
+    from accelbench.analysis.costs import nothing_priced
 
     names = words(chart)
     if names == ("list",):

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_numbered_sizes
-from accelbench.cli.display.json_output import json_text, print_json
-from accelbench.cli.display.progress_line import ProgressLine
-from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.text_output import BESIDE, deliver
-from accelbench.cli.services.chart_files import refuse_undrawable_file, write_picture
+from accelbench.cli.arguments.run_words import (
+    OPTIONS,
+    Sizes,
+    refuse_beside,
+    sizes_of,
+    with_numbered_sizes,
+)
+from accelbench.cli.display.terminal import BESIDE, deliver, json_text, print_json, print_line
+from accelbench.cli.display.watch import ProgressLine
+from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
-from accelbench.core.word_lists import words
+from accelbench.core.nouns import words
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 
 if TYPE_CHECKING:
@@ -155,12 +158,12 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
-    from accelbench.cli.services.measured_models import not_predicted
     from accelbench.cli.services.predicting import (
         MATRIX_BATCHES,
         batches_of,
         database_at,
         files_of,
+        not_predicted,
         question_of,
     )
     from accelbench.cli.services.predicting import Predicting as Service

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from accelbench.cli.display.pages_written import StatusOfPages
 from accelbench.cli.display.terminal import complain, print_lines
+from accelbench.cli.display.watch import StatusOfPages
 from accelbench.cli.display.words import duration
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import PRICES_HELP, prices_at

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.ignored_beside import refuse_beside
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.json_output import json_text
-from accelbench.cli.display.progress_line import ProgressLine
-from accelbench.cli.display.text_output import BESIDE, deliver
+from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.display.terminal import BESIDE, deliver, json_text
+from accelbench.cli.display.watch import ProgressLine
 from accelbench.core.errors import UsageError
-from accelbench.core.word_lists import numbers, seconds, words
+from accelbench.core.nouns import numbers, seconds, words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.query.filters import hardware_words
@@ -251,7 +250,7 @@ def _names(values: list[str]) -> tuple[str, ...]:
 def _of_gpus(word: str) -> tuple[str, ...]:
     """For gpu the one that is here; where none is, whichever has results."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.names import GPU, gpu_here
+    from accelbench.hardware.detect import GPU, gpu_here
 
     if word.lower() != GPU:
         return (word,)

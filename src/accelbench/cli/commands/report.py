@@ -58,10 +58,10 @@ def report(
     db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
-    from accelbench.analysis.cost_words import nothing_priced
+    from accelbench.analysis.costs import nothing_priced
     from accelbench.cli.commands.plot import files_in
     from accelbench.cli.services.opening import filled
-    from accelbench.core.word_lists import words
+    from accelbench.core.nouns import words
     from accelbench.exchange.writing import refuse_taken
     from accelbench.query.run_names import only_ids, only_runs
     from accelbench.report.full_report.parts import report as made

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import typer
 
-from accelbench.cli.arguments.command_options import options_of
 from accelbench.cli.arguments.distributed_options import (
     DISTRIBUTED,
     DistributedWords,
@@ -17,7 +16,8 @@ from accelbench.cli.arguments.distributed_options import (
     with_distributed_options,
 )
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.size_options import OPTIONS, Sizes, with_size_options
+from accelbench.cli.arguments.plan_keys import options_of
+from accelbench.cli.arguments.run_words import OPTIONS, Sizes, with_size_options
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def _print_plan_schema(flag: bool) -> None:
     if flag:
         from accelbench.cli.arguments.plan_keys import plan_keys
-        from accelbench.exchange.plans.schema import schema_of
+        from accelbench.exchange.plans.document import schema_of
 
         sys.stdout.write(json.dumps(schema_of(plan_keys(options_of(app))), indent=2) + "\n")
         raise typer.Exit
@@ -300,16 +300,16 @@ def run(
     typed = dict(locals())
     typed |= {**typed.pop("sizes"), **typed.pop("distributed")}
     from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments.lists import refuse_threshold
     from accelbench.cli.arguments.run_words import settings_of
-    from accelbench.cli.arguments.thresholds import refuse_threshold
     from accelbench.cli.services import running
     from accelbench.cli.services.against import against_of
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.picking import picked_models
-    from accelbench.cli.services.project_file import project_note
+    from accelbench.cli.services.plan_files import project_note
     from accelbench.cli.services.run_end import finish
-    from accelbench.core.child_answers import limited_to
-    from accelbench.core.word_lists import seconds
+    from accelbench.core.nouns import seconds
+    from accelbench.core.processes import limited_to
 
     refuse_threshold(threshold)
     with termination_as_interrupt():
@@ -335,7 +335,7 @@ def run(
             ended = running.resume_run(str(resume), places, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
         if asked.typed["node_rank"]:
-            from accelbench.cli.services.taking_part import take_part
+            from accelbench.cli.services.fleet_running import take_part
 
             code = take_part(asked.requests[0], settings_of(asked.typed), asked.typed, stream)
             raise typer.Exit(code)
@@ -352,7 +352,7 @@ def run(
             given=asked.given,
         )
         if save_plan is not None:
-            from accelbench.cli.services import saved_plans
+            from accelbench.cli.services import asked as saved_plans
 
             saved_plans.save(save_plan, asked, how.settings, options, stream, quiet)
             if not dry_run:

@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 from accelbench.cli.display.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
-    from accelbench.hardware.extras import Extras
-    from accelbench.runtimes.browser.pins import Package
+    from accelbench.hardware.installing import Extras
+    from accelbench.runtimes.browser.assets import Package
 
 _CHROMIUM, _BROWSER = "chromium", "browser"
 
@@ -87,8 +87,8 @@ def extras(
     ),
 ) -> None:
     """Install the packages of extras."""
-    from accelbench.core.word_lists import words
-    from accelbench.hardware.extras import installed
+    from accelbench.core.nouns import words
+    from accelbench.hardware.installing import installed
 
     known = installed()
     meant = list(dict.fromkeys(known.meant(word) for word in words(names)))
@@ -111,8 +111,14 @@ def _installed(
     """Have the packages of extras here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.extras import chosen, lacking, refuse_clashes
-    from accelbench.hardware.installing import here, install, version_of
+    from accelbench.hardware.installing import (
+        chosen,
+        here,
+        install,
+        lacking,
+        refuse_clashes,
+        version_of,
+    )
 
     wanted = chosen(known, names)
     needed, notes = lacking(wanted, version_of)
@@ -202,12 +208,11 @@ def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
     """Have the engine and a browser here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.extras import chosen, installed, lacking
-    from accelbench.hardware.installing import version_of
-    from accelbench.runtimes.browser import assets, pins
+    from accelbench.hardware.installing import chosen, installed, lacking, version_of
+    from accelbench.runtimes.browser import assets
 
     _refuse_a_wrong_name()
-    if chromium and not pins.chromium_runs_here():
+    if chromium and not assets.chromium_runs_here():
         raise SurroundingsError(
             "The Chromium that can be fetched runs on Linux on x86-64 alone.", _other_browsers()
         )

@@ -10,9 +10,8 @@ from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import Ratio
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import figure, mean_note
-from accelbench.core.absent import NO_DATA, NOT_KNOWN
-from accelbench.core.figures import Statistic
-from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.figures import Statistic, unit_beside, unit_of_all
+from accelbench.core.nouns import NO_DATA, NOT_KNOWN
 from accelbench.core.rows import record, text
 
 #: Behind a ratio of two that did not run alike, and of one of which no interval is known; behind a

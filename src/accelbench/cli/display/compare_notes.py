@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from accelbench.analysis.accuracies import accuracy_against, cost_sentence
 from accelbench.analysis.comparison import Compared
-from accelbench.analysis.cost_words import cost_notes
-from accelbench.analysis.costs import items_of
+from accelbench.analysis.costs import cost_notes, items_of
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
@@ -22,12 +21,11 @@ from accelbench.cli.display.compare_cells import (
     unlike,
 )
 from accelbench.cli.display.words import other_machines
-from accelbench.core.absent import NO_DATA
-from accelbench.core.exactness import not_exact
 from accelbench.core.figures import Statistic
-from accelbench.core.launch_failures import launches_failed, mostly_failed, why_unusable
-from accelbench.core.nouns import listed
+from accelbench.core.nouns import NO_DATA, listed
+from accelbench.core.precision import not_exact
 from accelbench.core.vocabulary import Provenance
+from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 _ONE_LAUNCH = (

@@ -12,7 +12,7 @@ from rich.text import Text
 from accelbench.cli.display.console import console as made_for
 from accelbench.core.visible import visible
 from accelbench.hardware.doctor.checks import Examined, well
-from accelbench.hardware.doctor.finding import ILL, Finding, Health
+from accelbench.hardware.doctor.world import ILL, Finding, Health
 
 _STYLES = {
     Health.OK: "green",

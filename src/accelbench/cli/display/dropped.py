@@ -7,11 +7,10 @@ from typing import Any
 
 from accelbench.analysis.questions import SHAPES, values
 from accelbench.analysis.standing import newest
-from accelbench.core.launch_failures import is_wrong, of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered
+from accelbench.core.worth import answered, is_wrong, of_whole_runs
 from accelbench.query.filters import by_word
 from accelbench.query.hardware_words import has_one_of
 

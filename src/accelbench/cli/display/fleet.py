@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import IO, Any
 
-from accelbench.cli.display.progress_line import StatusLine
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.watch import (
     LiveWatch,
     PlainWatch,
     QuietWatch,
+    StatusLine,
     case_line,
     watch_for,
 )

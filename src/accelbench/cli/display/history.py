@@ -9,8 +9,8 @@ from accelbench.analysis.history import HistoryPoint, Series, same_jobs
 from accelbench.analysis.versions import in_short
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
+from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted
-from accelbench.core.spreads import changes_text
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.report.other_series import left_out_text

@@ -17,10 +17,9 @@ from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.constraints.limits import spelled
-from accelbench.select.evidence.origins import is_imported, of_others
-from accelbench.select.evidence.other_measurements import FEW, sentences_of
-from accelbench.select.evidence.unusable import sentences_of as set_aside
-from accelbench.select.evidence.ways import differing
+from accelbench.select.evidence.candidates import sentences_of as set_aside
+from accelbench.select.evidence.cells import differing, is_imported, of_others
+from accelbench.select.evidence.model_evidence import FEW, sentences_of
 
 Option = Mapping[str, Any]
 #: Of an engine at a place, in a precision, the settings that tell its ways apart.

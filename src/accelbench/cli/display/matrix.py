@@ -10,8 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
-from accelbench.analysis.matrix import RULE, UNRATED
+from accelbench.analysis.matrix import (
+    RULE,
+    UNRATED,
+    Availability,
+    Matrix,
+    MatrixCell,
+    MatrixLine,
+    Rating,
+)
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.cli.display.word_table import WordTable

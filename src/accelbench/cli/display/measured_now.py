@@ -10,8 +10,8 @@ from rich.console import Console
 from accelbench.cli.display.columns import text
 from accelbench.cli.display.console import console as made_for
 from accelbench.core.figures import Statistic, name_of
-from accelbench.select.answer.remarks import IN_THE_ANSWER
-from accelbench.select.evidence.units import rounded
+from accelbench.select.answer.explanation import IN_THE_ANSWER
+from accelbench.select.evidence.cells import rounded
 
 Measured = Mapping[str, Any]
 

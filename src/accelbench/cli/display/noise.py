@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import IO
 
-from accelbench.analysis.noise import NoiseFloor
+from accelbench.analysis.run_noise import NoiseFloor
 from accelbench.exchange.titles import title
 
 

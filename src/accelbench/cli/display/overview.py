@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from accelbench.cli.display.columns import table
 from accelbench.cli.display.word_table import WordTable
 from accelbench.cli.display.words import case_name, figure, shapes, spread, where
-from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
+from accelbench.core.devices import short_of
+from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import counted
-from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.rows import ResultRow
 
 if TYPE_CHECKING:

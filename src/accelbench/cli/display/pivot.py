@@ -10,13 +10,12 @@ from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.compare_notes import by_figure
 from accelbench.cli.display.words import figure, other_machines, shapes
-from accelbench.core.absent import NO_DATA, batch_text
 from accelbench.core.devices import devices_beside
-from accelbench.core.launch_failures import launches_failed
-from accelbench.core.nouns import counted, listed
-from accelbench.core.rates import unit_of, unit_of_all
+from accelbench.core.figures import unit_of, unit_of_all
+from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.core.worth import launches_failed
 
 if TYPE_CHECKING:
     from accelbench.cli.display.word_table import WordTable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
-from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AXES
-from accelbench.core.cards import short_of
-from accelbench.core.spreads import ends_text
+from accelbench.core.devices import short_of
+from accelbench.core.figures import ends_text
+from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:

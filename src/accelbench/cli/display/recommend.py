@@ -1,4 +1,9 @@
-"""Recommendations in a terminal, within 80 columns."""
+"""Recommendations in a terminal, within 80 columns.
+
+What is predicted beside a recommendation, apart from what was measured.
+
+Rankings of models for a task in a terminal.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +35,98 @@ from accelbench.cli.display.recommend_cells import (
     where,
     why_unclear,
 )
-from accelbench.cli.display.recommend_predicted import predicted_table, predicted_words
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
-from accelbench.core.launch_failures import launches_failed
+from accelbench.core.figures import interval_text
+from accelbench.core.nouns import counted
+from accelbench.core.vocabulary import Provenance
+from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.predict.learned_words import poor_notes
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
-from accelbench.select.evidence.origins import is_imported, of_others
-from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
-from accelbench.select.evidence.unusable import sentences_of as set_aside
-from accelbench.select.evidence.ways import BY_FASTEST, of_machines
+from accelbench.select.evidence.candidates import sentences_of as set_aside
+from accelbench.select.evidence.cells import BY_FASTEST, is_imported, of_machines, of_others
+from accelbench.select.evidence.model_evidence import FEW, sentences_of, without_figure
 
 Answer = Mapping[str, Any]
+
+#: Stands before each figure that is predicted.
+MARK = "~"
+#: The basis of a candidate that is ranked by a prediction.
+_RANKED = "predicted"
+#: Bases in a word or two, as columns have room for.
+_SHORT = {
+    "the model here, at other sizes": "the model",
+    "the model in another configuration": "the model elsewhere",
+    "other models in this configuration": "other models",
+    "other configurations": "other engines",
+    "vendor peaks alone": "peaks",
+    "measured peaks alone": "peaks",
+    "peaks of a typical device": "typical peaks",
+}
+
+
+def predicted_table(scores: Mapping[str, Answer]) -> Table | None:
+    """The predictions of candidates, a row each; None where there are none."""
+    predicted = {
+        name: score["predictions"]
+        for name, score in scores.items()
+        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
+    }
+    if not predicted:
+        return None
+    units = {str(entry["throughput_unit"]) for entry in predicted.values()}
+    several = len(units) > 1
+    rows = [
+        (
+            _where(name, entry),
+            f"{entry['runtime']} {entry['precision']}",
+            f"{MARK}{figure(entry['latency'])}",
+            interval_text(entry["latency_low"], entry["latency"], entry["latency_high"], figure),
+            f"{MARK}{figure(entry['throughput'])}",
+            str(entry["throughput_unit"]) if several else "",
+            f"{MARK}{figure(entry['memory_mb'])}",
+            _SHORT.get(entry["basis"], entry["basis"]),
+        )
+        for name, entry in predicted.items()
+    ]
+    heads = ("predicted on", "engine", "p50 ms", "90 % band", rate_head(units), "counts", "MB",
+             "from")  # fmt: skip
+    return table(heads, rows, right=(2, 3, 4, 6), below={3: 2})
+
+
+def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
+    """What the figures of that table are, and whether anything is ranked by them."""
+    predicted = [
+        score
+        for score in scores.values()
+        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
+    ]
+    bases = [score["basis"] for score in predicted]
+    if not bases:
+        return
+    ranked = bases.count(_RANKED)
+    by_them = (
+        "all of these are ranked by it"
+        if ranked == len(bases)
+        else "nothing is ranked by it"
+        if not ranked
+        else "ranked by it is what is predicted from results there"
+    )
+    yield (
+        f"{MARK} predicted, not measured: nine in ten such figures lie in the band, and {by_them}."
+    )
+    told = (score["predictions"] for score in predicted)
+    for note in poor_notes(
+        (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
+    ):
+        yield f"note: {note}"
+
+
+def _where(name: str, entry: Answer) -> str:
+    device = entry["device"]
+    return name if device in name else f"{name} ({device})"
+
 
 #: What a candidate with a figure stands on; and where some of them are of others.
 _FIGURED = "measured, estimated or predicted"
@@ -342,3 +427,63 @@ def _together(answer: Answer) -> Iterator[str]:
         f"On {spread['gpu_count']} devices: {spread['strategy']}, which {fits}:"
         f" {spread['reason']}. Speed {spread['speed']}."
     )
+
+
+#: Models of a ranking that are shown.
+_MOST_RANKED = 20
+_ORDER = (
+    "Each on the hardware that is first for it. What counts the same stands together, what most"
+    " models count first: measured before estimated, and among them the most a second. What only a"
+    " rule speaks for comes last."
+)
+
+
+def show_ranking(
+    ranked: Sequence[Answer],
+    task: str,
+    batch: int,
+    explain: bool,
+    unknown: Sequence[str] = (),
+    console: Console | None = None,
+) -> None:
+    """Models in order for a task; of the unknown nobody says what they are for."""
+    console = console or made_for()
+    for line in _unknown(unknown, task):
+        console.print(text(line))
+    if not ranked:
+        which = "that says what it is for " if unknown else ""
+        console.print(text(f"No model with results {which}is for {task}."))
+        return
+    console.print(text(f"For {task} at batch {batch}"), style="bold")
+    shown = ranked if explain else ranked[:_MOST_RANKED]
+    answers = [{"predictions": entry} for entry in shown]
+    units, time = units_of(answers), time_head(answers)
+    rows = [
+        (
+            str(place),
+            entry["model"],
+            ", ".join(size_labels(entry["sizes"])),
+            where(entry["hardware"], entry),
+            *figures({"predictions": entry}, time == MIXED),
+            counts({"predictions": entry}, units),
+            in_a_word(entry),
+        )
+        for place, entry in enumerate(shown, 1)
+    ]
+    heads = ("", "model", "sizes", "on", time, "within", rate_head(units), "counts", "by")
+    console.print(table(heads, rows, right=(0, 4, 5, 6), below={2: 1, 5: 4}))
+    if whose := of_others(shown):
+        console.print(text(whose))
+    if len(shown) < len(ranked):
+        console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
+    if explain:
+        console.print(text(_ORDER))
+
+
+def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
+    if names:
+        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+        yield (
+            f"{counted(len(names), 'model')} of no known family may be for {task} too, and"
+            f" {'is' if len(names) == 1 else 'are'} left out: {listed}"
+        )

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from accelbench.analysis.cost_words import money
+from accelbench.analysis.costs import money
 from accelbench.cli.display.console import console
 from accelbench.cli.display.words import figure
-from accelbench.core.cards import short_of
 from accelbench.core.case import runtimes_own
-from accelbench.core.devices import mark_of
-from accelbench.core.figures import Statistic, name_of
-from accelbench.core.spreads import interval_text, spread_in
+from accelbench.core.devices import mark_of, short_of
+from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
 from accelbench.core.vocabulary import Provenance
-from accelbench.select.evidence.origins import is_imported
-from accelbench.select.evidence.ways import threads_said
+from accelbench.select.evidence.cells import is_imported, threads_said
 
 Answer = Mapping[str, Any]
 

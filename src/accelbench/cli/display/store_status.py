@@ -1,14 +1,131 @@
-"""What a database holds, as `db status` shows it."""
+"""What a database holds, as `db status` shows it.
+
+What an import says when it is done: whose machines the results are of, and what they lack.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.display.imports import named
-from accelbench.core.absent import batch_text
-from accelbench.core.documented_peaks import MOST_OF_PEAK, describe_rate
-from accelbench.core.nouns import counted
+from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
+from accelbench.core.nouns import batch_text, counted
+from accelbench.core.vocabulary import Status
+from accelbench.core.worth import COMPARABLE_SQL
+
+if TYPE_CHECKING:
+    from accelbench.exchange.imports.reading import ImportedResults
+    from accelbench.store.database import Database
+
+
+#: Machines that are named; exports of a lake may be of hundreds.
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What results of an import are stored as."""
+
+    machines: tuple[str, ...] = ()
+    undated: int = 0  # would be compared, and have no place in a history
+
+
+def brought(database: Database, content: ImportedResults) -> ImportSummary:
+    """What is in the database of the runs that an import brought."""
+    of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in content.runs]]
+    _, ((undated,),) = database.query(
+        f"SELECT count(*) FROM benchmark_results WHERE {of_runs}"  # noqa: S608 — our condition
+        f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
+        runs,
+    )
+    return ImportSummary(
+        tuple(machines_of(database, of_runs, runs)), undated if isinstance(undated, int) else 0
+    )
+
+
+def machines_of(
+    database: Database, where: str = "true", values: Sequence[object] = ()
+) -> list[str]:
+    """The machines of results, as people know them."""
+    from accelbench.query.stored_results import runs_of
+
+    machines = {machine for machine, _ in runs_of(database, where, values).values()}
+    return [str(machine) for machine in sorted(machines)]
+
+
+def named(machines: Sequence[str]) -> str:
+    """The first of many."""
+    more = len(machines) - _MOST
+    names = [*machines[:_MOST], *([f"and {more} more"] if more > 0 else [])]
+    return "; ".join(names) or "none"
+
+
+def told(summary: ImportSummary) -> Iterator[str]:
+    """Sentences for people."""
+    if summary.machines:
+        word = "Machine" if len(summary.machines) == 1 else "Machines"
+        yield f"{word}, by --machine: {named(summary.machines)}"
+    if summary.undated:
+        say, are, have, them = "say", "they are", "have", "them"
+        if summary.undated == 1:
+            say, are, have, them = "says", "it is", "has", "it"
+        yield (
+            f"{counted(summary.undated, 'result')} {say} no moment: {are} compared, but {have} no"
+            f" place in a history; --measured-at gives {them} one, in a database without {them}"
+        )
+
+
+def kept_theirs(number: int) -> str:
+    """The sentence about results for which a source was named, and that have one."""
+    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
+    return (
+        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source names the"
+        " source of results that have none"
+    )
+
+
+def copies_kept(number: int) -> str:
+    """Return the sentence about measured results of which imported copies came first."""
+    are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
+    stay = "stays" if number == 1 else "stay"
+    return (
+        f"{counted(number, 'measured result')} {are} here already as {copies}, which {stay}"
+        " imported: merge before importing to keep them as measured"
+    )
+
+
+def samples_left(files: Sequence[Path]) -> str:
+    """The sentence about tables that have samples, which only a result file brings along."""
+    named = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return (
+        f"The samples in {named} are not read, the results are: `accelbench db export x.json"
+        " --samples` and `db merge` bring samples along"
+    )
+
+
+def without_figures(number: int) -> str:
+    """The sentence about lines of a table that have no figure, and are no results."""
+    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
+    lines = counted(number, "more line", "more lines")
+    return f"{lines} {have} no figure: {they} did not run, and {are} left out"
+
+
+def repeated(number: int) -> str:
+    """The sentence about what stands in the files more than once, equal in everything."""
+    say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
+    return (
+        f"{counted(number, 'line')} {say} another in everything and {are} taken once: the file"
+        " does not say whether they are separate launches or copies of one"
+    )
+
+
+def known_already(number: int, *, dated: bool) -> str:
+    """The sentence about what was found here, where a moment was given perhaps."""
+    sentence = f"{number:,} more {'was' if number == 1 else 'were'} there already"
+    return f"{sentence}; what is there keeps the moment it has, or none" if dated else sentence
+
 
 #: As many as a few lines hold: somebody else's tables have thousands of models.
 _MOST_NAMES = 24

@@ -1,8 +1,16 @@
-"""The table at the end of a run, within 80 columns."""
+"""The table at the end of a run, within 80 columns.
+
+Where each case's time goes: a short table a case.
+
+Two frameworks side by side: a line for each model and size that both have measured.
+
+What a run warns of, below its table: each warning once, with the cases that it concerns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from accelbench.analysis.accuracies import (
@@ -12,24 +20,34 @@ from accelbench.analysis.accuracies import (
     accuracy_of,
     cost_sentence,
 )
+from accelbench.analysis.ratios import CANNOT_TELL, LAUNCHES, Faster, Ratio, ratio
+from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.warned import Warned, warned
+from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import (
+    case_name,
     figure,
+    marks,
     marks_without_arm,
     mean_note,
     shapes,
     spread,
     where,
 )
-from accelbench.core.absent import NO_DATA
-from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
-from accelbench.core.figures import Statistic
-from accelbench.core.provenance import simulation_of
+from accelbench.core.devices import short_of
+from accelbench.core.figures import (
+    FEWEST_LAUNCHES,
+    Statistic,
+    statistic_of,
+    unit_beside,
+    unit_of_all,
+)
+from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
-from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.core.reference_words import reference_words
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality
+from accelbench.core.worth import answered, of_whole_runs, simulation_of, usable_launches
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -204,3 +222,181 @@ def _worth(row: Mapping[str, Any]) -> str:
     if simulation_of(row) is not None:
         return "a limit"
     return "not timed" if step_ms(row) is None else str(row.get("quality")).replace("_", " ")
+
+
+#: Operators in a table; the JSON document and the files have all of them.
+TOP = 10
+
+_LONGEST = 44
+
+_APART = "Profiled apart from what was measured: these times carry the profiler's cost."
+
+#: Steps that differ by more were not of one kind.
+_ALIKE = 2.0
+
+
+def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
+    """A heading and a table for each, or why there is none."""
+    for profile in profiles:
+        print_lines(["", *heading(profile)], stream)
+        if profile["why_not"] is None:
+            _print_table(profile, stream)
+            print_lines([profile["remark"]] if profile["remark"] else [], stream)
+    if any(profile["why_not"] is None for profile in profiles):
+        print_lines(("", _APART), stream)
+
+
+def heading(row: Mapping[str, Any]) -> list[str]:
+    """Which case, and what is known of it as a whole, in lines."""
+    size = f"batch {row['batch_size']} {shapes(row)}".strip()
+    case = (
+        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}{marks(row)} {size}"
+    )
+    if row["why_not"] is not None:
+        return [f"No profile of {case}: {row['why_not']}"]
+    steps = "1 step" if row["steps"] == 1 else f"{row['steps']} steps"
+    emulated = ", on an emulation" if row["emulated"] else ""
+    return [
+        f"Where the time goes: {case}{emulated}",
+        (
+            f"{row['profiler']}, mean of {steps}: {figure(row['wall_ms'])} ms, of which operators"
+            f" explain {row['explained']:.0%}"
+        ),
+        *_unlike(row["walls_ms"]),
+    ]
+
+
+def _unlike(walls: Sequence[float]) -> list[str]:
+    """Steps that had the machine to themselves are alike."""
+    low, high = min(walls), max(walls)
+    if high <= _ALIKE * low:
+        return []
+    return [
+        (
+            f"! The steps took from {figure(low)} to {figure(high)} ms: something else had the"
+            " machine, or the engine waited."
+        )
+    ]
+
+
+def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
+    from accelbench.cli.display.console import console
+    from accelbench.cli.display.word_table import WordTable
+
+    table = WordTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("operator", max_width=_LONGEST)
+    for title in ("calls", "ms", "share"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("where")
+    for kind in profile["kinds"][:TOP]:
+        table.add_row(*_cells(kind))
+    rest = profile["kinds"][TOP:]
+    if rest:
+        took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
+        others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
+        table.add_row(others, "", figure(took), f"{share:.1%}", "")
+    console(stream).print(table)
+
+
+def _cells(kind: Mapping[str, Any]) -> tuple[str, ...]:
+    calls = f"{kind['calls']:g}"
+    took, share = figure(kind["total_ms"]), f"{kind['share']:.1%}"
+    return (kind["kind"], calls, took, share, kind["where"])
+
+
+Row = Mapping[str, Any]
+
+
+def print_frameworks(rows: Sequence[Row], stream: IO[str], pair: Sequence[str]) -> None:
+    """How long the second takes in terms of the first."""
+    lines = list(compared(rows, pair))
+    if lines:
+        print_lines(["", *lines], stream)
+
+
+def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
+    """A sentence a model and size, by the ratio that every comparison gives."""
+    first, second = pair
+    groups: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
+    for row in of_whole_runs(measured_of(rows)):
+        counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
+        if row["runtime"] in pair and counts:
+            key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
+            groups.setdefault(key, {}).setdefault(str(row["runtime"]), []).append(row)
+    for (model, hardware, precision, mode, size), launched in groups.items():
+        if first not in launched or second not in launched:
+            continue
+        ours, theirs = (usable_launches(launched[runtime]) for runtime in pair)
+        if not ours or not theirs:
+            continue
+        known = ratio(ours, theirs, Histories())
+        if known is None:
+            continue
+        about = f"{model} {hardware} {precision} {mode} {size}"
+        yield f"{about}: {_said(known, first, second)}"
+
+
+def _said(known: Ratio, first: str, second: str) -> str:
+    """Return which framework is faster, or that the launches do not decide it."""
+    least = min(known.launches)
+    few = "" if least >= FEWEST_LAUNCHES else f", {FEWEST_LAUNCHES} decide"
+    launches = f"{counted(least, 'launch', 'launches')} a side{few}"
+    if not known.told:
+        why = f"{CANNOT_TELL}; {launches}"
+        if known.direction is Faster.UNSURE:
+            return f"which of {first} and {second} is faster cannot be told; {why}"
+        slower = second if known.direction is Faster.FASTER else first
+        return f"{slower} takes longer, by how much cannot be told; {why}"
+    about = [launches, known.otherwise] if known.otherwise else [launches]
+    if known.of == LAUNCHES and known.low is not None and known.high is not None:
+        about = [f"95 % interval {known.ends_text('{:.2f}'.format, ' … ')}", *about]
+        if known.direction is Faster.UNSURE:
+            return f"which of {first} and {second} is faster cannot be told ({'; '.join(about)})"
+    return f"{second} takes {known.value:.2f} times as long as {first} ({'; '.join(about)})"
+
+
+def _size(row: Row) -> str:
+    return f"batch {row['batch_size']} {shapes(row)}".strip()
+
+
+#: As many cases are named; of more, how many.
+_MOST_NAMED = 4
+
+
+def warning_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """The lines; none where nothing was warned of."""
+    warnings = warned(rows)
+    if warnings:
+        yield "Warnings"
+    for warning in warnings:
+        yield f"  ! {warning.text}"
+        yield f"      {_concerned(warning, rows)}"
+
+
+def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
+    """Which cases, short: those that differ in their batch alone are one name."""
+    if len(warning.rows) == len(rows) > 1:
+        return f"all {len(rows)} results"
+    launches, totals = Counter(map(_case, warning.rows)), Counter(map(_case, rows))
+    batches: dict[str, dict[str, None]] = {}
+    for row in warning.rows:
+        # A launch is named where not all launches of its case are warned.
+        whole = launches[_case(row)] == totals[_case(row)]
+        launch = "" if whole else f" (launch {row.get('launch')})"
+        name = f"{case_name(row)} {shapes(row)}".strip()
+        batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
+    named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]
+    more = len(named) - _MOST_NAMED
+    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _case(row: Row) -> tuple[Any, Any]:
+    return row.get("case_id"), row.get("device")
+
+
+def told(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The same for machines: each warning with the ids of its results."""
+    return [
+        {"text": warning.text, "results": [row["result_id"] for row in warning.rows]}
+        for warning in warned(rows)
+    ]

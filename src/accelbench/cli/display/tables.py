@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
-from accelbench.core.absent import NO_DATA
+from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import in_quotes, visible
 from accelbench.store.fit import spell_time
 

@@ -3,15 +3,21 @@
 `print_line` is for a line whose words others may have chosen. What the program itself draws with
 escape sequences (rich's tables, the live bar) is written past the guard, by `unguarded`; a test of
 the house names who may.
+
+A text that somebody asked for: on standard output, or in a file that is new.
+
+JSON documents of commands: indented, or a line for each thing in them where they are long.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core.visible import visible, visible_lines
@@ -99,3 +105,71 @@ def log_everything() -> None:
 def print_traceback() -> None:
     """Where the error that is being handled came from; its own words in lines of the traceback."""
     sys.stderr.write(visible_lines(traceback.format_exc()))
+
+
+#: Of `recommend` and `predict`, hidden: where the JSON document goes beside what people read. The
+#: dashboard shows both, and asked twice for them.
+BESIDE = "--document"
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print it, or write it and say where it is."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from accelbench.exchange.writing import write_exactly
+
+    path = output.expanduser()
+    write_exactly(path, lambda place: _write(place, text))
+    print_line(f"Wrote {path}", sys.stderr)
+
+
+def _write(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+#: More records than people read: each is written in a line, in an eighth of the time.
+_MANY = 1000
+
+
+def print_document(whole: Mapping[str, Any]) -> None:
+    """Print it; lists of objects a line each. Indented throughout, it takes ten times as long."""
+    parts = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in whole.items())
+    sys.stdout.write(f"{{\n{parts}\n}}\n")
+
+
+def print_json(content: Any) -> None:
+    """One document on standard output, as `json_text` has it."""
+    sys.stdout.write(json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """A document as JSON, indented; of a list of more than a thousand each record is a line."""
+    if not isinstance(content, dict) or not any(map(_is_long, content.values())):
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    entries = (f"  {json.dumps(key)}: {_indented(value)}" for key, value in content.items())
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, list) and len(value) > _MANY
+
+
+def _indented(value: Any) -> str:
+    if _is_long(value):
+        return _a_line_each(value, "  ", "  ")
+    # No text of JSON has a line break within it.
+    return json.dumps(value, indent=2, allow_nan=False).replace("\n", "\n  ")
+
+
+def _lines(value: Any) -> str:
+    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+        return json.dumps(value, allow_nan=False)
+    return _a_line_each(value, " ", " ")
+
+
+def _a_line_each(records: Iterable[Any], margin: str, step: str) -> str:
+    """A list whose bracket closes at a margin, its records a step further in."""
+    encode = json.JSONEncoder(allow_nan=False).encode
+    inner = ",\n".join(f"{margin}{step}{encode(record)}" for record in records)
+    return f"[\n{inner}\n{margin}]"

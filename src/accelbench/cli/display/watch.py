@@ -3,18 +3,22 @@
 The bar is drawn only when the worker has stopped between two blocks and waits
 for an answer, never by a timer: drawing while a sample is being taken would
 disturb it.
+
+What a terminal says while something goes on: one line, drawn anew, that goes when it is done.
+
+How far `accelbench publish` is: one line on a terminal, now and then one where there is none.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
 
-from accelbench.cli.display.progress_line import StatusLine
-from accelbench.cli.display.terminal import unguarded
+from accelbench.cli.display.terminal import print_line, unguarded
 from accelbench.cli.display.words import (
     case_name,
     duration,
@@ -25,11 +29,79 @@ from accelbench.cli.display.words import (
 )
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
+from accelbench.core.figures import interval_text
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.provenance import simulation_of
-from accelbench.core.spreads import interval_text
 from accelbench.core.visible import visible
+from accelbench.core.worth import simulation_of
 from accelbench.run.process.observer import Progress
+
+if TYPE_CHECKING:
+    from accelbench.report.publishing.crawl import CrawlPace
+
+
+_WIPE = "\r\x1b[2K"
+
+
+class StatusLine:
+    """The line below all others, drawn anew as things move on, no wider than the terminal.
+
+    Args:
+        stream: of a terminal, unguarded; what is drawn is made visible before.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._drawn = False
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        try:
+            # A terminal that nobody gave a size says 0.
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except OSError:
+            return 80
+
+    def draw(self, text: str) -> None:
+        """Put a text in the place of the one before."""
+        self._stream.write(_WIPE + text[: self.width - 1])
+        self._stream.flush()
+        self._drawn = True
+
+    def wipe(self) -> None:
+        """Leave the place to others."""
+        if self._drawn:
+            self._stream.write(_WIPE)
+            self._stream.flush()
+            self._drawn = False
+
+
+class ProgressLine:
+    """Line that says what is being done.
+
+    Args:
+        stream: where to; what is no terminal gets a line for each thing.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._line = StatusLine(unguarded(stream))
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._line.wipe()
+
+    def say(self, text: str) -> None:
+        """What is begun now."""
+        if not self._stream.isatty():
+            print_line(text, self._stream)
+            return
+        self._line.draw(visible(text))
 
 
 def case_line(row: Mapping[str, Any]) -> list[str]:
@@ -205,3 +277,45 @@ def watch_for(stream: IO[str], quiet: bool) -> PlainWatch:
     if quiet:
         return QuietWatch(stream)
     return LiveWatch(stream) if stream.isatty() else PlainWatch(stream)
+
+
+#: Seconds from one line to the next, on a terminal and in a log; the first of a log comes late, so
+#: that what is quick says nothing.
+_DRAWN_EVERY, _SAID_EVERY = 0.5, 30.0
+
+
+class StatusOfPages:
+    """What is told of the pages while they are made.
+
+    Args:
+        stream: where to.
+        now: a clock of seconds.
+    """
+
+    def __init__(self, stream: IO[str], now: Callable[[], float] = time.monotonic) -> None:
+        self._line, self._now = ProgressLine(stream), now
+        self._every = _DRAWN_EVERY if stream.isatty() else _SAID_EVERY
+        self._last = now()
+
+    def __enter__(self) -> StatusOfPages:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._line.__exit__(kind, error, trace)
+
+    def told(self, pace: CrawlPace) -> None:
+        """How far it is, if the last was told long enough ago."""
+        now = self._now()
+        if now - self._last >= self._every:
+            self._last = now
+            self._line.say(words_of(pace))
+
+
+def words_of(pace: CrawlPace) -> str:
+    """Pages, and about how long the rest takes."""
+    left = pace.seconds_left
+    rest = f", about {duration(left)} left" if left is not None else ""
+    return f"page {pace.pages:,} of {pace.known:,} known, {duration(pace.seconds)} so far{rest}"

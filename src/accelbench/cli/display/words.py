@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from accelbench.analysis.launch_intervals import mean_beside
-from accelbench.core.absent import NO_DATA
+from accelbench.analysis.ratios import mean_beside
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import sharing
-from accelbench.core.figures import Statistic
-from accelbench.core.provenance import THIS_ARM, simulation_of
+from accelbench.core.figures import Statistic, interval_text
+from accelbench.core.nouns import NO_DATA
 from accelbench.core.rows import Row
-from accelbench.core.spreads import interval_text
 from accelbench.core.visible import visible
+from accelbench.core.worth import THIS_ARM, simulation_of
 
 #: Machines that are named; a lake may hold results of hundreds.
 _MACHINES = 8

@@ -10,13 +10,11 @@ from accelbench.cli.arguments.run_arguments import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.run.plan.against import Against, AgainstKind, meant
-from accelbench.run.plan.arms import OtherArm, asked_otherwise
+from accelbench.run.plan.against import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.run.plan.request import Plan, Request
-    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.plan.request import Plan, Request, RunSettings
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 

@@ -76,7 +76,7 @@ def calibrated(
     Raises:
         SurroundingsError: a device could not be calibrated.
     """
-    from accelbench.cli.display.calibration import ProbeProgress
+    from accelbench.cli.display.hardware import ProbeProgress
     from accelbench.hardware.environment import environment
     from accelbench.run.calibrate.calibrating import calibrate, record
     from accelbench.store.lake import store_at

@@ -17,9 +17,9 @@ from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups
-from accelbench.run.plan.named_targets import NAMED, lacking, nothing_measured, planned_rows
 from accelbench.run.plan.request import Planned, Request
 from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
+from accelbench.run.plan.targets import NAMED, lacking, nothing_measured, planned_rows
 
 
 def show_plan(

@@ -1,16 +1,36 @@
-"""What `accelbench fleet run` does between its options and its output."""
+"""What `accelbench fleet run` does between its options and its output.
+
+What `accelbench fleet start`, `join`, `stop` and `status` do.
+
+What `accelbench fleet validate` does: the same work on every node, compared with its kind.
+
+`accelbench run --node-rank 1`: a machine that takes part in what machine 0 measures.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
-from accelbench.cli.display.fleet import FleetWatch, node_line
+from accelbench.analysis.ranks import FEWEST_NODES, CaseSpread, Validation, validated
+from accelbench.catalog.selection import choose
+from accelbench.cli.display.fleet import FleetWatch, node_line, print_nodes
 from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.words import figure
 from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
-from accelbench.core.errors import UsageError
-from accelbench.run.execute import RunRequest
+from accelbench.core.devices import cards
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
+from accelbench.core.protocols import Device
+from accelbench.exchange.result_file import row_of
+from accelbench.hardware.detect import Detected, platforms_named
+from accelbench.run.execute import RunRequest, fill
+from accelbench.run.fleet import session
 from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_execute import (
     FleetOptions,
@@ -19,14 +39,15 @@ from accelbench.run.fleet.fleet_execute import (
     resume_on,
     units_on,
 )
-from accelbench.run.fleet.fleet_journal import last_unfinished
-from accelbench.run.fleet.fleet_nodes import FleetInventory, differences
+from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
+from accelbench.run.fleet.fleet_record import last_unfinished
+from accelbench.run.fleet.ray_cluster import is_loopback
 from accelbench.run.plan import planning
+from accelbench.run.plan.request import Request, RunSettings
 
 if TYPE_CHECKING:
     from accelbench.run.conduct.lifecycle import RunResult, RunSpec
     from accelbench.run.fleet.dispatch import DispatchRules
-    from accelbench.run.plan.request import Request
 
 
 def new_run(
@@ -124,3 +145,295 @@ def _results(spec: RunSpec, inventory: FleetInventory, options: FleetOptions) ->
         return sum(plan.results(how.launches) for _, plan, how in spec.arms)
     pinned = units_on(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
     return sum((len(unit.cases) + len(unit.others)) * unit.launches for unit in pinned)
+
+
+def start(host: str, port: int, *, measures: bool) -> None:
+    """Start the head of a fleet, and say how others join."""
+    node = session.start(host, port, Detected(), measures=measures)
+    print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.", sys.stdout)
+    words = ["accelbench", "fleet", "join", node.address, "--token-file"]
+    if is_loopback(host):
+        where = "Another node of this machine"
+        words.append(node.token_file)
+    else:
+        where = "Another machine, with a copy of that file,"
+        words.append(Path(node.token_file).name)
+    print_line(f"{where} joins with: {shlex.join(words)}", sys.stdout)
+    print_line("Measure with: accelbench fleet run MODEL …", sys.stdout)
+
+
+def join(address: str, token_file: Path | None, host: str | None) -> None:
+    """Have this machine measure for a fleet."""
+    node = session.join(address, token_file, host, Detected())
+    print_line(f"This machine measures for the fleet at {node.address}.", sys.stdout)
+    print_line("It leaves with: accelbench fleet stop", sys.stdout)
+
+
+def stop(*, keep_logs: bool) -> None:
+    """End what was started here, and say where Ray's logs are, if they still are."""
+    stopped = session.stop(keep_logs=keep_logs)
+    ended, noun = stopped.processes, "process" if stopped.processes == 1 else "processes"
+    text = f"Ended {ended} {noun}." if ended else "No fleet was started on this machine."
+    print_line(text, sys.stdout)
+    for folder in stopped.logs:
+        why = "A process of Ray had ended before: its" if stopped.failed else "Ray's"
+        print_line(f"{why} logs are in {folder}.", sys.stdout)
+
+
+def show_status(where: FleetAddress, stream: IO[str], *, as_json: bool) -> None:
+    """What the nodes are, what differs among them, and what they are at."""
+    cluster = where.connected()
+    nodes = cluster.all_nodes()
+    at = cluster.busy(nodes)
+    if as_json:
+        document = {
+            "address": where.address,
+            "nodes": [_entry(node, at.get(node.id, "")) for node in nodes],
+            "differences": [
+                {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
+                for each in differences(nodes)
+            ],
+            "notes": shared_machines(nodes),
+        }
+        stream.write(json.dumps(document) + "\n")
+        return
+    print_line(f"Fleet at {where.address}", stream)
+    print_nodes(nodes, at, stream)
+
+
+def _entry(node: FleetNode, at: str) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "id": node.id,
+        "broken": node.broken or None,
+        "accelbench": node.version,
+        "python": node.environment.get("python"),
+        "devices": [_device(d) for found in node.devices.values() for d in found],
+        "packages": node.environment.get("packages") or {},
+        "measures": at or None,
+    }
+
+
+def _device(device: Device) -> dict[str, Any]:
+    return {"device": str(device), "name": device.name, "driver": device.driver or None}
+
+
+#: Products of matrices, and convolutions; one item, where starting operators counts, and many,
+#: where arithmetic and memory do.
+MODELS = ("bert-tiny", "resnet-tiny")
+_BATCHES = (1, 32)
+LABEL = "fleet validate"
+
+
+@dataclass(frozen=True)
+class ValidationWork:
+    """What nodes are compared with each other by.
+
+    Attributes:
+        requests: models that every node measures; none: no model.
+        how: how the run of them goes about it.
+        probes: platforms that every node is calibrated on, all that it has where it is empty;
+            None: no probe.
+    """
+
+    requests: tuple[Request, ...]
+    how: RunOptions
+    probes: tuple[str, ...] | None = None
+
+
+def usual_work(
+    models: Sequence[str], hardware: Sequence[str], runtimes: Sequence[str], launches: int
+) -> tuple[tuple[Request, ...], RunOptions]:
+    """Two small models, or those that are named, with one item and with many."""
+    request = Request(
+        models=choose(models or MODELS),
+        hardware=tuple(p for name in hardware for p in platforms_named(name)),
+        runtimes=tuple(runtimes),
+        batch_sizes=_BATCHES,
+    )
+    return (request,), RunOptions(RunSettings(launches=launches, verify="off"), label=LABEL)
+
+
+def validate(
+    where: FleetAddress,
+    db: Path | None,
+    work: ValidationWork,
+    threshold: float,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> Validation:
+    """Measure on every node, and print which fall out of their kind.
+
+    Raises:
+        SurroundingsError: nothing was measured, or it was interrupted.
+    """
+    places = OutputPlaces(database=db, command=("accelbench", "fleet", "run"))
+    stream = sys.stderr if as_json else sys.stdout
+    spreads: list[CaseSpread] = []
+    run_id = None
+    if work.probes is not None:
+        spreads += _probed(where, work.probes, places, threshold, stream, quiet).spreads
+    if work.requests:
+        options = FleetOptions(each=True)
+        ended = new_run(work.requests, work.how, where, options, places, stream, quiet)
+        if ended.interrupted:
+            raise KeyboardInterrupt
+        run_id = ended.run_id
+        spreads += validated([row_of(row) for row in ended.rows], threshold).spreads
+    verdict = Validation(tuple(spreads))
+    if not any(spread.times or spread.unusable for spread in verdict.spreads):
+        why = {reason for spread in spreads for reason in spread.failed.values()}
+        raise SurroundingsError(
+            "No node has measured anything.",
+            "; ".join(sorted(why)) or "Each result above says why; accelbench doctor helps.",
+        )
+    if as_json:
+        sys.stdout.write(json.dumps(_document(run_id, verdict)) + "\n")
+    else:
+        _print(verdict, quiet=quiet)
+    return verdict
+
+
+def _probed(
+    where: FleetAddress,
+    hardware: Sequence[str],
+    places: OutputPlaces,
+    threshold: float,
+    stream: IO[str],
+    quiet: bool,
+) -> Validation:
+    """Calibrate every node; the calibrations are stored."""
+    from accelbench.analysis.probe_spread import probes_validated
+    from accelbench.run.fleet.node_probes import probe_nodes
+
+    places.check()
+    watch = FleetWatch(stream, quiet)
+    probes = probe_nodes(where.connected(), hardware, places.journals(), watch)
+    fill(places, watch.note)
+    return probes_validated(probes, threshold)
+
+
+def _print(verdict: Validation, *, quiet: bool) -> None:
+    if not quiet:
+        print_line(stream=sys.stdout)
+        for spread in verdict.spreads:
+            print_line(_line(spread), sys.stdout)
+    for node, reasons in verdict.bad.items():
+        print_line(f"{node} falls out of its kind:", sys.stdout)
+        for reason in reasons:
+            print_line(f"  {reason}", sys.stdout)
+    total = len(verdict.spreads)
+    noisy = [spread for spread in verdict.open if spread.unusable]
+    if noisy:
+        nodes = ", ".join(sorted({node for spread in noisy for node in spread.unusable}))
+        why = ", or ".join(sorted({w for spread in noisy for w in spread.why_unusable.values()}))
+        print_line(
+            f"Can't tell for {len(noisy)} of {total}: times of {nodes} are unusable: {why}."
+            " Measure while nothing else runs there, or with more --launches.",
+            sys.stdout,
+        )
+    if few := len(verdict.open) - len(noisy):
+        print_line(
+            f"Can't tell for {few} of {total}: a node is alone of its kind, or two differ and"
+            f" either may be the odd one. {FEWEST_NODES} nodes of a kind are the least.",
+            sys.stdout,
+        )
+    if not verdict.open and not verdict.bad:
+        print_line("Every node measures as its kind does.", sys.stdout)
+
+
+def _line(spread: CaseSpread) -> str:
+    """A case or a probe, its median and the spread between machines."""
+    own, unit = spread.times, "ms"
+    if spread.rates:
+        own, unit = {n: rate / 1e9 for n, rate in spread.rates.items()}, f"G{spread.unit}"
+    times = ", ".join(f"{node} {figure(value)}" for node, value in own.items())
+    nowhere = "nothing to judge by" if spread.unusable else "measured nowhere"
+    middle = f"median {figure(median(own.values()))} {unit}" if own else nowhere
+    apart = "" if spread.spread is None else f", spread between machines {spread.spread:.1%}"
+    fast = "".join(f"; {node} is {-over:.0%} faster" for node, over in spread.fast.items())
+    failed = "".join(f"; {node} failed" for node in spread.failed)
+    rough = "".join(f"; {node} {figure(ms)} unusable" for node, ms in spread.unusable.items())
+    of_each = f" ({times})" if times else ""
+    return f"{spread.case} on {spread.device}: {middle}{apart}{of_each}{rough}{fast}{failed}"
+
+
+def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
+    return {
+        "run_id": fleet,
+        "bad": verdict.bad,
+        "cannot_tell": [spread.case for spread in verdict.open],
+        "cases": [
+            {
+                "case": spread.case,
+                "device": spread.device,
+                "median_ms": spread.middle,
+                "spread": spread.spread,
+                "nodes_ms": dict(spread.times),
+                **({"unit": spread.unit, "nodes": dict(spread.rates)} if spread.rates else {}),
+                "slower": spread.slow,
+                "faster": spread.fast,
+                "failed": dict(spread.failed),
+                "unusable_ms": dict(spread.unusable),
+            }
+            for spread in verdict.spreads
+        ],
+    }
+
+
+def take_part(
+    request: Request,
+    settings: RunSettings,
+    typed: Mapping[str, Any],
+    stream: IO[str],
+) -> int:
+    """This machine's processes of each group that machine 0 starts, until it starts none any more.
+
+    Args:
+        request: what is asked of all machines; a CPU is meant where no platform is named.
+        settings: with how long it waits for a group before it ends, and where they meet.
+        typed: which machine this is.
+        stream: where it is told.
+
+    Returns:
+        The exit code: 0 where it has taken part in any group.
+
+    Raises:
+        UsageError: the runtime that was named has no processes on several machines.
+    """
+    from accelbench.runtimes.pytorch.distributed.group import (
+        MachinePart,
+        groups_taken_part_in,
+    )
+
+    how, platforms = request.distribution, request.hardware
+    assert how is not None
+    for name in request.runtimes:
+        if name in cards() and not cards()[name].several_machines:
+            raise UsageError(
+                f"The {name} runtime shares a step among the devices of one machine.",
+                "Leave out --nnodes and --node-rank, or use --framework pytorch.",
+            )
+    part = MachinePart(
+        hardware=platforms[0].partition(":")[0] if platforms else "cpu",
+        processes=how.processes // how.nodes,
+        nodes=how.nodes,
+        node=typed["node_rank"],
+        rendezvous=settings.job.rendezvous or "",
+        threads=settings.job.threads,
+    )
+    processes = "1 process" if part.processes == 1 else f"{part.processes} processes"
+    print_line(
+        f"Machine {part.node} of {part.nodes} takes part at {part.rendezvous} with"
+        f" {processes}, until nothing was asked for {settings.timeout:g} s.",
+        stream,
+    )
+    groups = 0
+    for trouble in groups_taken_part_in(part, settings.timeout, settings.timeout):
+        if trouble:
+            print_line(f"A group ended early: {trouble}", stream)
+        else:
+            groups += 1
+    print_line(f"Machine {part.node} took part in {groups} groups of processes.", stream)
+    return EXIT_OK if groups else EXIT_ENVIRONMENT

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
-    from accelbench.query.earlier_times import EarlierTimes, TimesBeside
+    from accelbench.query.histories import EarlierTimes, TimesBeside
     from accelbench.run.conduct.lifecycle import RunSpec
-    from accelbench.run.plan.request import Planned
-    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.plan.request import Planned, RunSettings
     from accelbench.store.database import Database
 
 _MIB = 2.0**20
@@ -102,7 +101,7 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
     from accelbench.predict.stored_cases import stored_cases
     from accelbench.predict.stored_predictors import is_kept, predictors_of
     from accelbench.predict.traces import Traces
-    from accelbench.query.earlier_times import earlier_times
+    from accelbench.query.histories import earlier_times
 
     if not fit and not is_kept(database):
         waiting = stored_cases(database)

@@ -1,18 +1,51 @@
-"""Measuring for an answer's sake: runs that a command makes of its own, into its database."""
+"""Measuring for an answer's sake: runs that a command makes of its own, into its database.
+
+`check --rerun`: what seems worse is measured again before it is said to be.
+
+Suspects run in as many fresh launches as the noise asks for, in turns with each other: a slow
+moment of the machine falls on all of them. What the second time gives no figure for stays as the
+first judged it.
+
+What `recommend --verify` has just measured, and whether the answer rests on it.
+"""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.cli.display.watch import watch_for
+from accelbench.core.errors import UsageError
+from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
+from accelbench.core.worth import (
+    answered,
+    counting_launches,
+    of_whole_runs,
+    reason_unusable,
+    usable,
+    usable_launches,
+    why_unusable,
+)
+from accelbench.measure.launches import typical
+from accelbench.query.baselines import rows_of_runs
+from accelbench.query.filters import catalogued
+from accelbench.query.histories import RERUN_OF
+from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, RunRequest, StoredResults, execute
 from accelbench.run.plan import estimates
+from accelbench.select.answer.explanation import IN_THE_ANSWER
+from accelbench.select.evidence.cells import rounded
+from accelbench.select.query.model_size import plain_name
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
+    from accelbench.query.baselines import Baseline
     from accelbench.run.conduct.lifecycle import RunSpec
     from accelbench.run.process.observer import Observer
     from accelbench.store.database import Database
@@ -31,3 +64,216 @@ def measured(database: Database, planner: Planner) -> list[str]:
 
     made = execute(RunRequest(planner, StoredResults(database)), observe)
     return [executed_run.spec.settings.run_id for executed_run in made]
+
+
+_SUSPECT = (*BAD, Outcome.CANNOT_TELL)
+
+
+def rerun_of(
+    database: Database, check: Check, baseline: Baseline, threshold: float | None
+) -> tuple[Check, Baseline]:
+    """Measure suspects again, and judge those by what that gives; the rest stays as it was."""
+    suspects = [
+        question
+        for question in check.questions
+        if question.outcome in _SUSPECT and _may_help(question)
+    ]
+    if not suspects:
+        return check, baseline
+    runs = _measured(database, suspects, _launches(suspects))
+    again = replace(baseline, now=rows_of_runs(database, runs)).check(threshold)
+    second = {
+        str(question.row["case_id"]): question for question in again.questions if question.figures
+    }
+    questions = tuple(
+        second.get(str(question.row["case_id"]), question) if question in suspects else question
+        for question in check.questions
+    )
+    return replace(check, questions=questions), replace(baseline, runs=(*baseline.runs, *runs))
+
+
+def _may_help(question: CheckedQuestion) -> bool:
+    """Whether more launches of now could decide it: not where the baseline has too few."""
+    if question.before is None:
+        return False
+    return question.outcome is not Outcome.CANNOT_TELL or any(
+        figure.required is not None for figure in question.figures
+    )
+
+
+def _launches(questions: Sequence[CheckedQuestion]) -> int:
+    """As many as the noise of the loudest asks for."""
+    wanted = [figure.required or 0 for question in questions for figure in question.figures]
+    return max([FEWEST_LAUNCHES, *wanted])
+
+
+def _measured(database: Database, questions: Sequence[CheckedQuestion], launches: int) -> list[str]:
+    """Run the cases of those questions as they were planned; the runs that this made."""
+    by_run: dict[str, set[str]] = {}
+    for question in questions:
+        by_run.setdefault(str(question.row["run_id"]), set()).add(str(question.row["case_id"]))
+    command = shlex.join(["accelbench", *sys.argv[1:]])
+    return measured(
+        database,
+        lambda hardware, _: (
+            lifecycle.again(
+                _begun(database, run),
+                cases,
+                launches,
+                {"command": command, "label": f"{RERUN_OF}{run}"},
+                hardware,
+            )
+            for run, cases in by_run.items()
+        ),
+    )
+
+
+def _begun(database: Database, run: str) -> dict[str, Any]:
+    """What the run said when it began."""
+    _, rows = database.query(
+        "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
+        [run],
+    )
+    body: dict[str, Any] = json.loads(str(rows[0][0])) if rows else {}
+    if "plan" not in body:
+        raise UsageError(f"Run {run} was not measured here: it cannot be measured again.")
+    _, rows = database.query(
+        "SELECT body->'plan' FROM fact WHERE kind = 'run_extended' AND run_id = ? ORDER BY line",
+        [run],
+    )
+    body["plan"] = [*body["plan"], *(case for (more,) in rows for case in json.loads(str(more)))]
+    return body
+
+
+Row = Mapping[str, Any]
+Words = Mapping[str, Any]
+
+#: What tells the figures of a run apart.
+_WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size")
+
+
+def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
+    """The results of runs."""
+    marks = ", ".join("?" for _ in runs)
+    return list(database.results(f"run_id IN ({marks})", runs)) if runs else []
+
+
+def step(row: Row) -> tuple[float, Statistic] | None:
+    """The time of a step as an answer has it: the mean, or else the median."""
+    for statistic in (Statistic.MEAN, Statistic.MEDIAN):
+        if (known := step_of(row, statistic)) is not None:
+            return known, statistic
+    return None
+
+
+def why_no_time(row: Row) -> str:
+    """Why nothing is judged by the time of a result; "" where it may be."""
+    if not usable(row):
+        return f"its times are not usable, {reason_unusable(row)}"
+    return "" if step(row) else "the time of its step is not known"
+
+
+def why_failed(row: Row) -> str:
+    """What became of what has no figure."""
+    message = row.get("message") or row.get("reason") or row.get("status")
+    return str(message).rstrip(".") if row.get("status") != "ok" else "its outputs are wrong"
+
+
+def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
+    """Each thing that was measured, and why it is not in the answer, where it is not.
+
+    Args:
+        rows: results of the runs that were made for it.
+        answers: the answers that came after them.
+    """
+    ways: dict[tuple[Any, ...], list[Row]] = {}
+    for row in of_whole_runs(rows):
+        ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
+    figures = [figure for answer in answers for figure in _figures(answer)]
+    return [_told(way, launches, figures) for way, launches in ways.items()]
+
+
+def _told(
+    way: tuple[Any, ...], launches: Sequence[Row], figures: Sequence[Words]
+) -> dict[str, Any]:
+    good = [row for row in launches if answered(row)]
+    steps = [known for row in counting_launches(good) if (known := step(row))]
+    alike = [ms for ms, kind in steps if kind is steps[0][1]]
+    runs = {row["run_id"] for row in launches}
+    names = ("model", "hardware", "device", "runtime", "precision", "batch_size")
+    case = dict(zip(names, way, strict=True))
+    question = {**case, "model": _model(case["model"])}
+    return {
+        **case,
+        "run_id": max(runs),
+        "launches": len(launches),
+        "latency": typical(alike) if alike else None,
+        "figure": str(steps[0][1]) if alike else None,
+        "outcome": _outcome(question, runs, launches, good, figures),
+    }
+
+
+def _outcome(
+    case: Words,
+    runs: set[str],
+    launches: Sequence[Row],
+    good: Sequence[Row],
+    figures: Sequence[Words],
+) -> str:
+    if not good:
+        return why_failed(launches[0])
+    if not usable_launches(good):
+        return f"its times are not usable, {why_unusable(good)}"
+    names = ("model", "device", "runtime", "precision", "batch_size")
+    if any(
+        words["run_id"] in runs and all(words[n] == case[n] for n in names) for words in figures
+    ):
+        return IN_THE_ANSWER
+    same = [
+        words
+        for words in figures
+        if words["platform"] == case["hardware"]
+        and all(words[name] == case[name] for name in ("model", "batch_size"))
+    ]
+    for figure in same:
+        if figure["why"] and all(figure[name] == case[name] for name in ("runtime", "precision")):
+            return str(figure["why"])
+    if same and same[0]["latency"] is not None:
+        figure = same[0]
+        where = " ".join(str(figure[n]) for n in ("device", "runtime", "precision") if figure[n])
+        time = f"{rounded(figure['latency'])} ms"
+        return f"{case['hardware']} stands there by {where}, {time}, faster or better known"
+    return "nothing of the question that is asked"
+
+
+def _model(name: str) -> str:
+    """The model by the catalogue's name: a question may have it as a source spells it."""
+    return plain_name(catalogued(name))
+
+
+def _figures(answer: Words) -> Iterable[dict[str, Any]]:
+    """What an answer has figures of, and what it leaves out."""
+    if "all_scores" in answer:
+        question = answer["question"]
+        about = {"model": _model(question["model"]), "batch_size": question["batch_size"]}
+        for name, score in answer["all_scores"].items():
+            if score["basis"] == "measured":
+                yield _figure(name, score, score["predictions"]["latency"], about)
+        for entry in answer["left_out"]:
+            yield _figure(entry["hardware"], entry, None, {**about, "why": entry["reason"]})
+        return
+    for option in (*answer["fits"], *answer["does_not_fit"]):
+        if option["basis"] == "measured":
+            about = {"model": _model(answer["model"]), "batch_size": option["batch_size"]}
+            yield _figure(option["hardware"], option, option["latency_ms"], about)
+
+
+def _figure(name: str, entry: Words, latency: float | None, about: Words) -> dict[str, Any]:
+    names = ("device", "runtime", "precision", "run_id")
+    return {
+        "platform": name.partition(":")[0],
+        "latency": latency,
+        "why": "",
+        **{each: entry.get(each) for each in names},
+        **about,
+    }

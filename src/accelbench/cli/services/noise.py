@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.judging import Judgement
-from accelbench.analysis.noise import NoiseFloor, floors
+from accelbench.analysis.run_noise import NoiseFloor, floors
 from accelbench.catalog.find import find
 from accelbench.cli.arguments.run_arguments import platforms, precisions
-from accelbench.cli.display.json_output import print_document
+from accelbench.cli.display.terminal import print_document
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
-from accelbench.core.spreads import FEWEST_LAUNCHES
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
 from accelbench.query.baselines import rows_of_runs
@@ -24,8 +24,7 @@ from accelbench.query.histories import NOISE
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Request, RunSettings
 from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from accelbench import __version__
 from accelbench.cli.display.hardware import size
 from accelbench.cli.display.terminal import complain, print_line
 from accelbench.core.axes import AXES
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.nouns import counted
 from accelbench.core.protocols import Device
 from accelbench.core.rows import number
-from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.vocabulary import Status
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from accelbench.cli.arguments.run_words import Typed
 from accelbench.cli.display.terminal import asked_line, print_line
 from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.near import near
+from accelbench.core.nouns import near
 from accelbench.core.visible import in_quotes
 
 #: Parameters that say which models are meant, by themselves or by what they narrow.

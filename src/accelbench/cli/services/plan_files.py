@@ -2,16 +2,33 @@
 
 A block has several values of some keys and is every combination of them: a request. What is typed
 beside a plan file narrows it, or is a setting of the run; what it says else goes before defaults.
+
+accelbench.toml: what the commands of a project take where nothing is typed.
+
+    database = "results/bench.duckdb"    # every command; paths are taken from the file's folder
+    prices = "prices.json"               # every command
+    hardware = ["cpu", "cuda"]           # of run, as any other option of it
+    launches = 5
+
+    [check]                              # of another command
+    threshold = 0.05
+
+What is typed goes first, then a plan file, then the environment's variables, then this file. It is
+looked for in the working folder and above it, up to the root of the git repository or the home
+folder; outside of both in the working folder alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from accelbench.catalog.code_models.words import code_word
+from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.file_models.folders import is_folder_word
 from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import placed_in
@@ -20,12 +37,25 @@ from accelbench.catalog.selection import choose
 from accelbench.cli.arguments.plan_keys import ALONE, settled, value_of
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes, visible
-from accelbench.core.word_lists import words
-from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan
-from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
+from accelbench.exchange.plans.document import (
+    PlanDocument,
+    PlanEntry,
+    PlanKey,
+    PlanKeys,
+    PlanSection,
+    read_plan,
+)
 from accelbench.exchange.plans.reading import SUFFIXES
-from accelbench.run.plan.combinations import Block, Combination, blocks, combinations
+from accelbench.run.plan.expand import Block, Combination, blocks, combinations
+
+if TYPE_CHECKING:
+    import typer
+
+    from accelbench.cli.arguments.plan_keys import CommandOption
+    from accelbench.exchange.imports.records import Record
+
 
 MODELS = "models"
 #: Merged in this order, so that batches of one case are beside each other.
@@ -323,3 +353,166 @@ def typed_block(
         if name != MODELS
     }
     return {**typed, **own}
+
+
+FILE = "accelbench.toml"
+#: Of every command: what stands for the option is an environment's variable, as without the file.
+_EVERYWHERE = {"database": "ACCELBENCH_DB", "prices": "ACCELBENCH_PRICES"}
+#: Options of a single time, or with a key of their own.
+_NEVER = frozenset({"db", "prices", "resume", "dry_run", "save_plan", "plan_schema", "json"})
+
+
+def project_file() -> Path | None:
+    """The file of the project that the working folder is in; None where there is none."""
+    try:
+        here, home = Path.cwd(), Path.home()
+    except (OSError, RuntimeError):  # a folder that was removed, a user without a home
+        return None
+    folders = []
+    for folder in (here, *here.parents):
+        folders.append(folder)
+        if folder == home or (folder / ".git").exists():
+            break
+    else:
+        folders = folders[:1]
+    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+
+
+@contextmanager
+def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
+    """What the file says of every command holds while one runs.
+
+    Args:
+        commands: by name, the module of each that has its `app`, and what it does.
+
+    Raises:
+        UsageError: something in the file is wrong.
+    """
+    file = project_file()
+    before = {variable: os.environ.get(variable) for variable in _EVERYWHERE.values()}
+    try:
+        if file is not None:
+            whole = _read(file)
+            _refuse_unknown(whole, commands)
+            for key, variable in _EVERYWHERE.items():
+                if key in whole.values and not os.environ.get(variable):
+                    os.environ[variable] = _path(whole, key)
+        yield
+    finally:
+        for variable, value in before.items():
+            if value is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
+
+
+def defaults_of(command: str, app: typer.Typer) -> dict[str, Any]:
+    """What the file says of a command, by its parameters.
+
+    Raises:
+        UsageError: something in it is wrong.
+    """
+    file = project_file()
+    if file is None or len(app.registered_commands) != 1:
+        return {}
+    from accelbench.cli.arguments.plan_keys import options_of
+
+    whole, options = _read(file), {o.key: o for o in options_of(app) if _may_default(o)}
+    values: dict[str, Any] = {}
+    if command == "run":
+        own = {name: name.replace("-", "_") for name in whole.values}
+        values |= {
+            options[key].parameter: _value(whole, name, options[key])
+            for name, key in own.items()
+            if key in options
+        }
+    if isinstance(whole.values.get(command), Mapping):
+        table = whole.of(command)
+        for name in table.values:
+            option = options.get(name.replace("-", "_"))
+            if option is None:
+                _refuse(table, name, f"`accelbench {command}` has no such option", options)
+            values[option.parameter] = _value(table, name, option)
+    return values
+
+
+def project_note(command: str, app: typer.Typer) -> list[str]:
+    """What a command takes from the file, in a sentence; nothing where it takes nothing."""
+    file = project_file()
+    if file is None:
+        return []
+    from accelbench.cli.arguments.plan_keys import options_of
+
+    names = {option.parameter: option.key for option in options_of(app)}
+    whole = _read(file)
+    everywhere = [
+        key
+        for key, variable in _EVERYWHERE.items()
+        if key in whole.values and os.environ.get(variable) == _path(whole, key)
+    ]
+    keys = [*everywhere, *(names[parameter] for parameter in defaults_of(command, app))]
+    return [f"Where nothing else is said, {file} does: {', '.join(keys)}."] if keys else []
+
+
+def _read(file: Path) -> Record:
+    from accelbench.exchange.plans.reading import toml_of
+
+    return toml_of(file)
+
+
+def _may_default(option: CommandOption) -> bool:
+    return bool(option.option) and not option.hidden and option.key not in _NEVER
+
+
+def _refuse_unknown(whole: Record, commands: Mapping[str, tuple[str, str]]) -> None:
+    from accelbench.cli.arguments.plan_keys import options_of
+
+    app_of_run = import_module(commands["run"][0]).app
+    of_run = [option.key for option in options_of(app_of_run) if _may_default(option)]
+    for name, value in whole.values.items():
+        if name in commands and isinstance(value, Mapping):
+            continue
+        if name not in _EVERYWHERE and name.replace("-", "_") not in of_run:
+            _refuse(whole, name, "there is no such key", [*_EVERYWHERE, *of_run, *commands])
+
+
+def _refuse(part: Record, name: str, why: str, known: Any) -> NoReturn:
+    from accelbench.core.nouns import meant
+    from accelbench.exchange.imports.records import MalformedError
+
+    line = (part.lines or {}).get(name)
+    raise MalformedError(part.file, line, name, why, meant(name, known))
+
+
+def _path(whole: Record, key: str) -> str:
+    """A path, which is taken from the file's folder."""
+    return str(whole.file.parent / Path(whole.text(key)).expanduser())
+
+
+def _value(part: Record, name: str, option: CommandOption) -> Any:
+    """The value as the command line's parser takes it.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    value = part.values[name]
+    if option.several:
+        texts = value if isinstance(value, list) else [value]
+        if not texts or not all(type(text) in (str, int, float) for text in texts):
+            part.wrong(name, "a word or a list of words was expected")
+        return [str(text) for text in texts]
+    kinds: dict[str, tuple[type, ...]] = {"truth": (bool,), "number": (int,)}
+    kinds["fraction"] = (int, float)
+    wanted = kinds.get(option.kind, (str, int, float))
+    if type(value) not in wanted:
+        words = {"truth": "true or false", "number": "a whole number", "fraction": "a number"}
+        part.wrong(name, f"{words.get(option.kind, 'a word')} was expected")
+    if option.kind == "number" and not (
+        (option.least is None or value >= option.least)
+        and (option.most is None or value <= option.most)
+    ):
+        to = "on" if option.most is None else f"to {option.most}"
+        part.wrong(name, f"{value} is not from {option.least} {to}")
+    if option.kind == "path":
+        return _path(part, name)
+    return value if option.kind in kinds else str(value)

@@ -1,4 +1,7 @@
-"""What `accelbench predict` asks of the predictors of a database."""
+"""What `accelbench predict` asks of the predictors of a database.
+
+What a store knows of a model whose operators nobody can read: why it is not predicted.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from accelbench.catalog.code_models.loading import code_word
+from accelbench.catalog.code_models.models import name_of as code_name_of
+from accelbench.catalog.file_models.models import name_of
 from accelbench.catalog.find import every_model, find
 from accelbench.cli.display.terminal import print_line
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.modes import parse_mode
-from accelbench.core.nouns import counted, listed
-from accelbench.core.word_lists import numbers, words
+from accelbench.core.nouns import counted, listed, numbers, words
+from accelbench.core.visible import in_quotes, visible
+from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.terms import TracedCase
     from accelbench.store.database import Database
+
 
 #: Of a matrix, where none is named.
 MATRIX_BATCHES = (1, 8, 32, 128)
@@ -336,3 +344,46 @@ def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
             low *= 2
         batches.append(high)
     return tuple(dict.fromkeys(batches)) or tuple(usual)
+
+
+def not_predicted(database: Database | None, word: str) -> UsageError | None:
+    """Why a model that was measured is not predicted, and what answers of it; None of any other.
+
+    Args:
+        database: where results are.
+        word: what was typed: a model's name in results, or the file or code that it was.
+    """
+    code = code_word(word)
+    if Path(word).exists() and code is None:
+        return None  # it is read
+    names = {word, name_of(Path(word)), "" if code is None else code_name_of(code)} - {""}
+    stored = _results_of(database, names)
+    why = (
+        "its file is not here, and of its operators nothing is stored"
+        if code is None
+        else "operators are read from files and configs, and this is code"
+    )
+    if not stored:
+        measure = f"Measure it: accelbench run {visible(word)}"
+        if code is None:
+            return None  # whoever looks for a file or a model of that name says that there is none
+        return UsageError(f"{in_quotes(word)} is not predicted: {why}.", measure)
+    name, results = stored
+    return UsageError(
+        f"{in_quotes(word)} is not predicted: {why}; {counted(results, 'result')} of it"
+        f" {'is' if results == 1 else 'are'} stored.",
+        f"They are what answers: accelbench recommend {visible(name)}, or accelbench compare",
+    )
+
+
+def _results_of(database: Database | None, names: set[str]) -> tuple[str, int] | None:
+    """The name under which most results that count are stored, and how many."""
+    if database is None:
+        return None
+    marks = ", ".join("?" * len(names))
+    _, rows = database.query(
+        f"SELECT model, count(*) FROM benchmark_results WHERE model IN ({marks})"  # noqa: S608
+        f" AND {COMPARABLE_SQL} AND status = 'ok' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1",
+        sorted(names),
+    )
+    return next(((str(name), int(str(number))) for name, number in rows), None)

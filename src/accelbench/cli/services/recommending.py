@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
-from accelbench.core.exactness import UNVERIFIED
-from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.precision import UNVERIFIED
+from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.query.filters import catalogued, in_catalogue
 from accelbench.select.query.query import family_named
 from accelbench.select.selector import HardwareSelector
@@ -115,7 +115,7 @@ class Recommender:
         models, runs = self._meant(named), list[str]()
         replies = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
         if verify:
-            from accelbench.cli.services.verification_runs import measured_again
+            from accelbench.cli.services.searching import measured_again
 
             runs = measured_again(self.database, replies)
             if runs:
@@ -150,7 +150,7 @@ class Recommender:
         about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
 
         def show(explain: bool) -> None:
-            from accelbench.cli.display.ranking import show_ranking
+            from accelbench.cli.display.recommend import show_ranking
 
             show_ranking(ranked, task, batch, explain, unknown)
 
@@ -203,8 +203,7 @@ class Recommender:
 
         Beside them the runs that were made for it.
         """
-        from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch
-        from accelbench.cli.services.verification_runs import measured_options
+        from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch, measured_options
         from accelbench.query.suggestions import NothingMeasuredError
 
         shapes = self.question.get("shapes") or {}
@@ -233,7 +232,7 @@ class Recommender:
         """What was measured for answers, and whether they rest on it."""
         if not runs:
             return []
-        from accelbench.cli.services.just_measured import rows_of, told
+        from accelbench.cli.services.measuring import rows_of, told
 
         return told(rows_of(self.database, runs), answers)
 
@@ -275,7 +274,7 @@ class Recommender:
         question = dict(self.question)
         task = question.pop("task_type", None)
         if task is not None:
-            from accelbench.select.query.task import task_named
+            from accelbench.select.query.query import task_named
 
             question["mode"] = task_named(task).mode
         answer = self.selector.best_under(
@@ -387,7 +386,7 @@ def _models_in(database: Database, family: str | None = None) -> list[str]:
 
 def _refuse_other_mode(question: Mapping[str, Any]) -> None:
     """A task has its mode."""
-    from accelbench.select.query.task import task_named
+    from accelbench.select.query.query import task_named
 
     task, mode = question.get("task_type"), question.get("mode")
     if task is None or mode is None or task_named(task).mode == mode.lower():

@@ -1,12 +1,37 @@
-"""A report as files."""
+"""A report as files.
+
+What `run --create-report` leaves: a report, and charts where a folder is named.
+
+Charts as files.
+
+What `accelbench db export` writes beside files: results in an experiment tracker.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.display.tables import jsonable
+from accelbench.core.errors import UsageError
+from accelbench.core.nouns import counted, words
+from accelbench.exchange.titles import told as run_told
+from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
+from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
+from accelbench.query.conditions import where_of
+from accelbench.query.filters import Filters, filters_of
+from accelbench.query.run_names import only_runs
+from accelbench.query.suggestions import none_found, refuse_unknown
+from accelbench.store.database import Database
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
+    from accelbench.report.charts.chart import Chart, Picture, Subject
     from accelbench.report.full_report.contents import Report
+    from accelbench.report.full_report.parts import ReportData
 
 
 def write(path: Path, report: Report, form: str) -> list[Path]:
@@ -16,7 +41,7 @@ def write(path: Path, report: Report, form: str) -> list[Path]:
     from accelbench.report.full_report.contents import Figure
 
     if form == "html":
-        from accelbench.report.full_report.as_html import html
+        from accelbench.report.full_report.as_markdown import html
 
         text = html(report, draw.svg)
         write_exactly(path, lambda place: _put(place, text))
@@ -35,3 +60,240 @@ def write(path: Path, report: Report, form: str) -> list[Path]:
 
 def _put(place: Path, text: str) -> None:
     place.write_text(text, encoding="utf-8")
+
+
+def refuse_undrawable() -> None:
+    """Say before hours of measuring what would be missing after them."""
+    from accelbench.report.charts import draw
+
+    draw.refuse_undrawable("--create-report")
+
+
+def report_of_run(
+    run: Mapping[str, Any],
+    bodies: Sequence[Mapping[str, Any]],
+    database: Database | None,
+    folder: Path | None,
+    prices: Prices | None = None,
+) -> list[tuple[str, Path]]:
+    """Write it.
+
+    Args:
+        run: the body of run_started.
+        bodies: of the run's results.
+        database: what it went into, where there is one.
+        folder: where its files go; else the report goes here.
+        prices: what figures cost by, where the user gave any.
+
+    Returns:
+        What was written, and where.
+    """
+    from accelbench.exchange import tree
+    from accelbench.exchange.writing import inside
+    from accelbench.report.charts import CHARTS
+    from accelbench.report.full_report.parts import report
+
+    if not bodies:
+        return []
+    known = _known(run, bodies, database, prices)
+    path = (folder or Path()) / f"report-{run['run_id']}.html"
+    title = f"accelbench run {run.get('label') or run['run_id']}"
+    written = [("Report", file) for file in write(path.absolute(), report(known, title), "html")]
+    if folder is not None:
+        charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
+        written += [("Chart", chart) for chart in charts]
+    return written
+
+
+def _known(
+    run: Mapping[str, Any],
+    bodies: Sequence[Mapping[str, Any]],
+    database: Database | None,
+    prices: Prices | None,
+) -> ReportData:
+    """From the database, which knows more than a run: its devices' limits."""
+    from accelbench.report.full_report.report_data import known_in, known_of
+
+    if database is not None:
+        return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
+    from accelbench.exchange import result_file
+    from accelbench.store.scratch import temporary_folder
+
+    with temporary_folder() as scratch:
+        file = scratch / f"{run['run_id']}.json"
+        result_file.write_one(file, run, bodies)
+        return known_of([file], {}, prices)
+
+
+FORMATS = ("png", "svg", "html")
+
+
+def refuse_undrawable_file(path: Path | None, option: str) -> None:
+    """Say before anything is calculated that a picture cannot be written to a file.
+
+    Raises:
+        UsageError: its name ends in no format, or is taken.
+        MissingExtraError: nothing here draws.
+    """
+    from accelbench.report.charts.draw import refuse_undrawable
+
+    if path is None:
+        return
+    if _form(path) not in FORMATS:
+        raise UsageError(
+            f"{path} is no name of a picture.",
+            f"End it with {', '.join(f'.{f}' for f in FORMATS)}.",
+        )
+    refuse_taken(path)
+    refuse_undrawable(option)
+
+
+def write_picture(path: Path, picture: Picture) -> None:
+    """Write a picture in the format that its file's name ends in."""
+    data = _drawn(picture, _form(path))
+    write_exactly(path.expanduser(), partial(_chart_files_put, data))
+
+
+def _form(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def drawn_into(
+    folder: Path,
+    subject: Subject,
+    charts: Mapping[str, Chart],
+    forms: Sequence[str] = ("png",),
+    name_of_file: str | None = None,
+) -> tuple[list[Path], list[str]]:
+    """Draw each chart that has anything to show.
+
+    Args:
+        folder: where.
+        subject: of what.
+        charts: which, by name.
+        forms: in which formats.
+        name_of_file: of the only one; it is new. Others are made anew each time.
+
+    Returns:
+        The files, and the names of charts that have nothing to show.
+    """
+    from accelbench.report.charts.chart import picture
+
+    written, empty = [], []
+    for name, chart in charts.items():
+        drawing = picture(chart, subject)
+        if drawing is None:
+            empty.append(name)
+            continue
+        for form in forms:
+            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(drawing, form)
+            if name_of_file is None:
+                write_over(path, data)
+            else:
+                write_exactly(path, partial(_chart_files_put, data))
+            written.append(path)
+    return written, empty
+
+
+def _chart_files_put(data: bytes, place: Path) -> None:
+    place.write_bytes(data)
+
+
+def _drawn(picture: Picture, form: str) -> bytes:
+    from accelbench.report.charts import draw
+
+    if form == "png":
+        return draw.png(picture.spec)
+    return (draw.svg(picture.spec) if form == "svg" else draw.page(picture)).encode()
+
+
+TRACKER_NAMES = tuple(TRACKERS)
+
+
+def to_tracker(
+    place: str,
+    word: str,
+    database: Database,
+    filters: Filters,
+    samples: bool,
+) -> tuple[dict[str, Any], list[str]]:
+    """Write results into a tracker: what came of it, as a document and as lines.
+
+    Args:
+        place: a folder, or an address where the tracker takes one.
+        word: the tracker.
+        database: where the results are.
+        filters: column → the values that count; of all results if empty.
+        samples: whether each is to have its samples, too.
+    """
+    tracker = tracker_named(word)
+    where, params = stored(filters)
+    rows = database.results(where, params, samples=samples)
+    done = export_tracked(tracker, place, rows, told_runs(database))
+    document = {
+        "tracker": word,
+        "place": place,
+        "results": len(rows),
+        "written": done.written,
+        "there_already": done.there_already,
+        "never_run": done.never_run,
+    }
+    lines = [f"Wrote {counted(done.written, 'result')} into {tracker.title} at {place}"]
+    if done.there_already:
+        lines.append(f"{counted(done.there_already, 'result')} there already.")
+    if done.never_run:
+        lines.append(f"Left out: {done.never_run} that never ran, unsupported or skipped.")
+    if done.written:
+        lines.append(tracker.look(place))
+    return document, lines
+
+
+def selected(database: Database, models: Sequence[str], runs: Sequence[str]) -> Filters:
+    """Return the filter of the results to export; empty if all are.
+
+    Raises:
+        UsageError: A model or a run is not known.
+        NothingMeasuredError: There are no such results.
+    """
+    filters = filters_of(models) | only_runs(database, words(list(runs)))
+    where, params = stored(filters)
+    if (
+        where
+        and not database.query(
+            f"SELECT 1 FROM benchmark_results WHERE {where} LIMIT 1",  # noqa: S608 — our columns
+            params,
+        )[1]
+    ):
+        raise none_found(database, filters)
+    refuse_unknown(database, filters, has_results=True)
+    return filters
+
+
+def stored(filters: Filters) -> tuple[str, list[object]]:
+    """Return the condition in SQL of every such result, and its parameters; "" if all are."""
+    return where_of(filters, "true") if filters else ("", [])
+
+
+def told_runs(database: Database) -> dict[str, dict[str, Any]]:
+    """What an export says of each run."""
+    names, rows = database.query(
+        "SELECT run_id, label, git_commit, git_branch, started_at, environment::VARCHAR"
+        " AS environment FROM benchmark_runs ORDER BY run_id"
+    )
+    by_run = {}
+    for row in rows:
+        about = {name: jsonable(value) for name, value in zip(names, row, strict=True)}
+        about["environment"] = json.loads(about["environment"] or "{}")
+        by_run[str(about["run_id"])] = run_told(about)
+    return by_run
+
+
+def of_interest(
+    rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Results but those of runs that a check made for itself: they are no news of a series."""
+    from accelbench.query.histories import is_of_a_check
+
+    labels = {run: str(about.get("label") or "") for run, about in runs.items()}
+    own = {run for run, label in labels.items() if is_of_a_check(label)}
+    return [row for row in rows if row["run_id"] not in own]

@@ -11,7 +11,7 @@ from accelbench.cli.display.terminal import complain
 from accelbench.cli.services import running
 from accelbench.cli.services.against import exit_code
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
-from accelbench.run.plan.named_targets import NAMED, MissingTarget, lacking, nothing_measured
+from accelbench.run.plan.targets import NAMED, MissingTarget, lacking, nothing_measured
 from accelbench.store.journal import SUFFIX
 
 if TYPE_CHECKING:

@@ -1,4 +1,9 @@
-"""What `accelbench run` does between its options and its output."""
+"""What `accelbench run` does between its options and its output.
+
+What becomes of profiles while a run makes them: files, where an output folder is named.
+
+`accelbench run --compare`: what a run measured, side by side along every axis that it has.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +20,26 @@ from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import watch_for
 from accelbench.cli.services.against import document_of, held, other_of, say
 from accelbench.cli.services.forecasting import outlook
-from accelbench.cli.services.profiles import ProfileFiles
-from accelbench.cli.services.run_comparisons import (
-    comparisons,
-    document_of_comparisons,
-    print_comparisons,
-)
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.worth import comparable
+from accelbench.exchange import profile_file
 from accelbench.exchange.prices import Prices
+from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.run_log import SUFFIX as LOG
-from accelbench.run.conduct.run_log import recorded
+from accelbench.run.conduct.run_record import SUFFIX as LOG
+from accelbench.run.conduct.run_record import recorded
 from accelbench.run.execute import RunRequest, execute, go_on
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
-from accelbench.run.plan.named_targets import NAMED, MissingTarget, named_by
-from accelbench.run.plan.request import Plan, Request, joined, united
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Request, RunSettings, joined, united
+from accelbench.run.plan.targets import NAMED, MissingTarget, named_by
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -47,6 +48,61 @@ from accelbench.store.lake import store_at
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
     from accelbench.select.selector import HardwareSelector
+
+
+def comparisons(
+    rows: Sequence[Mapping[str, Any]], prices: Prices | None, started: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Of a run's own results, by axis.
+
+    Args:
+        rows: its results.
+        prices: what figures cost by, where the user gave any.
+        started: what the run said when it began.
+    """
+    from accelbench.analysis.comparison import along_every_axis
+    from accelbench.analysis.costs import with_costs
+    from accelbench.analysis.machines import machine_of
+
+    run = str(started["run_id"])
+    priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
+    return along_every_axis([row for row in priced if comparable(row)])
+
+
+def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
+    """The same in plain JSON."""
+    from accelbench.analysis.questions import AXES
+    from accelbench.report.comparison import document
+
+    return {name: document(lines, AXES[name], prices) for name, lines in by_axis.items()}
+
+
+def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
+    """The tables."""
+    from accelbench.analysis.questions import AXES
+    from accelbench.cli.display.compare import show
+
+    if not by_axis:
+        print_lines(
+            ("", "Nothing to compare: nothing was measured at two values of one axis."), stream
+        )
+    for name, lines in by_axis.items():
+        print_line(stream=stream)
+        show(lines, AXES[name], stream=stream, prices=prices)
+
+
+@dataclass
+class ProfileFiles:
+    """Writes each profile as it comes, and says where."""
+
+    output_dir: Path
+    written: list[tuple[str, Path]]
+
+    def __call__(self, profile: Mapping[str, Any], record: Path | None) -> None:
+        folder = inside(self.output_dir, profile_file.FOLDER)
+        first, *beside = profile_file.write(folder, profile, record)
+        self.written.append(("Profile", first))
+        self.written += [("Profiler's record", path) for path in beside]
 
 
 @dataclass(frozen=True)
@@ -83,7 +139,7 @@ class OutputPlaces:
     def check(self) -> None:
         """Refuse before measuring what could not be written afterwards."""
         if self.report:
-            from accelbench.cli.services.run_report import refuse_undrawable
+            from accelbench.cli.services.report_files import refuse_undrawable
 
             refuse_undrawable()
         if self.output_ci is not None and self.output_ci.exists():
@@ -242,11 +298,16 @@ def deliver(
     threshold: float | None = None,
 ) -> Check | None:
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
-    from accelbench.cli.display.frameworks import print_frameworks
-    from accelbench.cli.display.profile import print_profiles
-    from accelbench.cli.display.summary import accuracies, print_summary, trust
-    from accelbench.cli.display.warnings import told, warning_lines
-    from accelbench.exchange.rows import row_of
+    from accelbench.cli.display.summary import (
+        accuracies,
+        print_frameworks,
+        print_profiles,
+        print_summary,
+        told,
+        trust,
+        warning_lines,
+    )
+    from accelbench.exchange.result_file import row_of
     from accelbench.runtimes.shared.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -334,7 +395,7 @@ def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list
         result_file.write_one(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))
     if places.report:
-        from accelbench.cli.services.run_report import report_of_run
+        from accelbench.cli.services.report_files import report_of_run
 
         written += report_of_run(started, ended.rows, places.open_database(), folder, places.prices)
     return written

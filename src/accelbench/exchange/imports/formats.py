@@ -22,8 +22,8 @@ from accelbench.exchange.imports import (
     tables,
     timm,
 )
+from accelbench.exchange.imports.ours import Run, Table
 from accelbench.exchange.imports.result_row import Source
-from accelbench.exchange.imports.runs import Run, Table
 
 #: None is a line that is there and has no figure: it did not run.
 Rows = Callable[[Path, Source], Iterator[dict[str, Any] | None]]

@@ -2,26 +2,30 @@
 
 They keep their identities, so that what is here already is known again. What somebody
 measured is imported here; what was predicted or simulated stays that.
+
+The plan of a result file's run: the cases and devices that its results must be of.
+
+The runs whose results files bring: on which machine each was made, and of which commit.
+
+A result keeps the run that it was of, so that runs have a history here as well. What is
+said of such a run counts only where the run itself says nothing.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.case import QUESTION
 from accelbench.core.columns import BY_NAME
+from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact
 from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.imports.holding import (
-    hold,
-    hold_samples,
-    rates_of,
-    refuse_contradictions,
-)
-from accelbench.exchange.imports.plans import StoredPlan, read_plan
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -30,10 +34,118 @@ from accelbench.exchange.imports.records import (
     quick_object_of,
     table_of,
 )
-from accelbench.exchange.imports.result_row import Source
-from accelbench.exchange.imports.runs import about_ours
+from accelbench.exchange.imports.result_row import (
+    Source,
+    hold,
+    hold_samples,
+    rates_of,
+    refuse_contradictions,
+)
 from accelbench.exchange.result_schema import SCHEMA_ID, SCHEMA_VERSION
-from accelbench.exchange.run_facts import RUN, RUNS
+from accelbench.exchange.titles import RUN, RUNS, told
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of which there are results."""
+
+    id: str
+    about: Mapping[str, Any]  # as run_started says it
+    own: bool = False  # it is the import itself
+
+    def facts(self) -> tuple[Fact, Fact]:
+        """That it began and ended; under other ids than its own facts', which may come later."""
+        fact_id = self.id if self.own else f"import/{self.id}"
+        ended = {"status": "finished", "finished_at": self.about.get("finished_at")}
+        return (
+            Fact(RUN_STARTED, fact_id, {**self.about, "run_id": self.id}),
+            Fact(RUN_FINISHED, fact_id, {**ended, "run_id": self.id}),
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a file brings that is too much to be held."""
+
+    query: str  # for its results, by our columns
+    rows: int
+    runs: Sequence[Run]
+    theirs: int = 0  # say themselves whose they are
+    samples: bool = False  # are in the file as well, and are not read
+    empty: int = 0  # lines without a figure: what did not run
+
+
+def about_ours(run: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
+    """What is known of a run of ours by what its file says and by one of its rows.
+
+    Its machine is the one that it was made on. A source that who imports has named is that
+    machine's name, and so is the kind's where the file says nothing of a machine.
+    """
+    about = told(run) if isinstance(run, Mapping) else {}
+    about.setdefault("started_at", row.get("started_at"))
+    machine = dict(about.get("environment") or {})
+    if row.get("provenance") == Provenance.IMPORTED:
+        machine = machine or {"source": _theirs(row.get("conditions")) or source.to_dict()}
+    elif source.named or not machine:
+        machine["source"] = source.to_dict()
+    return {**about, "environment": machine}
+
+
+def says_another(body: Mapping[str, Any], source: Source) -> bool:
+    """Whether a result says that it is somebody else's, which no import changes."""
+    theirs = _theirs(body.get("conditions"))
+    return theirs is not None and theirs != source.to_dict()
+
+
+def _theirs(conditions: Any) -> Any:
+    """Whose a figure was before, where its conditions say it."""
+    return conditions.get("source") if isinstance(conditions, Mapping) else None
+
+
+def once(runs: Iterable[Run]) -> list[Run]:
+    """Each run once, as it is told first."""
+    by_id: dict[str, Run] = {}
+    for run in runs:
+        by_id.setdefault(run.id, run)
+    return list(by_id.values())
+
+
+#: Errors of an entry that is not a case and a device of this version.
+_OTHER_VERSION = (KeyError, TypeError, ValueError, AttributeError)
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """Parts of each planned question by case_id, and each device's name by its fingerprint."""
+
+    questions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def complete(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a result with the parts of its question, if the plan has its case."""
+        conditions = body.get("conditions") or {}
+        parts = self.questions.get(str(body.get("case_id")))
+        if parts is None or QUESTION in conditions:
+            return body
+        return {**body, "conditions": {**conditions, QUESTION: parts}}
+
+
+def read_plan(whole: Record) -> StoredPlan:
+    """Return the plan of a document; empty if it has none that this version reads."""
+    run = whole.values.get(RUN)
+    entries = run.get("plan") if isinstance(run, Mapping) else None
+    questions, names = {}, {}
+    for entry in entries if isinstance(entries, list) else ():
+        try:
+            case, device = case_from_json(entry["case"]), entry.get("device")
+            questions[case.case_id] = case.unlisted
+            if device is not None:
+                known = device_from_json(device)
+                names[known.fingerprint] = known.name
+        except _OTHER_VERSION:
+            continue
+    return StoredPlan(questions, names)
+
 
 JSON_PATTERN = "*.json"
 CSV_PATTERN = "*.csv"

@@ -1,17 +1,185 @@
-"""A figure of somebody else's as a row of ours: what it is of, whose it is, its identity."""
+"""A figure of somebody else's as a row of ours: what it is of, whose it is, its identity.
+
+A result as a file tells it, held to what a result can be; refused by its line and field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.axes import columns
-from accelbench.core.identity import IDENTITY_VERSION, digest
+from accelbench.core.columns import BY_NAME
+from accelbench.core.identity import IDENTITY_VERSION, canonical, digest
+from accelbench.core.possible import OURS, contradiction, impossible
 from accelbench.core.ranges import TIME_MS
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status
-from accelbench.exchange.imports.holding import hold, hold_samples
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status, Timing
 from accelbench.exchange.imports.records import Record
+from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
+from accelbench.store.fit import MisfitError, as_kind
+from accelbench.store.schema import SQL_TYPES
+
+_MOST_NS = int(TIME_MS.most * 1e6)
+
+
+def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
+    """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts.
+
+    Args:
+        record: where it stands.
+        body: by our columns; what is beside them is not looked at.
+        rates: how many times off a rate may be; None where it need not follow from the latency.
+    """
+    held = {}
+    for name, value in body.items():
+        if name not in BY_NAME:
+            continue
+        kind = BY_NAME[name].kind
+        try:
+            # JSON it is, having been read as such.
+            held[name] = value if kind == "json" else as_kind(kind, value)
+        except MisfitError as misfit:
+            record.wrong(name, str(misfit))
+        if why := impossible(name, held[name]):
+            record.wrong(name, why)
+    if conflict := contradiction(held, rates):
+        record.wrong(*conflict)
+
+
+def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> None:
+    """Refuse the first result of a file that contradicts its identities, rates or samples.
+
+    Args:
+        rows: results by our columns, each with its place in the file.
+    """
+    import duckdb
+
+    if not rows:
+        return
+    ids = [str(body.get("result_id") or f"row {n}") for n, (_, body) in enumerate(rows)]
+    bodies = [body for _, body in rows]
+    own = any(body.get("protocol_version") is not None for body in bodies)
+    names = COLUMNS_READ if own or any(map(_has_samples, bodies)) else COLUMNS_OF_LIMITS
+    read = {name: _type_of(name) for name in names}
+    results = [
+        {**_values_read(body, names), "result_id": result_id}
+        for result_id, body in zip(ids, bodies, strict=True)
+    ]
+    samples = [each for one in zip(ids, bodies, strict=True) for each in _sampled(*one)]
+    with duckdb.connect() as con:
+        _make_table(con, "results", results, read)
+        if samples:
+            _make_table(con, "samples", samples, _SAMPLES)
+        wrong = find_contradictions(con, "results", "samples" if samples else "", names)
+    if wrong:
+        first = min(wrong, key=lambda one: ids.index(str(one.result_id)))
+        record, _ = rows[ids.index(str(first.result_id))]
+        record.wrong(first.column, first.why)
+
+
+_SAMPLES = {
+    "result_id": "VARCHAR",
+    "phase": "VARCHAR",
+    "timing": "VARCHAR",
+    "steps": "BIGINT[]",
+    "samples": "BIGINT[]",
+}
+
+
+def _type_of(name: str) -> str:
+    kind = BY_NAME[name].kind
+    return "VARCHAR" if kind == "json" else SQL_TYPES[kind]
+
+
+def _has_samples(body: Mapping[str, Any]) -> bool:
+    return bool(body.get("samples"))
+
+
+def _values_read(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return what the rules read of a result; JSON is text in its canonical form."""
+    values = {}
+    for name in names:
+        value = body.get(name)
+        if value is not None:
+            kind = BY_NAME[name].kind
+            values[name] = canonical(value) if kind == "json" else value
+    return values
+
+
+def _sampled(result_id: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    about = body.get("sampling") or {}
+    for phase, values in (body.get("samples") or {}).items():
+        details = about.get(phase) or {}
+        yield {"result_id": result_id, "phase": phase, "samples": values, **details}
+
+
+def _make_table(con: Any, name: str, rows: Sequence[Any], types: Mapping[str, str]) -> None:
+    # Not through Arrow, whose import takes half a second: a baseline has a few rows.
+    con.execute(
+        f"CREATE TABLE {name} AS SELECT unnest(from_json($1, $2), max_depth := 2)",
+        [json.dumps(rows), json.dumps([types])],
+    )
+
+
+def rates_of(body: Mapping[str, Any]) -> float | None:
+    """How far off a rate in a file of ours may be.
+
+    What came from elsewhere was compared with the rules of its own format when it came.
+    """
+    return None if body.get("provenance") == Provenance.IMPORTED else OURS
+
+
+def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
+    """Refuse samples that cannot be what they are said to be, and what is said of them."""
+    if "samples" in body and (why := wrong_samples(body["samples"], body.get("sample_count"))):
+        record.wrong("samples", why)
+    if "sampling" in body and (why := wrong_sampling(body["sampling"], body.get("samples") or {})):
+        record.wrong("sampling", why)
+
+
+def wrong_samples(samples: Any, count: int | None) -> str:
+    """Why samples cannot be what they are said to be; empty where they can.
+
+    Args:
+        samples: nanoseconds by phase.
+        count: how many the result says it has of whole steps.
+    """
+    if not isinstance(samples, Mapping):
+        return "phases with lists were expected"
+    for phase, values in samples.items():
+        if not isinstance(values, list) or not all(type(value) is int for value in values):
+            return f"{in_quotes(phase)} is no list of whole nanoseconds"
+        if any(value < 0 for value in values):
+            return f"{min(values)} of {in_quotes(phase)} is below 0"
+        if any(value > _MOST_NS for value in values):
+            return f"a sample of {in_quotes(phase)} is longer than a year"
+    steps = samples.get("step")
+    if steps is not None and count is not None and len(steps) != count:
+        return f"{len(steps)} are there, where sample_count says {count}"
+    return ""
+
+
+def wrong_sampling(sampling: Any, samples: Mapping[str, Any]) -> str:
+    """Why it cannot be what is said of how samples were taken; empty where it can."""
+    if not isinstance(sampling, Mapping) or not all(
+        isinstance(details, Mapping) for details in sampling.values()
+    ):
+        return "phases with objects were expected"
+    for phase, details in sampling.items():
+        timing, steps = details.get("timing"), details.get("steps")
+        if timing is not None and timing not in set(Timing):
+            return f"the timing of {in_quotes(phase)} is none of {', '.join(Timing)}"
+        if steps is None:
+            continue
+        if not isinstance(steps, list) or not all(type(n) is int and n > 0 for n in steps):
+            return f"the steps of {in_quotes(phase)} are no list of whole numbers above 0"
+        if len(steps) != len(samples.get(phase, steps)):
+            return f"{len(steps)} steps of {in_quotes(phase)} do not fit the number of its samples"
+    return ""
+
 
 #: What was asked, and makes a case; a figure's other columns are answers. Cases of figures that
 #: were imported are known by exactly these, said or not: the list never changes.

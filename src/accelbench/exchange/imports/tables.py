@@ -14,11 +14,10 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports import parquet
 from accelbench.exchange.imports import tidy as tidy_lines
-from accelbench.exchange.imports.ours import SAMPLES
+from accelbench.exchange.imports.ours import SAMPLES, Run, Table, about_ours
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
-from accelbench.exchange.imports.runs import Run, Table, about_ours
-from accelbench.exchange.run_facts import RUN
+from accelbench.exchange.titles import RUN
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
 

@@ -1,23 +1,91 @@
-"""What a plan file says, read and checked; what its words mean is not known here."""
+"""What a plan file says, read and checked; what its words mean is not known here.
+
+Keys of a plan file: one for each option of `run` that says what is measured, or how.
+
+The command line hands them in, made of its own options: a new option is a new key here.
+
+A plan file as it is written: YAML, TOML or JSON, by its suffix.
+
+The JSON Schema of plan files, made of their keys, for editors to complete and check by.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from hashlib import sha256
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.jsonc import Object
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant, words
 from accelbench.core.visible import in_quotes
-from accelbench.core.word_lists import words
 from accelbench.exchange.imports.records import MalformedError, Record, record
-from accelbench.exchange.plans.keys import PlanKey, PlanKeys, PlanSection
-from accelbench.exchange.plans.reading import document_of
+from accelbench.exchange.plans.reading import SUFFIXES, document_of
+
+
+class PlanSection(StrEnum):
+    """Where in a plan file a key stands."""
+
+    SELECTION = "selection"  # at its top: which models
+    MATRIX = "matrix"  # each value makes cases of its own
+    RUN = "run"  # one value for the whole run
+
+
+@dataclass(frozen=True)
+class PlanKey:
+    """Key of a plan file.
+
+    Attributes:
+        name: of the option, without its dashes and with underscores.
+        parameter: of the command, which takes the value.
+        section: where it stands.
+        kind: of one value.
+        several: whether the option takes a list.
+        least, most: of a number.
+        help: what the option says of itself.
+        path: whether a value is a path, which is taken from the file's folder.
+        aliases: other names, those of columns of results.
+        words: values of a path that are none.
+    """
+
+    name: str
+    parameter: str
+    section: PlanSection
+    kind: Literal["text", "number", "truth"] = "text"
+    several: bool = False
+    least: int | None = None
+    most: int | None = None
+    help: str = ""
+    path: bool = False
+    aliases: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+class PlanKeys:
+    """Every key, by its names."""
+
+    def __init__(self, keys: Sequence[PlanKey]) -> None:
+        self._keys = tuple(keys)
+        names = [(name, key) for key in keys for name in (*key.aliases, key.name)]
+        self._by_name: Mapping[str, PlanKey] = dict(names)
+
+    def __iter__(self) -> Iterator[PlanKey]:
+        return iter(self._keys)
+
+    def get(self, name: str) -> PlanKey | None:
+        """The key of a name; dashes may stand for underscores."""
+        return self._by_name.get(name.replace("-", "_"))
+
+    def of(self, section: PlanSection) -> list[PlanKey]:
+        """Those of a section, in their order."""
+        return [key for key in self._keys if key.section is section]
+
 
 #: Beside the selection of models.
 _OWN = ("$schema", "name", "description", "matrix", "include", "exclude", "run")
@@ -230,3 +298,148 @@ def _checked(record: Record, name: str, key: PlanKey, text: str) -> str:
             record.wrong(name, f"{text} is not from {least}{to}")
         return str(int(text))
     return text
+
+
+def write_plan(file: Path, document: Mapping[str, Any]) -> None:
+    """Write a document of plain values to a file that is not there yet.
+
+    Raises:
+        UsageError: its suffix is of no plan, or it exists.
+        SurroundingsError: it cannot be written.
+    """
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"{in_quotes(str(file))} does not end as a plan file does.",
+            "Use .yaml, .toml or .json.",
+        )
+    writers = {".json": _json, ".toml": _toml}
+    text = writers.get(suffix, _yaml)(document)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        message = f"{in_quotes(str(file))} exists already."
+        raise UsageError(message, "Name another file, or remove it.") from error
+    except OSError as error:
+        raise SurroundingsError(
+            f"The plan {in_quotes(str(file))} cannot be written: {error.strerror or error}.",
+            "Choose a folder that can be written.",
+        ) from error
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(
+        document, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
+    )
+    return text
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    """Plain values first, then tables, then lists of tables: two levels are all that a plan has."""
+    plain, tables = list[str](), list[str]()
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            tables += ["", f"[{_key(name)}]", *_lines(value)]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for entry in value:
+                tables += ["", f"[[{_key(name)}]]", *_lines(entry)]
+        else:
+            plain += _lines({name: value})
+    return "\n".join([*plain, *tables]).strip() + "\n"
+
+
+def _lines(table: Mapping[str, Any]) -> Sequence[str]:
+    return [f"{_key(name)} = {_toml_value(value)}" for name, value in table.items()]
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() and name.isascii() else json.dumps(name)
+
+
+def _toml_value(value: Any) -> str:
+    """As JSON has it, which TOML reads but for a character that only it wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+#: A word may look like a number, as seconds do.
+_TYPES: dict[str, Any] = {"text": ["string", "number"], "number": "integer", "truth": "boolean"}
+
+
+def schema_of(keys: PlanKeys) -> dict[str, Any]:
+    """The schema, by the keys."""
+    matrix = {key.name: _property(key, listed=True) for key in keys.of(PlanSection.MATRIX)}
+    models = {key.name: key for key in keys.of(PlanSection.SELECTION)}["models"]
+    columns = {
+        alias: {**_property(key, listed=True), "description": f"The same as {key.name}."}
+        for key in (*keys.of(PlanSection.MATRIX), models)
+        for alias in key.aliases
+    }
+    matrix_columns = {name: value for name, value in columns.items() if name not in models.aliases}
+    entry = {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {"models": _property(models, listed=True), **columns, **matrix},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Plan of accelbench",
+        "description": "What `accelbench run plan.yaml` measures, and how.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "$schema": {"type": "string"},
+            "name": {"type": "string", "description": "What the plan is called."},
+            "description": {"type": "string", "description": "What it is for."},
+            **{
+                key.name: _property(key, listed=key.several)
+                for key in keys.of(PlanSection.SELECTION)
+            },
+            "matrix": {
+                "description": "Of each key its values: every combination is measured.",
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {**matrix, **matrix_columns},
+            },
+            "include": {
+                "description": "Each entry is added to the combinations that have its values of"
+                " the matrix; where none has, it is a combination of its own.",
+                "type": "array",
+                "items": entry,
+            },
+            "exclude": {
+                "description": "Combinations that have all values of an entry are left out.",
+                "type": "array",
+                "items": entry,
+            },
+            "run": {
+                "description": "What holds for the whole run.",
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    key.name: _property(key, listed=False) for key in keys.of(PlanSection.RUN)
+                },
+            },
+        },
+    }
+
+
+def _property(key: PlanKey, listed: bool) -> dict[str, Any]:
+    value: dict[str, Any] = {"type": _TYPES[key.kind]}
+    if key.kind == "number":
+        if key.least is not None:
+            value["minimum"] = key.least
+        if key.most is not None:
+            value["maximum"] = key.most
+    about = {"description": key.help} if key.help else {}
+    if not listed:
+        return {**value, **about}
+    several = {"type": "array", "items": value, "minItems": 1}
+    return {"anyOf": [value, several], **about}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.jsonc import loads
 from accelbench.core.visible import visible
-from accelbench.exchange.names import safe_name
+from accelbench.exchange.result_file import safe_name
 from accelbench.exchange.trackers.tracked_result import TrackedResult
 
 if TYPE_CHECKING:

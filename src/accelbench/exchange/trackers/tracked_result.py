@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from accelbench.core.absent import UNKNOWN_MODEL
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import nameless
-from accelbench.core.provenance import source_of
+from accelbench.core.nouns import UNKNOWN_MODEL
 from accelbench.core.visible import visible, without_homes
 from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]

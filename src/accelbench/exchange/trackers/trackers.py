@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.launch_failures import of_whole_runs
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant
 from accelbench.core.visible import in_quotes
+from accelbench.core.worth import of_whole_runs
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
 from accelbench.exchange.trackers.tensorboard_tracker import write_tensorboard
 from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked, was_run

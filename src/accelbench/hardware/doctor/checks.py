@@ -1,20 +1,262 @@
-"""Every check of the doctor, declared once, and how they are asked side by side."""
+"""Every check of the doctor, declared once, and how they are asked side by side.
+
+Every registered runtime: its engine installed, imported in a throw-away process, asked.
+
+The machine: Python, isolation of workers, clock, limits, noise, and where things are kept.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.errors import setting_up
+from accelbench.core.plugins import PluginError
+from accelbench.core.protocols import Absent, Device, SetUp
+from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import NAME_ANOTHER
-from accelbench.hardware.common import log
+from accelbench.hardware.common import HardwareError, NotAvailable, ProbeTimeoutError, log, number
 from accelbench.hardware.detect import is_broken
-from accelbench.hardware.doctor import machine, packages
-from accelbench.hardware.doctor.engines import engine_checks
-from accelbench.hardware.doctor.finding import ILL, DoctorCheck, Finding, Health
-from accelbench.hardware.doctor.world import World
+from accelbench.hardware.doctor import packages
+from accelbench.hardware.doctor.world import ILL, DoctorCheck, Finding, Health, World
+from accelbench.hardware.machine import STEADY_GOVERNORS, busy_warning
 from accelbench.hardware.telemetry.energy import meters_of
+
+_OLDEST = (3, 11)
+_FORKING = "import json; from accelbench.hardware.doctor.forking import main; "
+_FORKING += "print(json.dumps(main()))"
+_FORKING_SECONDS = 20.0
+
+#: Steps below a thousand ticks are timed in blocks: with 1 µs those below a millisecond.
+_COARSE_NS = 1000
+_READINGS = 2000
+
+#: A DuckDB file says so at this place.
+_DUCK = b"DUCK"
+_DUCK_AT = 8
+
+
+def python(world: World) -> list[Finding]:
+    """The interpreter."""
+    text = f"Python {'.'.join(map(str, world.python))} at {sys.executable}"
+    if world.python[:2] < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        remedy = f"Make an environment with Python {wanted} or newer: python{wanted} -m venv .venv"
+        return [Finding("Python", Health.BROKEN, f"{text} is too old", remedy)]
+    return [Finding("Python", Health.OK, text)]
+
+
+def isolation(world: World) -> list[Finding]:
+    """Whether workers are forked from a warm template or started anew."""
+    try:
+        text = world.command([sys.executable, "-P", "-c", _FORKING], _FORKING_SECONDS)
+        answer = json.loads(text.strip().splitlines()[-1])
+    except (HardwareError, IndexError, ValueError) as error:
+        note = f"a throw-away process could not fork and kill a child: {error}"
+        remedy = "Look at the limits of this container: ulimit -u, and its seccomp profile."
+        return [Finding("workers", Health.BROKEN, note, remedy)]
+    if not answer["fork"]:
+        note = "this system does not fork: each worker is started anew, which takes seconds more"
+        return [Finding("workers", Health.HINT, note, "Nothing to mend.", answer)]
+    how = "killed through a pidfd" if answer["pidfd"] else "killed by number: no pidfd here"
+    return [Finding("workers", Health.OK, f"forked from a warm template, {how}", details=answer)]
+
+
+def clock(world: World) -> list[Finding]:
+    """The smallest step that the clock is seen to make."""
+    times = [world.clock_ns() for _ in range(_READINGS)]
+    steps = [after - before for before, after in pairwise(times)]
+    tick = min((step for step in steps if step > 0), default=0)
+    source = world.files.text(
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    ) or ("not told")
+    text = f"{tick} ns between readings; clock source {source}"
+    details = {"tick_ns": tick, "source": source}
+    if tick > _COARSE_NS or tick == 0:
+        text = f"{text}: steps below {tick / 1e3:.0f} ms can only be timed in blocks"
+        remedy = "Boot with a steady TSC (clocksource=tsc), or measure larger batches."
+        return [Finding("clock", Health.HINT, text, remedy, details)]
+    return [Finding("clock", Health.OK, text, details=details)]
+
+
+def limits(world: World) -> list[Finding]:
+    """What a container or the scheduler leaves of the machine."""
+    now = world.look()
+    cpus = now.limits.effective_cpus(now.cpus)
+    memory = now.limits.memory_limit_bytes
+    parts = [f"{cpus:g} of {now.cpus} CPUs"]
+    parts.append("all memory" if memory is None else f"{memory / 2**30:.1f} GiB of memory")
+    text = f"{', '.join(parts)} may be used"
+    if now.limits.cpu_quota is not None and now.limits.cpu_quota != int(now.limits.cpu_quota):
+        remedy = f"Give whole CPUs (docker run --cpus {int(now.limits.cpu_quota) or 1})."
+        text += "; a quota of part of a CPU stops the process within steps"
+        return [Finding("limits", Health.HINT, text, remedy)]
+    return [Finding("limits", Health.OK, text)]
+
+
+def noise(world: World) -> list[Finding]:
+    """What would make figures scatter."""
+    now = world.look()
+    findings = []
+    if (busy := busy_warning(now)) is not None:
+        findings.append(Finding("load", Health.HINT, busy, "Wait, or close what is at work."))
+    governor = now.governor
+    if isinstance(governor, str) and set(governor.split(", ")) - STEADY_GOVERNORS:
+        text = f"the frequency governor is {governor}: clocks follow the load"
+        remedy = "sudo cpupower frequency-set -g performance"
+        findings.append(Finding("governor", Health.HINT, text, remedy))
+    turbo = number(world.files.text("/sys/devices/system/cpu/intel_pstate/no_turbo"))
+    if turbo is None:
+        boost = number(world.files.text("/sys/devices/system/cpu/cpufreq/boost"))
+        turbo = None if boost is None else int(not boost)
+    if turbo == 0:
+        text = "turbo is on: clocks depend on how many cores work and how warm they are"
+        remedy = "For comparisons switch it off, or use --launches; for absolute figures leave it."
+        findings.append(Finding("turbo", Health.HINT, text, remedy))
+    if findings:
+        return findings
+    load = "load not told" if now.load is None else f"load {now.load[0]:.1f} on {now.cpus} CPUs"
+    clocks = "governor not told" if isinstance(governor, NotAvailable) else f"governor {governor}"
+    return [Finding("noise", Health.OK, f"quiet: {load}, {clocks}")]
+
+
+def cache(world: World) -> list[Finding]:
+    """Where exported models are kept."""
+    place = world.cache
+    trouble = unwritable(place.path)
+    if trouble:
+        remedy = place.remedy or f"Name another folder, or: mkdir -p {place.path}"
+        return [Finding(place.name, Health.BROKEN, trouble, remedy)]
+    size, free = _size(place.path), world.free_bytes(_existing(place.path))
+    text = f"{place.path}: {size / 2**30:.2f} GiB"
+    if place.cap_bytes is not None:
+        text += f" of at most {place.cap_bytes / 2**30:.0f}"
+    text += f", {free / 2**30:.1f} GiB free on its disk"
+    details = {"bytes": size, "cap_bytes": place.cap_bytes, "free_bytes": free}
+    if place.cap_bytes is not None and free < place.cap_bytes - size:
+        text += ": the disk is full before the cap is reached"
+        return [Finding(place.name, Health.HINT, text, place.remedy, details)]
+    return [Finding(place.name, Health.OK, text, details=details)]
+
+
+def store(world: World) -> list[Finding]:
+    """The database that results go to."""
+    path = world.store
+    if path.is_dir():
+        fault = f"{path} is a folder, not a database"
+        return [Finding("store", Health.BROKEN, fault, "Name a file: export ACCELBENCH_DB=FILE")]
+    if (trouble := unwritable(path.parent)) is not None:
+        remedy = "Name a place that can be written: export ACCELBENCH_DB=FILE"
+        return [Finding("store", Health.BROKEN, trouble, remedy)]
+    if not path.exists():
+        return [Finding("store", Health.OK, f"{path} will be made by the first run")]
+    fault = ""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_DUCK_AT + len(_DUCK))
+        if not head.endswith(_DUCK):
+            fault = f"{path} is not a DuckDB file"
+        elif not os.access(path, os.W_OK):
+            fault = f"{path} cannot be written"
+    except OSError as error:
+        fault = f"{path} cannot be read: {error.strerror}"
+    if fault:
+        remedy = "Name another one: export ACCELBENCH_DB=FILE, or `accelbench db init --db FILE`"
+        return [Finding("store", Health.BROKEN, fault, remedy)]
+    return [Finding("store", Health.OK, f"{path}, {path.stat().st_size / 2**20:.1f} MB")]
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why nothing can be written there, tried out; None where it can."""
+    place = _existing(folder)
+    if not place.is_dir():
+        return f"{place} is in the way: it is no folder"
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".accelbench-doctor-"):
+            return None
+    except OSError as error:
+        return f"{place} cannot be written: {error.strerror}"
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # another process is removing it
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+_MODULE = "accelbench.hardware.doctor.engine"
+_PATIENCE = (
+    "accelbench doctor --timeout 300, on a quiet machine; an engine that hangs still has a driver"
+    " that does: see the system log."
+)
+
+
+def engine_checks(world: World) -> list[DoctorCheck]:
+    """One check a runtime, so that engines are imported side by side."""
+    return [
+        DoctorCheck("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
+        for name, runtime in world.runtimes()
+        if isinstance(runtime, PluginError) or runtime.info.provenance is not Provenance.SIMULATED
+    ]
+
+
+def engine(world: World, name: str, runtime: Any) -> Finding:
+    """Return the state of one runtime, or of the plugin that could not be loaded as one."""
+    if isinstance(runtime, PluginError):
+        return Finding(name, Health.BROKEN, runtime.message.rstrip("."), runtime.advice)
+    info = runtime.info
+    install = setting_up(info.extra) if info.extra else _alone(info.package)
+    if info.package and not world.importable(info.package):
+        return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
+    if isinstance(runtime, SetUp) and not (state := runtime.ready()).ok:
+        return Finding(name, Health.MISSING, state.message, state.advice)
+    try:
+        text = world.command([sys.executable, "-P", "-m", _MODULE, name], world.engine_seconds)
+        answer = json.loads(text.strip().splitlines()[-1])
+    except ProbeTimeoutError:
+        note = f"{info.package or name} did not answer within {world.engine_seconds:g} s"
+        return Finding(name, Health.BROKEN, note, _PATIENCE)
+    except HardwareError as error:
+        note = f"{info.package or name} is installed and does not work: {error.message}"
+        return Finding(name, Health.BROKEN, note, _mend(install))
+    except (IndexError, ValueError):
+        note = f"{info.package or name} was imported and gave no answer"
+        return Finding(name, Health.BROKEN, note, _mend(install))
+    where = ", ".join(answer["devices"]) or "no device"
+    note = f"{info.package} {answer['version']}".strip()
+    note += f", imported in {answer['import_seconds']:.1f} s; sees {where}"
+    if not answer["devices"]:
+        return Finding(name, Health.HINT, note, "accelbench hardware says why.", answer)
+    return Finding(name, Health.OK, note, details=answer)
+
+
+def _alone(package: str) -> str:
+    """What installs the engine of a runtime that names no extra of ours."""
+    return f"pip install {package.replace('_', '-')}" if package else ""
+
+
+def _mend(install: str) -> str:
+    if not install:
+        return "Reinstall the package it comes from."
+    if install.startswith("pip"):
+        return install.replace("pip install", "pip install --force-reinstall")
+    return f"{install} --reinstall"
+
 
 _CHROMIUM = "chromium"
 
@@ -83,13 +325,13 @@ def _pages_run_in(world: World) -> Finding:
 
 #: The order is that of the page. Runtimes have a check each and come after these two groups.
 CHECKS: tuple[DoctorCheck, ...] = (
-    DoctorCheck("machine", "Python", machine.python),
-    DoctorCheck("machine", "workers", machine.isolation),
-    DoctorCheck("machine", "clock", machine.clock),
-    DoctorCheck("machine", "limits", machine.limits),
-    DoctorCheck("machine", "noise", machine.noise),
-    DoctorCheck("places", "store", machine.store),
-    DoctorCheck("places", "artefact cache", machine.cache),
+    DoctorCheck("machine", "Python", python),
+    DoctorCheck("machine", "workers", isolation),
+    DoctorCheck("machine", "clock", clock),
+    DoctorCheck("machine", "limits", limits),
+    DoctorCheck("machine", "noise", noise),
+    DoctorCheck("places", "store", store),
+    DoctorCheck("places", "artefact cache", cache),
     DoctorCheck("packages", "extras", packages.extras),
     DoctorCheck("packages", "packages among themselves", packages.metadata),
     DoctorCheck("packages", "known clashes", packages.clashes),

@@ -1,4 +1,7 @@
-"""The machine as the checks see it: every way of asking it is here, and tests replace them."""
+"""The machine as the checks see it: every way of asking it is here, and tests replace them.
+
+What a check found. Plain values.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,3 +79,37 @@ class World:
     python: tuple[int, int, int] = sys.version_info[:3]
     system: str = sys.platform
     engine_seconds: float = ENGINE_SECONDS
+
+
+class Health(StrEnum):
+    """How it stands with one thing."""
+
+    OK = "ok"
+    HINT = "hint"  # works; something is worth knowing before measuring
+    MISSING = "missing"  # optional, and not here
+    BROKEN = "broken"  # here, and does not work
+    CLASH = "clash"  # here, and in the way of something else that is here
+
+
+#: What makes the doctor's answer a no.
+ILL = frozenset({Health.BROKEN, Health.CLASH})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    health: Health
+    said: str
+    remedy: str = ""  # what mends it; for missing things, what brings it
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DoctorCheck:
+    """One question to the machine. It may take seconds: checks are asked side by side."""
+
+    group: str
+    name: str  # what is looked at, for when the check itself fails
+    ask: Callable[[World], list[Finding]]

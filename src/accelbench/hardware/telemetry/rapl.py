@@ -8,8 +8,7 @@ from collections.abc import Collection
 
 from accelbench.core.energy import EnergyMethod, MeterError
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
-from accelbench.hardware.cpufacts import meminfo
-from accelbench.hardware.frequency import NO_CPUFREQ, frequencies_mhz, scaling
+from accelbench.hardware.cpufacts import NO_CPUFREQ, frequencies_mhz, meminfo, scaling
 from accelbench.hardware.machine import throttle_events
 from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
 

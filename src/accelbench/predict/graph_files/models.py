@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.dimensions import IMAGE, SEQUENCE
 from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.catalog.file_models.folders import config_model
+from accelbench.catalog.file_models.given_inputs import IMAGE, SEQUENCE
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.graph_files.signatures import UntracedError
+from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.core.case import Shapes
-from accelbench.core.child_answers import NoAnswerError, answers_of
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.predict.cases import FROM_FILE

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from accelbench.catalog.graph_files.signatures import OperatorSignature
-from accelbench.catalog.graph_files.steps import GraphStep, alive_elements
+from accelbench.catalog.graph_files.steps import GraphStep, OperatorSignature, alive_elements
 from accelbench.predict.signatures import PassTrace
 
 _FP32_BYTES = 4

@@ -14,9 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.dimensions import BATCH, IMAGE, SEQUENCE
-from accelbench.catalog.graph_files.free_sizes import axes_of, bound
-from accelbench.catalog.graph_files.fusing import fused
+from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
+from accelbench.catalog.graph_files.costs import fused
 from accelbench.catalog.graph_files.opening import (
     NCNN,
     ONNX,
@@ -26,10 +25,10 @@ from accelbench.catalog.graph_files.opening import (
     FileGraph,
     opened,
 )
-from accelbench.catalog.graph_files.signatures import UntracedError
-from accelbench.core.child_answers import tell
+from accelbench.catalog.graph_files.steps import UntracedError, axes_of, bound
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
+from accelbench.core.processes import tell
 from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
 

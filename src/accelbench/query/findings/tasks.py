@@ -15,20 +15,19 @@ from dataclasses import dataclass
 
 from accelbench.analysis.accuracies import TaskAccuracy, accuracy_against, accuracy_among
 from accelbench.analysis.comparison import unlike
-from accelbench.analysis.cost_words import money
-from accelbench.analysis.costs import items_of
+from accelbench.analysis.costs import items_of, money
 from accelbench.analysis.points import Point, common_batch
 from accelbench.analysis.questions import SHAPES, Key, values
 from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
-from accelbench.core.accuracy_columns import AccuracyMetric
+from accelbench.core.columns import AccuracyMetric
 from accelbench.core.devices import devices_of
-from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.nouns import digits
-from accelbench.core.provenance import comparable, source_of
+from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
-from accelbench.query.findings.phrases import figure_of, model, sizes_of, sure, way
+from accelbench.core.worth import comparable, source_of
+from accelbench.query.findings.finding import figure_of, model, sizes_of, sure, way
 
 #: What has to be alike of a model's answers beside its batch.
 _WORK = (*SHAPES, "weights", "data_source", "optimizer")

@@ -21,9 +21,8 @@ from accelbench.analysis.questions import AXES, Key, physical
 from accelbench.analysis.ratios import WIDEST
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.nouns import counted
-from accelbench.core.provenance import comparable, source_of
 from accelbench.core.rows import Row
-from accelbench.core.worth import answered
+from accelbench.core.worth import answered, comparable, source_of
 from accelbench.measure.launches import HUGE, interval_of, typical
 
 #: Fewer models are no "in general".

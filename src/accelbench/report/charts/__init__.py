@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accelbench.report.charts.architecture import ARCHITECTURES
-from accelbench.report.charts.by_batch import (
-    LATENCY_BY_BATCH,
-    MEMORY_BY_BATCH,
-    THROUGHPUT_BY_BATCH,
-)
-from accelbench.report.charts.chart import Chart
-from accelbench.report.charts.cold_warm import COLD_WARM
-from accelbench.report.charts.collectives import COLLECTIVES
-from accelbench.report.charts.communication import COMMUNICATION
-from accelbench.report.charts.compatibility import COMPATIBILITY
-from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
-from accelbench.report.charts.distribution import DISTRIBUTION
-from accelbench.report.charts.grouped_bars import (
+from accelbench.report.charts.bars import (
     FRAMEWORKS,
     HARDWARE_LATENCY,
     HARDWARE_MEMORY,
@@ -25,6 +13,17 @@ from accelbench.report.charts.grouped_bars import (
     MODES,
     PRECISIONS,
 )
+from accelbench.report.charts.by_batch import (
+    LATENCY_BY_BATCH,
+    MEMORY_BY_BATCH,
+    THROUGHPUT_BY_BATCH,
+)
+from accelbench.report.charts.chart import Chart
+from accelbench.report.charts.cold_warm import COLD_WARM
+from accelbench.report.charts.collectives import COLLECTIVES, COMMUNICATION
+from accelbench.report.charts.compatibility import COMPATIBILITY
+from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
+from accelbench.report.charts.distribution import DISTRIBUTION
 from accelbench.report.charts.model_panels import MODEL_PANELS
 from accelbench.report.charts.pareto import ENERGY_LATENCY, PARETO
 from accelbench.report.charts.ranks import RANKS

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from accelbench.analysis.points import Point
-from accelbench.core.exactness import is_exact
 from accelbench.core.figures import items
+from accelbench.core.precision import is_exact
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
@@ -21,8 +21,8 @@ from accelbench.report.charts.marks import (
     tooltip,
 )
 from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.phrases import emulated, safe
 from accelbench.report.charts.theme import INK
+from accelbench.report.charts.words import emulated, safe
 
 _TITLE = "latency of an item, ms"
 #: More models than this share their architecture's line.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
 
-from accelbench.core.rates import ITEMS, unit_of_all
+from accelbench.core.figures import ITEMS, unit_of_all
 from accelbench.core.rows import Row
 
 #: A specification of Vega-Lite, or a part of one: a tree of plain values that charts write down as

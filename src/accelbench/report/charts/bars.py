@@ -2,6 +2,8 @@
 
 In each panel stands one question of one model, at every place of the axis where it was answered.
 Pure.
+
+Charts along an axis: platforms, precisions, engines, modes beside each other. Pure.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each, alike_together
-from accelbench.analysis.questions import ComparisonAxis
-from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
+from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
-from accelbench.report.charts.chart import ChartBody, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -30,9 +32,19 @@ from accelbench.report.charts.marks import (
     whiskers,
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, figure, left_out, safe
 from accelbench.report.charts.theme import INK, PAPER
-from accelbench.report.charts.words import EVERYTHING, PLACE, Devices, told, unique
+from accelbench.report.charts.words import (
+    EVERYTHING,
+    OF_A_STAND_IN,
+    PLACE,
+    Devices,
+    emulated,
+    figure,
+    left_out,
+    safe,
+    told,
+    unique,
+)
 
 #: More bars in one panel are read by nobody.
 _MOST_BARS = 10
@@ -344,3 +356,68 @@ def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> lis
     }
     halo = {**figures, "mark": {**figures["mark"], "stroke": PAPER, "strokeWidth": 3}}
     return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), halo, figures]
+
+
+def _chart(
+    name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, axis_title: str
+) -> Chart:
+    comparison = Comparison(AXES[axis], figure, axis_title)
+    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
+
+
+_LATENCY = "latency of a batch, ms"
+
+HARDWARE_LATENCY = _chart(
+    "hardware-latency",
+    "Hardware: latency",
+    "how fast each platform is",
+    "a model on two platforms",
+    "hardware",
+    lambda point: point.latency,
+    _LATENCY,
+)
+HARDWARE_THROUGHPUT = _chart(
+    "hardware-throughput",
+    "Hardware: throughput",
+    "how many items a second each platform brings",
+    "a model on two platforms",
+    "hardware",
+    lambda point: point.throughput,
+    "throughput, items/s",
+)
+HARDWARE_MEMORY = _chart(
+    "hardware-memory",
+    "Hardware: memory",
+    "how much memory each platform takes",
+    "a model on two platforms, with its memory",
+    "hardware",
+    lambda point: point.memory,
+    "peak memory, MB (2^20)",
+)
+PRECISIONS = _chart(
+    "precision",
+    "Precisions",
+    "what a narrower precision brings",
+    "a model in two precisions",
+    "precision",
+    lambda point: point.latency,
+    _LATENCY,
+)
+FRAMEWORKS = _chart(
+    "framework",
+    "Frameworks",
+    "which engine is fastest on the same platform",
+    "a model by two engines on a platform",
+    "runtime",
+    lambda point: point.latency,
+    _LATENCY,
+)
+MODES = _chart(
+    "training-inference",
+    "Training against inference",
+    "how much longer a training step takes than an inference step",
+    "a model in inference and in training",
+    "mode",
+    lambda point: point.latency,
+    _LATENCY,
+)

@@ -10,23 +10,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from accelbench.analysis.accuracies import AccuracyPlace
-from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
+from accelbench.analysis.matrix import Matrix
 from accelbench.analysis.points import Point
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.calibration import TimedCollectives
 from accelbench.core.figures import Statistic
-from accelbench.core.launch_failures import launches_failed, why_unusable
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import UnusableText, launches_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
-from accelbench.report.charts.device_colours import by_device
-from accelbench.report.charts.phrases import days, safe
-from accelbench.report.charts.shown import expected_size, narrowed
+from accelbench.report.charts.palette import by_device, expected_size, narrowed
 from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
-from accelbench.report.charts.words import Devices, devices_on
+from accelbench.report.charts.words import Devices, days, devices_on, safe
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from accelbench.report.charts.marks import (
     kind_legend,
     record,
 )
-from accelbench.report.charts.phrases import emulated, in_common, left_out
 from accelbench.report.charts.theme import DIM, INK, PAPER
-from accelbench.report.charts.words import EVERYTHING, told, unique
+from accelbench.report.charts.words import EVERYTHING, emulated, in_common, left_out, told, unique
 
 #: Column → what people call it and its form. None has a colour: colours are platforms'.
 _PHASES = {

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.analysis.cells import MatrixCell, MatrixLine, Rating
-from accelbench.analysis.matrix import UNRATED
+from accelbench.analysis.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.points import EMULATED, Point
-from accelbench.core.provenance import COMPARABLE
+from accelbench.core.worth import COMPARABLE
 from accelbench.report.charts.axes import Spec, grid
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
-from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.theme import INK
+from accelbench.report.charts.words import figure, left_out, safe
 from accelbench.report.matrix import precisions
 
 #: Level → fill and the word in the cell: never by colour alone.

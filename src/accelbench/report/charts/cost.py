@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from accelbench.analysis.cost_words import cost_notes
-from accelbench.analysis.costs import PRICE, items_of
+from accelbench.analysis.costs import PRICE, cost_notes, items_of
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import AXES
 from accelbench.report.charts.bars import Comparison, compared
 from accelbench.report.charts.by_batch import along_batches
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.phrases import emulated, safe
+from accelbench.report.charts.words import emulated, safe
 
 #: One step costs next to nothing, and an axis of that is read by nobody.
 _STEPS = 1_000_000

@@ -18,9 +18,16 @@ from accelbench.report.charts.marks import (
     hardware_legend,
     record,
 )
-from accelbench.report.charts.phrases import emulated, in_common, left_out, safe
 from accelbench.report.charts.theme import ALERT, INK, REST_COLOUR
-from accelbench.report.charts.words import EVERYTHING, told, unique
+from accelbench.report.charts.words import (
+    EVERYTHING,
+    emulated,
+    in_common,
+    left_out,
+    safe,
+    told,
+    unique,
+)
 
 _TITLE = "latency of a batch, ms"
 #: More launches than this are not told apart.

@@ -13,8 +13,8 @@ from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
 
 if TYPE_CHECKING:
-    from accelbench.analysis.cells import Matrix
     from accelbench.analysis.machines import Machine
+    from accelbench.analysis.matrix import Matrix
     from accelbench.store.database import Database
 
 #: Peaks without a calibration are another program's, or of a detector that told them.

@@ -7,13 +7,12 @@ from typing import Any
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.devices import devices_beside, devices_of
-from accelbench.core.rates import unit_of
+from accelbench.core.figures import unit_of
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec
-from accelbench.report.charts.device_colours import device_colours
-from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.palette import device_colours
 from accelbench.report.charts.theme import (
     INK,
     PAPER,
@@ -23,7 +22,7 @@ from accelbench.report.charts.theme import (
     kind_scale,
     paint,
 )
-from accelbench.report.charts.words import short_device
+from accelbench.report.charts.words import safe, short_device
 
 #: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
 #: by names of its own, so no type knows them all.

@@ -14,9 +14,16 @@ from accelbench.analysis.questions import Key, physical
 from accelbench.core.nouns import counted
 from accelbench.core.rows import number
 from accelbench.report.charts.axes import ChartAxis, Spec, axis
-from accelbench.report.charts.by_batch import batch_axis, line_layers, reach
+from accelbench.report.charts.by_batch import (
+    Line,
+    batch_axis,
+    line_layers,
+    lines_of,
+    most_common,
+    reach,
+    side_by_side,
+)
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.lines import Line, lines_of, most_common, side_by_side
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -30,7 +37,6 @@ from accelbench.report.charts.marks import (
     whiskers,
 )
 from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import (
     GROUP_COLOURS,
     GROUP_SHAPES,
@@ -40,7 +46,17 @@ from accelbench.report.charts.theme import (
     REST_COLOUR,
     engine_dashes,
 )
-from accelbench.report.charts.words import ALIKE, PLACE, SOFTWARE, WAY, short_device, told
+from accelbench.report.charts.words import (
+    ALIKE,
+    PLACE,
+    SOFTWARE,
+    WAY,
+    emulated,
+    left_out,
+    safe,
+    short_device,
+    told,
+)
 
 #: A panel is of one device: what is in it is told apart by how it ran.
 _WAY = tuple(name for name in WAY if name not in (PLACE, SOFTWARE, "machine"))

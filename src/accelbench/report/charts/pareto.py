@@ -10,8 +10,8 @@ from math import inf, log
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key
-from accelbench.core.provenance import COMPARABLE
-from accelbench.core.rates import kind_of_unit, unit_of
+from accelbench.core.figures import kind_of_unit, unit_of
+from accelbench.core.worth import COMPARABLE
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
@@ -24,7 +24,6 @@ from accelbench.report.charts.marks import (
     tooltip,
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.words import (
     ALIKE,
@@ -32,6 +31,9 @@ from accelbench.report.charts.words import (
     PLACE,
     WAY,
     Devices,
+    emulated,
+    left_out,
+    safe,
     told,
     varied,
     vary,

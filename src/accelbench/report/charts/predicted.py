@@ -1,19 +1,353 @@
-"""The picture of an answer: which of the charts of predictions shows it. Pure."""
+"""The picture of an answer: which of the charts of predictions shows it. Pure.
+
+A matrix of predictions as heat maps: models by ways of running and batches. Pure.
+
+Predicted latency and throughput at one batch: a row a way of running. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.report.charts.chart import Picture, pictured
-from accelbench.report.charts.phrases import safe
-from accelbench.report.charts.predicted_by_batch import PREDICTED_BY_BATCH, predicted_by_batch
-from accelbench.report.charts.predicted_marks import by_work
-from accelbench.report.charts.predicted_matrix import PREDICTED_MATRIX, predicted_matrix
-from accelbench.report.charts.predicted_places import PREDICTED_PLACES, predicted_places
+from accelbench.report.charts.axes import Spec, axis, far
+from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
+from accelbench.report.charts.marks import COLOUR, Record, ends, kind_legend, tooltip
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.predicted_marks import (
+    LEVEL,
+    PREDICTED_BY_BATCH,
+    QUANTITIES,
+    PredictedQuantity,
+    WayKey,
+    WorkKey,
+    by_work,
+    in_common,
+    kind_dots,
+    kind_notes,
+    predicted_by_batch,
+    way_key,
+    way_names,
+)
+from accelbench.report.charts.theme import DIM, INK, PANEL_TITLE, PAPER
+from accelbench.report.charts.words import left_out, safe
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictionAnswer
+    from accelbench.predict.answers import PredictedFigures, PredictionAnswer
+
+
+PREDICTED_PLACES = ChartLabel(
+    "predicted-places",
+    "Predicted latency and throughput",
+    "how fast each platform and engine would be",
+    "predictions of a model at one batch size",
+)
+_PREDICTED_PLACES_ADVICE = "name the hardware or the models to see"
+#: More rows than this are no picture.
+_MOST_ROWS = 24
+_ROW = 26
+
+
+def predicted_places(
+    figures: Sequence[PredictedFigures], notes: Sequence[str] = ()
+) -> ChartBody | None:
+    """A row for each way of running, the fastest first; None of no predictions."""
+    works = by_work(figures)
+    if not works:
+        return None
+    shown = list(works.values())[: MOST_PANELS // len(QUANTITIES)]
+    drawings = [_fastest(entries) for entries in shown]
+    panels: list[Panel] = []
+    everything: list[Record] = []
+    for entries in drawings:
+        names = way_names(entries)
+        for place, quantity in enumerate(QUANTITIES):
+            records = [
+                {**record, "bar": names[way_key(entry)]}
+                for entry in entries
+                for record in quantity.records([entry])
+            ]
+            everything += records
+            title = f"{safe(entries[0]['model'], 36)}: {quantity.name}"
+            layers = _layers(records, entries, quantity, labels=not place)
+            panels.append(Panel(title, [_about(entries)], records, layers, {"step": _ROW}))
+    drawn = [entry for entries in drawings for entry in entries]
+    said = [
+        *kind_notes(everything),
+        *notes,
+        *left_out(len(works) - len(shown), "model", advice=_PREDICTED_PLACES_ADVICE),
+        *left_out(sum(map(len, shown)) - len(drawn), "row", advice=_PREDICTED_PLACES_ADVICE),
+    ]
+    return ChartBody(arranged(panels, kind_legend(everything)), notes=said, records=everything)
+
+
+def _fastest(entries: Sequence[PredictedFigures]) -> list[PredictedFigures]:
+    return sorted(entries, key=lambda entry: entry["latency_ms"])[:_MOST_ROWS]
+
+
+def _about(entries: Sequence[PredictedFigures]) -> str:
+    return " · ".join(filter(None, [f"batch {entries[0]['batch_size']:,}", in_common(entries)]))
+
+
+def _layers(
+    records: Sequence[Record],
+    entries: Sequence[PredictedFigures],
+    quantity: PredictedQuantity,
+    *,
+    labels: bool,
+) -> list[Spec]:
+    """Bands and marks on rows; the rows of two panels beside each other are named once."""
+    reach = ends(records)
+    scale = axis(quantity.titled(entries), reach, log=far(reach))
+    rows: Spec = {
+        "field": "bar",
+        "type": "nominal",
+        "title": None,
+        "sort": list(dict.fromkeys(record["bar"] for record in records)),
+        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "labels": labels,
+                 "grid": True},
+    }  # fmt: skip
+    place = {"y": rows, "x": scale.of("value")}
+    band: Spec = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "bar", "height": 13, "opacity": 0.25, "clip": True},
+        "encoding": {
+            "y": rows,
+            "x": {**place["x"], "field": "low"},
+            "x2": {"field": "high"},
+            "color": COLOUR,
+        },
+    }
+    return [band, *kind_dots(place, tooltip(scale.title, records, level=LEVEL))]
+
+
+PREDICTED_MATRIX = ChartLabel(
+    "predicted-matrix",
+    "Predicted latency and throughput by model",
+    "which platform, engine and batch would suit each model",
+    "predictions of models",
+)
+_ADVICE = "the JSON of --matrix has all"
+_MOST_MODELS, _MOST_COLUMNS = 60, 24
+_CELL_WIDE, _CELL_HIGH = 40, 17
+_LONGEST_HEAD, _BETWEEN = 90, " · "
+#: Of a letter of a head, in pixels; no line of one is kept shorter than a word has letters.
+_HEAD_LETTER, _SHORTEST_LINE = 6.4, 12
+#: Of the names of models, alike in all families so that their columns stand above each other.
+_NAMES_WIDE = 150
+#: The end of an interval is further than this factor from its figure: it is said with a tilde.
+_WIDE_INTERVAL = 2.0
+#: Share of the best throughput, from none to all of it.
+_PALE, _FULL = "#f4f6f8", "#4fa3b5"
+_TILDE = "~"
+_NUMBER_NOTE = "Number: predicted ms of a step."
+_WIDE_NOTE = "~: its 90 % interval reaches further than twice or half of it."
+_ALL_WIDE = "Every 90 % interval reaches further than twice or half of its figure."
+_COLOUR_NOTE = "Colour: predicted throughput as a share of the best of the row."
+_FRAME_NOTE = "Frame: this very case was measured, and the number is what was measured."
+
+
+def predicted_matrix(
+    figures: Sequence[PredictedFigures], notes: Sequence[str] = ()
+) -> ChartBody | None:
+    """A heat map a family, a row a model; None of no predictions."""
+    if not figures:
+        return None
+    works = by_work(figures)
+    shown = list(works)[:_MOST_MODELS]
+    names = way_names(figures, longest=_LONGEST_HEAD)
+    batches = sorted({entry["batch_size"] for entry in figures})
+    ways = list(names)[: max(1, _MOST_COLUMNS // len(batches))]
+    kept = batches[:_MOST_COLUMNS]
+    records = _records(works, shown, names, set(ways), set(kept))
+    families = dict.fromkeys(record["family"] for record in records)
+    body = {
+        "vconcat": [
+            _family(name, [r for r in records if r["family"] == name], [names[way] for way in ways])
+            for name in families
+        ],
+        "spacing": 14,
+    }
+    measured = any(record["measured"] for record in records)
+    tilde = any(record["said"].startswith(_TILDE) for record in records)
+    wide = [_WIDE_NOTE] if tilde else [_ALL_WIDE] if all(r["wide"] for r in records) else []
+    said = [
+        " ".join([_NUMBER_NOTE, *wide]),
+        " ".join([_COLOUR_NOTE, *_in_common(figures)]),
+        *([_FRAME_NOTE] if measured else []),
+        *notes,
+        *left_out(len(works) - len(shown), "model", advice=_ADVICE),
+        *left_out(len(names) - len(ways), "way of running", "ways of running", advice=_ADVICE),
+        *left_out(len(batches) - len(kept), "batch size", advice=_ADVICE),
+    ]
+    return ChartBody(body, notes=said, records=records)
+
+
+def _records(
+    works: Mapping[WorkKey, Sequence[PredictedFigures]],
+    shown: Sequence[WorkKey],
+    names: Mapping[WayKey, str],
+    ways: set[WayKey],
+    batches: set[int],
+) -> list[Record]:
+    labels = _labels(shown)
+    records = []
+    for key in shown:
+        entries = [e for e in works[key] if way_key(e) in ways and e["batch_size"] in batches]
+        best = max(entry["throughput"] for entry in entries)
+        records += [
+            _record(entry, labels[key], names[way_key(entry)], entry["throughput"] / best)
+            for entry in entries
+        ]
+    if all(record["wide"] for record in records):
+        return records
+    return [{**r, "said": f"{_TILDE}{r['said']}" if r["wide"] else r["said"]} for r in records]
+
+
+def _in_common(figures: Sequence[PredictedFigures]) -> list[str]:
+    """The precision and mode, where all have one."""
+    ways = {(entry["mode"], entry["precision"]) for entry in figures}
+    return [f"All: {safe(' in '.join(way))}." for way in ways] if len(ways) == 1 else []
+
+
+def _labels(works: Sequence[WorkKey]) -> dict[WorkKey, str]:
+    """The models' names, with their sizes where there is one at several."""
+    models = [model for model, _ in works]
+    return {
+        (model, sizes): safe(
+            model if models.count(model) == 1 else f"{model} {' '.join(str(n) for _, n in sizes)}",
+            26,
+        )
+        for model, sizes in works
+    }
+
+
+def _record(entry: PredictedFigures, label: str, way: str, share: float) -> Record:
+    value, low, high = entry["latency_ms"], entry["latency_low_ms"], entry["latency_high_ms"]
+    wide = max(high / value, value / low) > _WIDE_INTERVAL
+    return {
+        "family": entry["family"],
+        "model": label,
+        "way": way,
+        "batch": entry["batch_size"],
+        "value": value,
+        "low": low,
+        "high": high,
+        "throughput": entry["throughput"],
+        "unit": entry["throughput_unit"],
+        "share": share,
+        "basis": entry["basis"],
+        "kind": "predicted",
+        "measured": entry["measured_latency_ms"],
+        "wide": wide,
+        "said": _short(value),
+    }
+
+
+def _short(value: float) -> str:
+    """Two digits and more in as few letters as a field has room for: 0.15, 4.2, 87, 1.2k, 35k."""
+    for above, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= above * 0.9995:
+            return f"{_two(value / above)}{letter}"
+    return _two(value)
+
+
+def _two(value: float) -> str:
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
+    """The heat maps of a family: one a way of running, whose models are named once."""
+    models = list(dict.fromkeys(record["model"] for record in records))
+    heads = _heads(ways, len({record["batch"] for record in records}))
+    views = [
+        _view([r for r in records if r["way"] == way], head, models, first=not place)
+        for place, (way, head) in enumerate(zip(ways, heads, strict=True))
+    ]
+    title = {**PANEL_TITLE, "text": safe(name.replace("_", " ")), "frame": "bounds"}
+    return {"title": title, "hconcat": views, "spacing": 8}
+
+
+def _heads(ways: Sequence[str], batches: int) -> list[list[str]]:
+    """Each way of running in lines that its field has room for."""
+    room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)
+    return [_wrapped(way, room) for way in ways]
+
+
+def _wrapped(way: str, room: int) -> list[str]:
+    lines = [""]
+    for word in way.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{word}" if lines[-1] else word
+        if lines[-1] and len(longer) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _view(
+    records: Sequence[Record], head: Sequence[str], models: Sequence[str], *, first: bool
+) -> Spec:
+    rows: Spec = {
+        "field": "model",
+        "type": "nominal",
+        "sort": list(models),
+        "scale": {"domain": list(models)},
+        "title": None,
+        "axis": {"ticks": False, "domain": False, "minExtent": _NAMES_WIDE,
+                 "maxExtent": _NAMES_WIDE, "labelLimit": _NAMES_WIDE} if first else None,
+    }  # fmt: skip
+    columns: Spec = {
+        "field": "batch",
+        "type": "ordinal",
+        "title": "batch",
+        "axis": {"orient": "bottom", "labelAngle": 0, "ticks": False, "domain": False,
+                 "titleFontSize": 11, "labelFontSize": 11, "titleColor": DIM},
+    }  # fmt: skip
+    share: Spec = {
+        "field": "share",
+        "type": "quantitative",
+        "title": "throughput, share of the row's best",
+        "scale": {"domain": [0, 1], "range": [_PALE, _FULL]},
+        "legend": {
+            "format": ".0%",
+            "direction": "horizontal",
+            "gradientLength": 220,
+            "tickCount": 2,
+            "titleLimit": 300,
+        },
+    }
+    tooltip = [
+        {"field": name, "type": "nominal"}
+        for name in ("model", "way", "batch", "basis", "measured", "unit")
+    ] + [
+        {"field": name, "type": "quantitative", "title": title, "format": ",.4~r"}
+        for name, title in (("value", "ms"), ("low", "90 % from"), ("high", "90 % to"),
+                            ("throughput", "throughput"))
+    ]  # fmt: skip
+    field: Spec = {
+        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1},
+        "encoding": {"fill": share, "tooltip": tooltip},
+    }
+    frame: Spec = {
+        "transform": [{"filter": "isValid(datum.measured)"}],
+        "mark": {"type": "rect", "fill": None, "stroke": INK, "strokeWidth": 1.4},
+    }
+    text: Spec = {
+        "mark": {"type": "text", "fontSize": 10.5, "color": INK},
+        "encoding": {"text": {"field": "said"}},
+    }
+    framed = [frame] if any(record["measured"] for record in records) else []
+    return {
+        "data": {"values": list(records)},
+        "title": {"text": list(head), "fontSize": 11.5, "fontWeight": 500, "anchor": "middle",
+                  "offset": 4},
+        "width": {"step": _CELL_WIDE},
+        "height": {"step": _CELL_HIGH},
+        "encoding": {"x": columns, "y": rows},
+        "layer": [field, *framed, text],
+    }  # fmt: skip
+
 
 #: More models, each with panels of its own, are a heat map.
 _MOST_WITH_PANELS = 4

@@ -10,7 +10,6 @@ from accelbench.core.nouns import counted, digits
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
 from accelbench.report.charts.marks import Record
-from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.theme import (
     DIM,
     GROUP_COLOURS,
@@ -19,6 +18,7 @@ from accelbench.report.charts.theme import (
     PANEL_TITLE,
     REST_COLOUR,
 )
+from accelbench.report.charts.words import safe
 
 if TYPE_CHECKING:
     from accelbench.predict.scoring import EvaluatedCases, Score

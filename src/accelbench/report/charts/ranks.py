@@ -13,9 +13,17 @@ from accelbench.report.charts.axes import Spec, grid
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, figure, in_common, left_out, safe
 from accelbench.report.charts.theme import INK, PAPER
-from accelbench.report.charts.words import DEVICES, EVERYTHING, told
+from accelbench.report.charts.words import (
+    DEVICES,
+    EVERYTHING,
+    emulated,
+    figure,
+    in_common,
+    left_out,
+    safe,
+    told,
+)
 
 #: Figure → the head of its column; work first, as it is what tells a straggler.
 _FIGURES: Mapping[str, str] = {

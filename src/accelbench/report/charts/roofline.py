@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accelbench.analysis.points import Point
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.nouns import listed
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
 from accelbench.report.charts.marks import (
@@ -20,9 +20,17 @@ from accelbench.report.charts.marks import (
     tooltip,
 )
 from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.phrases import emulated, in_common, left_out, safe
 from accelbench.report.charts.theme import INK, dash_scale
-from accelbench.report.charts.words import EVERYTHING, Devices, short_device, told
+from accelbench.report.charts.words import (
+    EVERYTHING,
+    Devices,
+    emulated,
+    in_common,
+    left_out,
+    safe,
+    short_device,
+    told,
+)
 
 _X, _Y = "operations a byte, FLOP/B", "operations a second, GFLOP/s"
 _MOST = 400

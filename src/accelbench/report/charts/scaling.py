@@ -17,8 +17,8 @@ from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import ITEMS
 from accelbench.core.identity import canonical
-from accelbench.core.rates import ITEMS
 from accelbench.core.rows import number, record
 from accelbench.report.charts.axes import ChartAxis, Spec, axis, far, in_their_unit, own_axes
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
@@ -34,9 +34,8 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.marks import record as mark_of
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import DIM, HIGH, INK, LINE_WIDTHS, PANEL_HIGH, PAPER
-from accelbench.report.charts.words import told
+from accelbench.report.charts.words import emulated, left_out, safe, told
 
 _MEANT = (
     "Dotted: ideal, the throughput of one process times the processes. Percent: time of one"

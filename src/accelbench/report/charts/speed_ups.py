@@ -23,8 +23,8 @@ from accelbench.core.rows import text
 from accelbench.report.charts.axes import NUMBER, Spec, axis
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
 from accelbench.report.charts.marks import Record
-from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.theme import ALERT, BETTER, DIM, INK, PAPER, REST_COLOUR
+from accelbench.report.charts.words import safe
 
 SPEED_UPS = ChartLabel(
     "speed-ups",

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import NUMBER, Spec, axis
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
-from accelbench.report.charts.phrases import left_out, safe
 from accelbench.report.charts.theme import GROUP_COLOURS, INK, WIDE
+from accelbench.report.charts.words import left_out, safe
 
 #: More groups than this are no picture: those with the most models are drawn.
 MOST_GROUPS = 24

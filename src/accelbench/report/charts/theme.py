@@ -7,10 +7,10 @@ from textwrap import wrap
 from zlib import crc32
 
 from accelbench.analysis.points import KINDS
-from accelbench.core.cards import cards
+from accelbench.core.devices import cards
 from accelbench.core.rows import Json
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.font_metrics import FONT
 

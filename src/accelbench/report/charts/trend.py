@@ -13,13 +13,12 @@ from accelbench.analysis.judging import Judgement
 from accelbench.analysis.points import Point
 from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec, axis
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.font_metrics import width
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.theme import (
     ALERT,
     BETTER,
@@ -33,7 +32,7 @@ from accelbench.report.charts.theme import (
 )
 from accelbench.report.charts.time_axis import axis as time_axis
 from accelbench.report.charts.time_axis import said, utc
-from accelbench.report.charts.words import COMMON, EVERYTHING, told
+from accelbench.report.charts.words import COMMON, EVERYTHING, emulated, left_out, safe, told
 
 if TYPE_CHECKING:
     from accelbench.measure.changes import Course

@@ -15,22 +15,19 @@ from starlette.types import ASGIApp
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.comparing.page import ComparedPage
 from accelbench.report.dashboard.entities.device_pages import DevicePages
-from accelbench.report.dashboard.entities.model_pages import ModelPages
-from accelbench.report.dashboard.entities.model_predictions import ModelPredictions
+from accelbench.report.dashboard.entities.model_pages import ModelPages, ModelPredictions
 from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.history.page import HistoryPage
 from accelbench.report.dashboard.overview.page import OverviewPage
 from accelbench.report.dashboard.pictures.downloads import Downloads
 from accelbench.report.dashboard.pictures.pages import ChartPages
-from accelbench.report.dashboard.questions.pages import QuestionPages
-from accelbench.report.dashboard.questions.prediction_quality import PredictionPages
+from accelbench.report.dashboard.questions.pages import PredictionPages, QuestionPages
 from accelbench.report.dashboard.results.cell_pages import Pages
 from accelbench.report.dashboard.results.page import Results
-from accelbench.report.dashboard.runs.comparison import RunComparison
-from accelbench.report.dashboard.runs.pages import Runs
+from accelbench.report.dashboard.runs.pages import RunComparison, Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
+from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 #: The style of all pages lies where they have their frame from.

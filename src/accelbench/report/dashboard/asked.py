@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.results.columns import COLUMNS, NUMBER_FIELDS, NUMBERS
 
 #: What is chosen from a list: the name in an address → the column of a cell.

@@ -10,19 +10,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
-from accelbench.core.absent import (
+from accelbench.core.device_facts import MOST_OF_PEAK
+from accelbench.core.devices import cards
+from accelbench.core.figures import name_of
+from accelbench.core.nouns import (
     NO_DATA,
     NOT_APPLICABLE,
     UNKNOWN_DEVICE,
     UNKNOWN_MACHINE,
 )
-from accelbench.core.cards import cards
-from accelbench.core.documented_peaks import MOST_OF_PEAK
-from accelbench.core.figures import name_of
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import reason_unusable
-from accelbench.hardware.colours import colour_of
+from accelbench.hardware.common import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import (
@@ -39,10 +39,13 @@ from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
-from accelbench.report.dashboard.snapshots.cell_intervals import interval, latency_note
-from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, choices
-from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
-from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.dashboard.snapshots.cells import (
+    MOST_CHOICES,
+    choices,
+    interval,
+    latency_note,
+)
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper
 from accelbench.report.pages.rendering import environment
 from accelbench.store.database import Database
 

@@ -6,19 +6,23 @@ from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
-from accelbench.analysis.cost_words import money
+from accelbench.analysis.costs import money
 from accelbench.analysis.ratios import Ratio
-from accelbench.core.absent import NO_DATA
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
-from accelbench.core.launch_failures import FAILED, LAUNCHED, mostly_failed, why_unusable
-from accelbench.core.nouns import counted
+from accelbench.core.figures import ends_text
+from accelbench.core.nouns import NO_DATA, counted
 from accelbench.core.rows import Row
-from accelbench.core.spreads import ends_text
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.core.worth import add_calculation, percentile_text
-from accelbench.report.charts.phrases import figure, safe
-from accelbench.report.charts.words import short_device
+from accelbench.core.worth import (
+    FAILED,
+    LAUNCHED,
+    add_calculation,
+    mostly_failed,
+    percentile_text,
+    why_unusable,
+)
+from accelbench.report.charts.words import figure, safe, short_device
 
 _SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
 

@@ -1,4 +1,11 @@
-"""The sections of a report, from what is known. Pure."""
+"""The sections of a report, from what is known. Pure.
+
+The section of a report that says what figures cost, and by which prices. Pure.
+
+The table of a report's results: every configuration, or of thousands those that matter. Pure.
+
+The section of a report about task accuracy: what each precision costs. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +13,42 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.cells import Matrix, MatrixCell
+from accelbench.analysis.accuracies import (
+    AccuracyPlace,
+    accuracy_against,
+    accuracy_of,
+    cost_sentence,
+    like_for_like,
+    place_of,
+)
 from accelbench.analysis.checking import Check
-from accelbench.analysis.matrix import RULE
-from accelbench.analysis.points import Point
+from accelbench.analysis.costs import (
+    Price,
+    amount,
+    cost_notes,
+    has_costs,
+    items_of,
+    known_price,
+    money,
+)
+from accelbench.analysis.matrix import RULE, Matrix, MatrixCell
+from accelbench.analysis.points import FigureInterval, Point
+from accelbench.analysis.questions import Key, values
+from accelbench.analysis.ratios import mean_beside
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
-from accelbench.core.exactness import error_of
-from accelbench.core.rows import Json, Row, texts
+from accelbench.core.figures import Statistic, unit_beside, unit_of_all
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE
+from accelbench.core.precision import error_of, not_exact
+from accelbench.core.rows import Json, Row, number, text, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
-from accelbench.query.findings.collected import findings_of
+from accelbench.core.worth import launches_failed, quality_of
+from accelbench.query.findings.collected import Findings, findings_of
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Subject, picture
+from accelbench.report.charts.chart import Subject, newer_set_aside, picture
+from accelbench.report.charts.words import ALIKE, PLACE, PointNames, told
 from accelbench.report.full_report.contents import (
     EXPORT,
     Block,
@@ -29,16 +58,348 @@ from accelbench.report.full_report.contents import (
     Table,
     Text,
 )
-from accelbench.report.full_report.costs import costs
-from accelbench.report.full_report.drawn_tables import digits as digits
-from accelbench.report.full_report.drawn_tables import drawn_table
-from accelbench.report.full_report.drawn_tables import told as told_value
-from accelbench.report.full_report.predictions import predictions
-from accelbench.report.full_report.result_lines import anchors_of, chosen_points, names_of, results
-from accelbench.report.full_report.task_accuracy import task_accuracy
-from accelbench.report.full_report.told_findings import more_findings, task_section, told_findings
+from accelbench.report.full_report.told_findings import digits as digits
+from accelbench.report.full_report.told_findings import (
+    drawn_table,
+    more_findings,
+    predictions,
+    task_section,
+    told_findings,
+)
+from accelbench.report.full_report.told_findings import told as told_value
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
+
+_WHAT = (
+    "What outputs are worth against labelled data, by the sessions that were timed: of each the"
+    " newest result that has an accuracy. Intervals are of the samples, 95 %; a difference is of"
+    " the same samples, pair by pair."
+)
+_HEADERS = (
+    *("model", "engine", "precision", "metric", "accuracy", "95 % interval", "samples"),
+    "measured, UTC",
+)
+_DAY = 10  # of a moment: 2026-01-02
+
+
+def task_accuracy(
+    accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
+) -> Iterable[Section]:
+    """The section; none where nothing was labelled. Batches of a place have one line.
+
+    Args:
+        accuracies: results that have one, by their places, the newest first.
+        points: what the figures of the report are of.
+    """
+    if not accuracies:
+        return
+    blocks: list[Block] = [Text([_WHAT])]
+    lines = [_line(place, rows[0]) for place, rows in accuracies.items()]
+    blocks.append(Table(_HEADERS, lines, frozenset({4, 5, 6}), "Every cell"))
+    sentences = [*_costs(accuracies), *_other_weights(accuracies, points)]
+    if sentences:
+        blocks.append(Text(sentences, listed=True))
+    yield Section("Task accuracy", blocks)
+
+
+def _line(place: AccuracyPlace, row: Row) -> list[str]:
+    known = accuracy_of(row)
+    assert known is not None  # else it were no place
+    figures = (known.metric.heading, known.shown, known.interval, f"{known.samples:,}")
+    day = text(row, "started_at")[:_DAY]
+    return [place.model, place.engine, place.precision, *figures, day]
+
+
+def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
+    for place, rows in accuracies.items():
+        if place.precision == "fp32":
+            continue
+        known = accuracies.get(place.as_fp32(), ())
+        base = like_for_like(rows[0], known)
+        cost = accuracy_against(rows[:1], [base]) if base is not None else None
+        if cost is not None:
+            yield cost_sentence(_name(place), "fp32", cost)
+        elif known:
+            yield f"{_name(place)}: accuracy is not compared with fp32: it is of other weights."
+
+
+def _other_weights(
+    accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
+) -> Iterable[str]:
+    """Whose figures are of other weights than their accuracy."""
+    timed: dict[AccuracyPlace, set[object]] = {}
+    for point in points:
+        place = place_of(point.row, point.machine)
+        timed.setdefault(place, set()).update(row.get("weights_digest") for row in point.rows)
+    for place, rows in accuracies.items():
+        if place in timed and rows[0].get("weights_digest") not in timed[place]:
+            yield (
+                f"{_name(place)}: its accuracy is of other weights than its figures, which a later"
+                " run without labelled data measured."
+            )
+
+
+def _name(place: AccuracyPlace) -> str:
+    return f"{place.model}, {place.engine}, {place.precision}"
+
+
+#: A table's lines may be as long as names are: what is cut reads like what it is beside.
+LONGEST_NAME = 400
+
+
+#: Configurations of the table of results; all of thousands are in the files of `db export`.
+MOST_RESULTS = 1000
+
+
+def chosen_points(points: Sequence[Point], findings: Findings) -> list[Point]:
+    """What the table of results has: of thousands what findings rest on, and of each model what
+    is fastest in each mode and batch; in the order of names.
+    """
+    if len(points) <= MOST_RESULTS:
+        return sorted(points, key=_result_lines_place)
+    told = {
+        key for finding in findings.foremost for each in finding.evidence for key in each.results
+    }
+
+    def order(point: Point) -> tuple[object, ...]:
+        first = not any(str(row.get("result_id")) in told for row in point.rows)
+        return first, not point.usable, ranks[id(point)], _result_lines_place(point)
+
+    ranks: dict[int, int] = {}
+    counts: dict[object, int] = {}
+    for point in sorted(points, key=lambda point: point.item_ms):
+        case = tuple(str(point.row.get(name)) for name in ("model", "mode", "batch_size"))
+        ranks[id(point)] = counts[case] = counts.get(case, -1) + 1
+    return sorted(sorted(points, key=order)[:MOST_RESULTS], key=_result_lines_place)
+
+
+def anchors_of(points: Sequence[Point]) -> dict[str, str]:
+    """Of each result the line of the table that it is in."""
+    return {
+        str(row.get("result_id")): f"c{number}"
+        for number, point in enumerate(points)
+        for row in point.rows
+    }
+
+
+def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
+    """The section.
+
+    Args:
+        every: all configurations.
+        points: those that the table has.
+    """
+    unit = unit_of_all(point.row for point in points)
+    headers = (
+        *("configuration", "figures", "median latency, ms", "95 % interval", unit, "peak MB"),
+        *("first step, ms", "launches", "samples", "quality"),
+    )
+    names = told(points, always=("model",), longest=LONGEST_NAME) if points else PointNames((), "")
+    rows = [
+        _result_lines_cell(point, name, unit)
+        for point, name in zip(points, names.apart, strict=True)
+    ]
+    caption = "Every configuration: the geometric mean of its launches"
+    aside = newer_set_aside(points)
+    caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
+    caption += f". All: {names.together}" if names.together else ""
+    more = len(every) - len(points)
+    if more:
+        caption = caption.replace("Every configuration", f"{len(points):,} configurations", 1)
+        caption += f". {more:,} more, slower ways of the same models, are in the files of"
+    lines = [f"c{number}" for number in range(len(rows))]
+    right = frozenset({2, 3, 4, 5, 6, 7, 8})
+    table = Table(headers, rows, right, caption, EXPORT if more else "", anchors=lines)
+    return Section("Results", [table if rows else Text(["There are no figures."])])
+
+
+def _result_lines_place(point: Point) -> tuple[str | int, ...]:
+    """By what people look for first."""
+    row = point.row
+    words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
+    return (*words, int(number(row, "batch_size") or 0))
+
+
+def names_of(points: Sequence[Point]) -> Sequence[str]:
+    """What tells configurations apart, whole."""
+    return told(points, always=("model",), longest=LONGEST_NAME).apart if points else []
+
+
+def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
+    latency, timed = point.latency, point.timed
+    quality = quality_of(point.rows)
+    first = point.metric("first_inference_ms")
+    return [
+        name,
+        point.kind,
+        _time(point) if timed else NOT_APPLICABLE,
+        latency.spread.ends(digits) if timed and latency and latency.spread else "",
+        _rate(point, unit) if timed else NOT_APPLICABLE,
+        figure(point.memory),
+        figure(first) if timed else NOT_APPLICABLE,
+        str(len(point.rows)),
+        f"{point.samples:,}" if point.samples else NO_DATA,
+        ", ".join(
+            filter(
+                None,
+                (quality and _plain(quality), launches_failed(point.rows), not_exact(point.rows)),
+            )
+        ),
+    ]
+
+
+def _time(point: Point) -> str:
+    """A latency, or the percentile that is all that is known, with its name."""
+    if point.latency is None and point.percentile is not None:
+        value, statistic = point.percentile
+        return f"{figure(FigureInterval(value))} {statistic}"
+    mean = mean_beside(point.rows)
+    named = f" (mean {digits(mean)})" if mean else ""
+    if point.latency_by is Statistic.MEAN:
+        named = f" {Statistic.MEAN}"
+    return f"{figure(point.latency)}{named}"
+
+
+def _rate(point: Point, unit: str) -> str:
+    return f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip()
+
+
+def _plain(word: object) -> str:
+    return str(word).replace("_", " ")
+
+
+def figure(span: FigureInterval | None) -> str:
+    """A figure, or that there is none."""
+    return NO_DATA if span is None else digits(span.value)
+
+
+#: More models than this are told of in the table alone.
+_MOST_MODELS = 12
+#: A longer table is shown where somebody opens it.
+_MOST_OPEN = 40
+#: Other places whose cheapest is told beside the cheapest of all.
+_OTHERS = 3
+COMPUTED = (
+    (
+        "A million items cost the price of an hour ÷ 3,600 ÷ items a second × 1,000,000; a training"
+        " step costs the price of an hour ÷ 3,600 × its seconds, by the mean of all steps. What"
+        " an item is stands in the table: an inference, or an image, a token, a second of sound."
+    ),
+    (
+        "Prices are the user's: the most specific name counts, a machine's before a device's before"
+        " a platform's. A device's or a platform's price is of one device, so several cost several"
+        " times as much; a machine's is of the whole machine. The interval is that of the"
+        " throughput, as a price has none."
+    ),
+    (
+        "The device is taken to be busy all the time: what stands idle, storage, transfer and"
+        " whoever runs it are not in the figure. What is emulated, predicted or simulated has no"
+        " cost."
+    ),
+)
+
+
+def costs(subject: Subject) -> Iterable[Section]:
+    """The section; none where nobody gave a price and no result says its own cost."""
+    notes = cost_notes(subject.rows, subject.prices)
+    if not has_costs(subject.rows):
+        if notes:
+            yield Section("Cost", [Text(notes)])
+        return
+    priced = [point for point in subject.points if point.cost or point.step_cost]
+    blocks: list[Block] = [
+        Text(cheapest(priced, subject.sign), listed=True),
+        _table(priced, subject.sign),
+        Text([*notes, *COMPUTED]),
+    ]
+    yield Section("Cost", blocks)
+
+
+def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
+    """Of each model what is cheapest, and the cheapest of other places: sentences."""
+    groups: dict[Key, list[Point]] = {}
+    for point in priced:
+        if point.cost is not None and point.usable:
+            groups.setdefault((point.machine, *values(point.row, ALIKE)), []).append(point)
+    best: dict[Key, list[Point]] = {}
+    for several in groups.values():  # of one model the work that was done in most ways
+        key = values(several[0].row, ("model", "mode"))
+        best[key] = max(best.get(key, []), several, key=len)
+    return [_cheapest(several, sign) for several in list(best.values())[:_MOST_MODELS]]
+
+
+def _cheapest(several: Sequence[Point], sign: str) -> str:
+    names = told(several, always=(PLACE,), longest=60)
+    ordered = sorted(zip(several, names.apart, strict=True), key=lambda pair: _value(pair[0].cost))
+    first, way = ordered[0]
+    places: dict[Key, str] = {}
+    for point, name in ordered:
+        place = values(point.row, ("hardware", "device_name"))
+        places.setdefault(place, f"{name} {sign}{money(_value(point.cost))}")
+    others = list(places.values())[1:]
+    beside = f"; elsewhere {', '.join(others[:_OTHERS])}" if others else ""
+    row = first.row
+    return (
+        f"{row.get('model')}, {row.get('mode')}: cheapest is {way},"
+        f" {sign}{money(_value(first.cost))} for a million {items_of(row)}{beside}."
+        f"{_unsure(ordered)}"
+    )
+
+
+def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
+    """What is said where launches do not tell the cheapest from the next."""
+    if len(ordered) < 2:
+        return ""
+    (first, _), (second, name) = ordered[:2]
+    if min(len(first.rows), len(second.rows)) < 2 or first.cost is None or second.cost is None:
+        return " A single launch does not show how sure it is."
+    if first.cost.sure and second.cost.sure and first.cost.sure[1] < second.cost.sure[0]:
+        return ""
+    return f" Launches do not tell it from {name}."
+
+
+def _value(span: FigureInterval | None) -> float:
+    return span.value if span is not None else float("inf")
+
+
+def _table(priced: Sequence[Point], sign: str) -> Table:
+    """Every cell that has a cost, the cheapest of a model first."""
+    ordered = sorted(priced, key=_place)
+    names = told(ordered, always=("model",), longest=72).apart
+    mark = sign.strip()
+    headers = (
+        *("configuration", "figures", f"{mark} for a million", "of", "95 % interval"),
+        *(f"{mark} a training step", f"{mark} an hour", "priced as"),
+    )
+    folded = len(ordered) > _MOST_OPEN
+    rows = [[name, *_cell(point)] for point, name in zip(ordered, names, strict=True)]
+    caption = "Every configuration that has a price"
+    return Table(headers, rows, frozenset({2, 4, 5, 6}), caption, folded=folded)
+
+
+def _place(point: Point) -> tuple[str, str, float]:
+    return str(point.row.get("model")), str(point.row.get("mode")), _value(point.cost)
+
+
+def _cell(point: Point) -> list[str]:
+    cost, step = point.cost, point.step_cost
+    price = known_price(point.row)
+    return [
+        point.kind,
+        money(cost.value) if cost else NO_DATA,
+        items_of(point.row),
+        cost.spread.ends(money) if cost and cost.spread else "",
+        money(step.value) if step else "",
+        amount(price.per_hour, "") if price else NOT_APPLICABLE,
+        _priced_as(price),
+    ]
+
+
+def _priced_as(price: Price | None) -> str:
+    if price is None:
+        return "its own figure"
+    return price.name if price.devices == 1 else f"{price.devices} × {price.name}"
+
 
 _MOST_WARNINGS = 40
 #: Lines of the tables about outputs and failures; more are in the files of `db export`.

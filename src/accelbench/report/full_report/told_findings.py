@@ -1,23 +1,43 @@
-"""Findings at the head of a report, each with links to what it rests on, and its tasks. Pure."""
+"""Findings at the head of a report, each with links to what it rests on, and its tasks. Pure.
+
+What a picture shows as a table, for whoever cannot see it. Pure.
+
+The sections of a report about predictions: how good they are, and batch scaling. Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from accelbench.core.absent import NO_DATA
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import NO_DATA, counted
 from accelbench.query.findings.collected import NOTHING, Findings
-from accelbench.query.findings.finding import ConfigurationEvidence, FindingKind, StoreFinding
-from accelbench.query.findings.phrases import crowded, model, question, way, whose
+from accelbench.query.findings.finding import (
+    ConfigurationEvidence,
+    FindingKind,
+    StoreFinding,
+    crowded,
+    model,
+    question,
+    way,
+    whose,
+)
 from accelbench.query.findings.tasks import Best
+from accelbench.report.charts.chart import Picture
 from accelbench.report.full_report.contents import (
     Block,
     EvidenceLink,
+    Figure,
     Section,
     Sentence,
     Table,
     Text,
 )
+
+if TYPE_CHECKING:
+    from accelbench.predict.scoring import EvaluatedCases
+    from accelbench.report.prediction_evidence import PredictionEvidence
+
 
 #: The sections that findings lead to.
 RESULTS, FAILURES = "results", "without-a-figure"
@@ -104,3 +124,91 @@ def more_findings(findings: Findings) -> list[Section]:
 
 def _next(finding: StoreFinding) -> str:
     return f"Next: {finding.command}" if finding.command else ""
+
+
+#: More lines of what a chart shows are in the database, and in `db export`.
+_MOST_DRAWN = 200
+
+
+def drawn_table(drawing: Picture) -> Table:
+    """The figures of a picture."""
+    records = [
+        {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
+        for record in drawing.records[:_MOST_DRAWN]
+    ]
+    # In the order of the fields, whichever record is the first to have a value in one.
+    names = dict.fromkeys(name for record in records for name in record)
+    headers = [n for n in names if any(record.get(n) not in (None, "") for record in records)]
+    rows = [[told(record.get(name)) for name in headers] for record in records]
+    numbers = frozenset(
+        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
+    )
+    more = len(drawing.records) - len(records)
+    caption = (
+        f"Figures of {drawing.chart.title}"
+        f"{f' (the first {len(records)} of {len(drawing.records)})' if more else ''}"
+    )
+    return Table(headers or ["nothing"], rows, numbers, caption, folded=True)
+
+
+def told(value: object) -> str:
+    """A value in a field; nothing of what is absent."""
+    if value is None:
+        return ""
+    return digits(value) if isinstance(value, float) else str(value)
+
+
+def digits(value: float) -> str:
+    """Four digits, as many as such figures carry, or all of a large number: 0.1234, 23,960."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+AGAINST_MEASURED = "Predicted against measured"
+_LEFT_OUT = (
+    "Each figure was predicted by accelbench's own predictor from the measurements of other models"
+    " of the database alone; what was measured of the same case says how far it was off. Predicted"
+    " figures stand in this section and in the next one, and in no comparison."
+)
+_SCALING = (
+    "Lines and bands are predicted from all that was measured of these models and others; circles"
+    " are measured."
+)
+HEADERS = ("target", "engine", "cases", "median error, %", "inside 25 %, %", "coverage, %")
+CAPTION = "By engine; coverage is the share inside the 90 % interval"
+
+
+def predictions(evidence: PredictionEvidence | None) -> Iterable[Section]:
+    """The sections; a sentence where there is too little to judge, none where nobody asked."""
+    if evidence is None:
+        return
+    picture = evidence.picture
+    if picture is None:
+        yield Section(AGAINST_MEASURED, [Text([evidence.why])] if evidence.why else [])
+        return
+    blocks: list[Block] = [
+        Text([_LEFT_OUT]),
+        Figure(picture, drawn_table(picture)),
+        Table(HEADERS, score_rows(evidence.cases), frozenset({2, 3, 4, 5}), CAPTION),
+    ]
+    yield Section(AGAINST_MEASURED, blocks)
+    scaling = evidence.scaling_picture
+    if scaling is not None:
+        figure = Figure(scaling, drawn_table(scaling))
+        yield Section(scaling.chart.title, [Text([_SCALING]), figure])
+
+
+def score_rows(cases: Mapping[str, EvaluatedCases]) -> list[list[str]]:
+    """Scores of each target: of all cases, and of each engine."""
+    return [
+        [target, name, f"{score['n']:,}", *(_percent(score[what]) for what in _SHARES)]
+        for target, entry in cases.items()
+        for name, score in (("all", entry.score()), *entry.score_by_group().items())
+        if score["n"]
+    ]
+
+
+_SHARES = ("mdape", "within25", "coverage90")
+
+
+def _percent(value: float | None) -> str:
+    return NO_DATA if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"

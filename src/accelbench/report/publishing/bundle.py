@@ -1,37 +1,275 @@
-"""A bundle: made beside its place, whole or not at all, over an earlier bundle and nothing else."""
+"""A bundle: made beside its place, whole or not at all, over an earlier bundle and nothing else.
+
+Which models, devices, configurations and runs have pages of their own in a bundle.
+
+A page of a model has a dozen pictures and takes a second, so a store of thousands is not drawn
+whole: what was measured here comes before what others measured, then what has most
+configurations. All of it is in the table, which the browser filters and compares.
+
+What reads Parquet in the browser: fetched once from the npm registry, compared with its sum.
+
+DuckDB's own build for browsers (`@duckdb/duckdb-wasm`) was tried first. Since 1.29 it loads its
+Parquet reader from extensions.duckdb.org when a page asks for one, which a bundle that must work
+anywhere cannot; 1.28, which has it built in, is 18 MB before the first row. This one is 0.2 MB.
+
+The table of results as rows and as a Parquet file: what the pages say, in their words.
+
+What a bundle has instead of the server's: the page of the table, and a menu of its pages.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from accelbench import __version__
+from accelbench.analysis.costs import money
 from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.core.visible import in_quotes
-from accelbench.report.dashboard.site import HERE, PAGES
+from accelbench.core.visible import in_quotes, visible
+from accelbench.hardware.common import colour_of
+from accelbench.report.dashboard import words
+from accelbench.report.dashboard.asked import AS_THEY_LIE
+from accelbench.report.dashboard.entities.lists import COUNTS, DEVICE
+from accelbench.report.dashboard.entities.lists import address_of as entity_address
+from accelbench.report.dashboard.site import HERE, PAGES, Site
+from accelbench.report.dashboard.snapshots.cells import Cell, interval, latency_note, told_apart
 from accelbench.report.pages.rendering import environment
-from accelbench.report.publishing.addresses import Address, published
-from accelbench.report.publishing.chosen_pages import chosen_pages
-from accelbench.report.publishing.crawl import MOST_PAGES, PageAnswer, WantedPages, crawled
-from accelbench.report.publishing.links import OWN, RESULTS_FILE, BundleLinks
-from accelbench.report.publishing.pace import CrawlPace
+from accelbench.report.publishing.crawl import (
+    MOST_PAGES,
+    CrawlPace,
+    PageAnswer,
+    WantedPages,
+    crawled,
+)
 from accelbench.report.publishing.private_facts import copied, recorded_until
-from accelbench.report.publishing.reader import PARQUET_READER
-from accelbench.report.publishing.results_file import rows_of_table, write_results
-from accelbench.report.publishing.rewriting import POLICY, rewritten, silent
-from accelbench.runtimes.browser.assets import fetch
+from accelbench.report.publishing.rewriting import (
+    OWN,
+    POLICY,
+    RESULTS_FILE,
+    TABLE,
+    Address,
+    BundleLinks,
+    address_of,
+    published,
+    rewritten,
+    silent,
+)
+from accelbench.runtimes.browser.assets import Package, fetch
 from accelbench.store.scratch import PREFIX, Scratch
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
     from accelbench.report.dashboard.snapshots.snapshot import Snapshot
     from accelbench.store.database import Database
+
+
+#: Name → kind. Names and kinds as the browser's table reads them (`static/results.mjs`).
+COLUMNS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("key", "model", "family", "hardware", "colour", "device", "devices", "machine"),
+            *("machine_id", "runtime", "precision", "mode", "size", "scenario", "kind", "status"),
+            *("reason", "apart", "latency_note", "tail_of", "unit", "quality", "why_unusable"),
+            *("verification", "moment", "run_id", "cost", "device_name", "latency_spread"),
+            "throughput_spread",
+        ),
+        "text",
+    ),
+    **dict.fromkeys(
+        (
+            *("batch_size", "latency", "tail", "throughput"),
+            *("memory", "cost_per_million", "launches", "answered", "left_out", "failed"),
+            "samples",
+        ),
+        "number",
+    ),
+    "page": "yes or no",
+}
+
+
+def rows_of_table(snapshot: Snapshot) -> list[Row]:
+    """Every cell as its row of the table, in the order of the dashboard's own."""
+    cells = cast(
+        "list[Cell]",
+        snapshot.ask(f"SELECT * EXCLUDE (results, series) FROM cell ORDER BY {AS_THEY_LIE}"),  # noqa: S608
+    )
+    shown = _Shown()
+    return [_row(cast("Row", cell), snapshot, shown) for cell in told_apart(cells)]
+
+
+class _Shown(dict[str, str]):
+    """Texts as pages show them; most are alike."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = made = visible(text)
+        return made
+
+
+def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
+    machine = snapshot.machines.get(str(cell["machine"]))
+    cost = cell.get("cost_per_million")
+    told = {
+        **cell,
+        "colour": colour_of(str(cell["hardware"])),
+        "device": words.device(cell["device_name"]),
+        "devices": words.devices(cell),
+        "machine": machine.name if machine else "",
+        "machine_id": cell["machine"],
+        "latency_note": latency_note(cast("Cell", cell)),
+        "size": words.size(cell),
+        "unit": words.unit(cell),
+        "moment": words.day(cell["moment"]) if cell["moment"] else None,
+        "cost": money(cast("float", cost)) if cost is not None else None,
+        **{f"{name}_spread": _spread(cell, name) for name in ("latency", "throughput")},
+        "why_unusable": words.why_not(cell) if cell["quality"] == "unusable" else None,
+    }
+    row: dict[str, Any] = {}
+    for name, kind in COLUMNS.items():
+        value = told.get(name)
+        if kind == "text":
+            row[name] = shown[str(value)] if value not in (None, "") else None
+        elif kind == "number":
+            row[name] = None if value is None else float(cast("float", value))
+    return row
+
+
+def _spread(cell: Row, figure: str) -> str:
+    """Return the interval of a figure as the dashboard's pages show it; "" without one."""
+    known = interval(cast("Cell", cell), figure)
+    return known.text if known else ""
+
+
+def write_results(rows: Sequence[Row], pages: Collection[str], path: Path) -> None:
+    """The rows as a Parquet file, with which of them have a page of their own.
+
+    Args:
+        rows: as `rows_of_table` gives them.
+        pages: the keys of cells that have one.
+        path: the file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"text": pa.string(), "number": pa.float64(), "yes or no": pa.bool_()}
+    arrays = {
+        name: pa.array(
+            [row["key"] in pages for row in rows]
+            if name == "page"
+            else [row.get(name) for row in rows],
+            types[kind],
+        )
+        for name, kind in COLUMNS.items()
+    }
+    # Snappy is what every reader of Parquet has built in, the browser's too.
+    pq.write_table(pa.table(arrays), path, compression="snappy")
+
+
+_MODULES = (
+    *("alp", "assemble", "bloom", "column", "constants", "convert", "datapage", "delta"),
+    *("encoding", "filter", "geoparquet", "indexes", "metadata", "plain", "plan", "read"),
+    *("rowgroup", "scan", "schema", "snappy", "thrift", "utils", "variant", "wkb", "xxhash"),
+)
+
+PARQUET_READER = Package(
+    "hyparquet",
+    "1.33.0",
+    "sha512-8EKLe73vRIMEKVEOe5y+kIzFxo6AvbLvd5ukd7P+yv3RvG0+TZM4qO8imbqxU6zds5pV+OeWRTMwy95mhHUheg==",
+    {
+        **{f"package/src/{name}.js": f"{name}.js" for name in _MODULES},
+        "package/LICENSE": "LICENSE.txt",
+    },
+    "MIT",
+    command="accelbench publish",
+)
+
+
+#: Kinds of pages that there are one of for each thing, and what each is called.
+NOUNS = {"model": "model", "device": "device", "cell": "configuration", "run": "run"}
+_MODELS = (
+    "SELECT model AS name, count(*) OVER () AS every FROM cell GROUP BY 1"
+    " ORDER BY bool_or(kind = 'measured') DESC, count(*) DESC, lower(model), model LIMIT ?"
+)
+_DEVICES = (
+    f"SELECT {DEVICE} AS name, count(*) OVER () AS every FROM cell GROUP BY 1"  # noqa: S608
+    " ORDER BY bool_or(kind = 'measured') DESC, count(*) DESC, lower(name), name LIMIT ?"
+)
+#: The best of each model before the second of any.
+_CELLS = (
+    "SELECT key AS name, every FROM (SELECT key, kind, model, count(*) OVER () AS every,"  # noqa: S608
+    f" coalesce({COUNTS}, false) AS counts, row_number() OVER (PARTITION BY kind, model"
+    f" ORDER BY coalesce({COUNTS}, false) DESC, coalesce(batch_size, 1000000000),"
+    " latency NULLS LAST, key) AS nth FROM cell)"
+    " ORDER BY kind <> 'measured', NOT counts, nth, lower(model), key LIMIT ?"
+)
+_RUNS = (
+    "SELECT run_id AS name, count(*) OVER () AS every FROM run"
+    " ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT ?"
+)
+
+
+@dataclass(frozen=True)
+class ChosenPages:
+    """What has a page of its own.
+
+    Attributes:
+        addresses: of each kind of NOUNS, in the order in which they are drawn.
+        counts: how many things of each kind the store has.
+    """
+
+    addresses: Mapping[str, Sequence[Address]]
+    counts: Mapping[str, int]
+
+    @property
+    def every(self) -> list[Address]:
+        """All of them, kind by kind."""
+        return [address for several in self.addresses.values() for address in several]
+
+    def left_out(self, kind: str) -> int:
+        """How many things of a kind are rows of the table alone."""
+        return self.counts[kind] - len(self.addresses[kind])
+
+    @property
+    def sentence(self) -> str:
+        """Which are left out, in words; "" where none is."""
+        parts = [
+            f"{len(self.addresses[kind]):,} of {counted(self.counts[kind], noun)}"
+            for kind, noun in NOUNS.items()
+            if self.left_out(kind)
+        ]
+        if not parts:
+            return ""
+        return (
+            f"Pages of their own: {', '.join(parts)}; those measured here come first."
+            " The table of results has every configuration."
+        )
+
+
+def chosen_pages(snapshot: Snapshot, most: int) -> ChosenPages:
+    """What has a page of its own, of each kind so many at most."""
+    addresses, counts = {}, {}
+    for kind, sql in (("model", _MODELS), ("device", _DEVICES), ("cell", _CELLS), ("run", _RUNS)):
+        rows = snapshot.ask(sql, [most])
+        named = (_link(kind, str(row["name"])) for row in rows)
+        addresses[kind] = [address for link in named if (address := address_of(link)) is not None]
+        counts[kind] = int(str(rows[0]["every"])) if rows else 0
+    return ChosenPages(addresses, counts)
+
+
+def _link(kind: str, name: str) -> str:
+    return entity_address(kind, name) if kind in ("model", "device") else f"/{kind}/{quote(name)}"
+
 
 MARKER = "accelbench-bundle.json"
 #: What everything else is found from, before any page of one thing leads to the same.
@@ -122,8 +360,7 @@ def publish(
         SurroundingsError: The reader of Parquet cannot be fetched, or the folder not be written.
     """
     from accelbench.report.dashboard.app import application
-    from accelbench.report.dashboard.snapshots.keeper import SnapshotKeeper
-    from accelbench.report.publishing.published_pages import PublishedPages
+    from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 
     # What a link leads to is replaced: a server that has the folder would else keep the old one.
     folder = folder.expanduser().resolve()
@@ -222,3 +459,39 @@ def _write_table(into: Path, reader: Path) -> None:
     table = into / OWN.strip("/")
     shutil.copytree(_STATIC, table)
     shutil.copytree(reader, table / "parquet")
+
+
+#: Rows that stand in the page itself, as many as the script shows at once.
+PAGE = 100
+#: Seconds that a page of a bundle waits for what it shows.
+
+
+class PublishedPages:
+    """Each method answers one address."""
+
+    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str = "") -> None:
+        """
+        Args:
+            rows: the table's.
+            modules: the files that read Parquet.
+            left_out: what has no page of its own, in a sentence.
+        """
+        self._rows, self._modules, self._left_out = rows, modules, left_out
+
+    def routes(self, site: Site) -> list[Route]:
+        """The addresses, for the application of a site."""
+        site.patience, site.for_others = _PATIENCE, True
+        site.menu = tuple(page for page in PAGES if published(Address(page[1])))
+        site.without_pages = self._left_out
+
+        def table(request: Request) -> Response:
+            return site.page(
+                request,
+                "published_results.html",
+                snapshot=site.snapshot(),
+                rows=self._rows[:PAGE],
+                count=len(self._rows),
+                modules=self._modules,
+            )
+
+        return [Route(TABLE, table)]

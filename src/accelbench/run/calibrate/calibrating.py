@@ -1,24 +1,39 @@
-"""Calibration of a device from here: its worker is started, heard, and what it says is stored."""
+"""Calibration of a device from here: its worker is started, heard, and what it says is stored.
+
+Collectives of several processes as probes: which there are, and how a group is timed.
+
+    algorithm bandwidth = bytes ÷ time of a collective
+    bus bandwidth       = algorithm bandwidth × what each byte crosses of the links (nccl-tests)
+
+https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+
+Figures of probes: the median rate of blocks, and its interval.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from accelbench.core import processes
 from accelbench.core.calibration import (
     COLLECTIVE_WARNINGS,
     DeviceCalibration,
     ProbeFigure,
+    ProbeKind,
     ProbeRefusal,
+    ProbeSpec,
     spec_from_body,
 )
-from accelbench.core.errors import SurroundingsError
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import (
     DEVICE_CALIBRATED,
     HARDWARE_MEASURED,
@@ -30,14 +45,150 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
 from accelbench.core.serial import device_to_json
-from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE
-from accelbench.run.calibrate.collective_probes import time_collectives
-from accelbench.run.calibrate.probe_figures import figure_of
+from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE, threads_of_each
+from accelbench.measure.intervals import median_interval
+from accelbench.run.calibrate.block_timing import time_blocks
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
+from accelbench.runtimes.pytorch.distributed.group import RankGroup, backend_of
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.store.journal import Journal
 from accelbench.store.scratch import Scratch
+
+
+def figure_of(spec: ProbeSpec, steps: int, samples_ns: Sequence[int]) -> ProbeFigure:
+    """A probe's figure from what its blocks took.
+
+    The interval is that of the median of dependent samples, as of a model's steps
+    (`measure/intervals.py`).
+
+    Args:
+        spec: the probe.
+        steps: of each block.
+        samples_ns: a block each, in order.
+    """
+    seconds = np.asarray(samples_ns, dtype=np.float64) / 1e9 / steps
+    values = seconds if spec.kind is ProbeKind.LAUNCH else spec.work / seconds
+    interval = median_interval(values)
+    return ProbeFigure(
+        spec, steps, tuple(samples_ns), float(np.median(values)),
+        interval.low if interval else None, interval.high if interval else None,
+    )  # fmt: skip
+
+
+#: By what nccl-tests multiply an algorithm's bandwidth, of n ranks.
+BUS_FACTORS: Mapping[str, Callable[[int], float]] = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "broadcast": lambda _n: 1.0,
+}
+#: Bytes: from what latency decides to what bandwidth does.
+_SIZES = (2**10, 2**14, 2**18, 2**20, 2**22, 2**24)
+_SECONDS = 0.4  # of each
+_VALUE = 4
+
+
+class Asked(Protocol):
+    """A group of ranks that answers questions."""
+
+    def ask(self, do: str, **what: object) -> list[object]:
+        """Every rank's answer."""
+
+
+def collective_specs(ranks: int) -> list[ProbeSpec]:
+    """Each collective at each size: whole values for every rank, so some bytes less than named."""
+    return [
+        ProbeSpec(
+            ProbeKind.COLLECTIVE,
+            f"probe/{name}-{_named(size)}-{ranks}-ranks",
+            "fp32",
+            whole,
+            whole * factor(ranks),
+        )
+        for name, factor in BUS_FACTORS.items()
+        for size in _SIZES
+        for whole in (size // (_VALUE * ranks) * _VALUE * ranks,)
+    ]
+
+
+def _named(size: int) -> str:
+    return f"{size // 2**20}MiB" if size >= 2**20 else f"{size // 2**10}KiB"
+
+
+@dataclass(frozen=True)
+class CollectiveAnswers:
+    """What came of collectives.
+
+    Attributes:
+        figures: of those that were timed.
+        refusals: why others were not.
+        environment: the machine meanwhile; empty where ranks were lost.
+    """
+
+    figures: Sequence[ProbeFigure] = ()
+    refusals: Sequence[ProbeRefusal] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def time_collectives(
+    hardware: str, ranks: int, hear: Callable[[int, int], None]
+) -> CollectiveAnswers:
+    """Start ranks, time every collective among them, and end them.
+
+    Args:
+        hardware: the platform, of which each rank has a device; of a CPU a share of the threads.
+        ranks: how many.
+        hear: told of each probe, and of how many.
+    """
+    specs = collective_specs(ranks)
+    try:
+        group = RankGroup(ranks, backend_of(hardware), threads_of_each(None, ranks))
+    except CaseError as error:
+        return CollectiveAnswers(refusals=[_refusal("probe/collectives", error)])
+    with closing(group):
+        worked, before = _cpu_seconds(group), Surroundings().before()
+        figures, refusals = timed_on(group, specs, MonotonicClock(), hear)
+        done = _cpu_seconds(group)
+        if worked is None or done is None:
+            return CollectiveAnswers(figures, refusals)
+        around, _ = Surroundings().after(before, done - worked)
+        return CollectiveAnswers(figures, refusals, dict(around))
+
+
+def _cpu_seconds(group: Asked) -> float | None:
+    """What the ranks have worked, all together; None where they are lost."""
+    try:
+        return sum(float(str(seconds)) for seconds in group.ask("cpu_seconds"))
+    except CaseError:
+        return None
+
+
+def timed_on(
+    group: Asked, specs: list[ProbeSpec], clock: Clock, hear: Callable[[int, int], None]
+) -> tuple[list[ProbeFigure], list[ProbeRefusal]]:
+    """The figures of probes on a group; where it is lost, why nothing came after."""
+    figures: list[ProbeFigure] = []
+
+    def block(steps: int) -> int:
+        # A collective is over when its last rank has its result.
+        return max(int(str(took)) for took in group.ask("time_collective", steps=steps))
+
+    for done, spec in enumerate(specs):
+        hear(done, len(specs))
+        try:
+            group.ask("open_collective", name=spec.collective, size=spec.size)
+            blocks = time_blocks(block, _SECONDS, clock)
+        except CaseError as error:
+            return figures, [_refusal(spec.name, error)]  # all ranks are gone with it
+        figures.append(figure_of(spec, blocks.steps, blocks.samples_ns))
+    hear(len(specs), len(specs))
+    return figures, []
+
+
+def _refusal(name: str, error: CaseError) -> ProbeRefusal:
+    return ProbeRefusal(name, "fp32", error.message)
+
 
 WORKER = "accelbench.run.calibrate.calibration_worker"
 #: Of all probes of a device; importing the engine takes another three seconds.

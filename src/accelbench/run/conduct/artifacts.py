@@ -24,8 +24,8 @@ from accelbench.core.protocols import Device, Importing, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Status
 from accelbench.run.plan.request import Planned
+from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
 from accelbench.run.process.observer import Progress
-from accelbench.run.process.weight_offload import advice, spill_to, weights_bytes
 from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
 
 if TYPE_CHECKING:

@@ -2,30 +2,148 @@
 
 It imports no ML library, holds no database, and sleeps in the kernel while a
 worker measures.
+
+Cases of devices that are not here: calculated, said to be so, and never measured.
+
+Nothing is started for them — no worker, no export, no reference — and nothing is learned
+from them. How a case is calculated is handed in: it is not of this room.
+
+Profiles of a run: after everything is measured, each case in a worker of its own.
+
+The session is opened as the measured one was — the same artefact, workarounds, seed,
+threads and inputs — and a profiler costs time in it alone. What cannot be profiled says
+why; no result changes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from accelbench.core.vocabulary import Provenance
+from accelbench.core.case import Case
+from accelbench.core.columns import COLUMNS
+from accelbench.core.facts import PROFILE, RESULT, Fact, utc_now
+from accelbench.core.identity import digest
+from accelbench.core.outcome import Outcome
+from accelbench.core.serial import case_to_json
+from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.core.worth import SIMULATION
+from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.results import LaunchFacts, identity_of, launch_numbers
-from accelbench.run.conduct.simulation import simulate_group
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.conduct.results import (
+    RETRIEVES,
+    TRAINS,
+    LaunchFacts,
+    compose,
+    identity_of,
+    launch_numbers,
+)
+from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.simulated_cases import counted_as
+from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import (
     WAIT_VARIABLE,
     TurnHolder,
     condition_of,
     machine_turn,
 )
-from accelbench.run.verify.peak_rates import is_processor
+from accelbench.run.process.memory_guard import MemoryGuard
+from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
+from accelbench.run.verify.plausibility import is_processor
+
+_NOTHING_RAN = "simulated: nothing was run"
+
+#: Empty for a reason of the case or of the catalogue, whether it runs or not.
+_OF_THE_CASE = {
+    "reason", "message", "advice", "flops", "bytes_moved", "memory_estimate_mb", "extra",
+    "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms", "decode_ms", "data_load_ms",
+    "data_digest", "cost_usd",
+}  # fmt: skip
+
+
+def simulate_group(
+    context: LaunchContext,
+    launch_facts: LaunchFacts,
+    cases: Sequence[Planned],
+    first: int,
+    total: int,
+) -> None:
+    """Record what each case of a group comes to."""
+    room = MemoryGuard(context)
+    for number, planned in enumerate(cases, first):
+        context.observer.case_started(planned.case, launch_facts.launch, number, total)
+        started_at = utc_now()
+        body = compose(
+            launch_facts,
+            planned,
+            _told(planned, _outcome(context, planned, room)),
+            Provenance.SIMULATED,
+            context.cost(planned),
+            started_at,
+            utc_now(),
+            context.estimate(planned.case),
+        )
+        with process_control.undisturbed():
+            context.append(Fact(RESULT, body["result_id"], body))
+            context.tally.add(counted_as(body))
+            context.observer.case_finished(body)
+
+
+def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Outcome:
+    no = planned.refusal
+    if no is not None:
+        return Outcome(no.status, no.reason, no.message, no.advice)
+    room.look(planned)
+    refused = room.refused(planned)
+    if refused is not None:
+        advice = f"{refused.advice} {room.advice(planned)}".strip()
+        return replace(refused, advice=advice)
+    assert planned.roofline is not None
+    if context.simulate is None:
+        place = planned.case.target.place
+        return Outcome(
+            Status.UNSUPPORTED,
+            "hardware_absent",
+            f"{place} is not present, and nothing here calculates what it would do",
+            "Use the command line: accelbench run --simulate.",
+        )
+    return context.simulate(planned.case, planned.roofline)
+
+
+def _told(planned: Planned, outcome: Outcome) -> Outcome:
+    """An outcome with the device it is of, and why all else is empty."""
+    roofline = planned.roofline
+    assert roofline is not None
+    metrics = outcome.measurement.get("metrics", {})
+    about = {
+        "device": roofline.device,
+        "source": roofline.source,
+        "bytes_per_second": roofline.bytes_per_second,
+        "memory_bytes": roofline.memory_bytes,
+        **outcome.conditions,
+    }
+    return replace(
+        outcome,
+        measurement={"metrics": {"device_name": roofline.device, **metrics}},
+        conditions={SIMULATION: about},
+        null_reasons=_not_run(planned.case) if outcome.status is Status.OK else {},
+    )
+
+
+def _not_run(case: Case) -> dict[str, str]:
+    """Why whatever can only be measured is empty."""
+    kind = set() if case.mode is Mode.TRAINING else set(TRAINS)
+    if not (case.procedure == "rag" and case.generates):
+        kind |= RETRIEVES
+    names = {col.name for col in COLUMNS if col.role != "case"} | {"threads", "device_fingerprint"}
+    return dict.fromkeys(names - kind - _OF_THE_CASE, _NOTHING_RAN)
 
 
 @dataclass(frozen=True)
@@ -140,3 +258,91 @@ def _note_repeated_waits(context: LaunchContext) -> None:
             context.observer.note(
                 f"Waited {len(waits)} times for run {run_id}, {sum(waits):.1f} s in all."
             )
+
+
+Row = Mapping[str, Any]
+
+#: Takes a profile's body and the engine's own record of it, if there is one; the record's
+#: file is gone afterwards.
+Keep = Callable[[Row, Path | None], None]
+
+
+def profile_all(
+    context: LaunchContext,
+    plan: Plan,
+    rows: Sequence[Row],
+    done: Collection[str],
+    keep: Keep | None,
+) -> None:
+    """Profile every case that has a good result and no profile yet.
+
+    Args:
+        context: the run's.
+        plan: what was measured.
+        rows: its results.
+        done: ids of the profiles that are there, from before a resume.
+        keep: who takes what is found; None where only the facts are wanted.
+    """
+    measured = {row["result_id"]: row for row in rows if row["status"] == Status.OK}
+    for planned in plan.cases:
+        if planned.roofline is not None:
+            continue  # nothing ran whose time could be looked into
+        row = _row_of(context, planned, measured)
+        if row is None or profile_id(row) in done:
+            continue
+        context.observer.note(f"Profiling {planned.case}, apart from what was measured.")
+        with turn_of(context, [planned]):
+            profile, record = _profiled(context, planned, row, traces=keep is not None)
+        body = {**{name: row.get(name) for name in CASE_COLUMNS}, **profile}
+        context.append(Fact(PROFILE, profile_id(row), body))
+        if keep is not None:
+            keep(body, record)
+
+
+def profile_id(row: Row) -> str:
+    """Stable across a resume, so that a case has one profile."""
+    return digest(["profile", row["result_id"]])
+
+
+def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
+    """The result of the first launch that has a good one."""
+    for launch in launch_numbers(context.settings.launches):
+        row = measured.get(identity_of(asked_of(context.settings, launch), planned))
+        if row is not None:
+            return row
+    return None
+
+
+def _profiled(
+    context: LaunchContext, planned: Planned, row: Row, traces: bool
+) -> tuple[dict[str, Any], Path | None]:
+    """What a profile's body says beside its case, and the engine's own record."""
+    if context.budget.exhausted:
+        return _no("the run's budget was used up"), None
+    talk = WorkerClient(replace(context, settings=context.settings.of(planned.case)))
+    folder = context.worker_pool.new_folder("profile")
+    try:
+        artefact = context.artefacts.get(context, planned, tuple(row.get("workarounds") or ()))
+        talk.open(planned, artefact.folder if artefact else None)
+        context.observer.progress(Progress("profiling"))
+        answer = talk.ask(
+            {
+                "do": "profile",
+                "case": case_to_json(planned.case),
+                "folder": str(folder) if traces else None,
+            },
+            "profiling",
+        )
+    except WorkerTroubleError as trouble:
+        return _no(trouble.outcome.message), None
+    finally:
+        talk.drop()
+    trace = answer["profile"] and answer["profile"].pop("trace")
+    profile = {**_no(answer["why_not"]), **(answer["profile"] or {})}
+    return profile, folder / trace if trace else None
+
+
+def _no(why: str | None) -> dict[str, Any]:
+    """A profile of which nothing is known, and why."""
+    nothing = dict.fromkeys(("engine", "profiler", "steps", "wall_ms", "explained", "remark"))
+    return {"why_not": why, **nothing, "walls_ms": [], "kinds": [], "operators": []}

@@ -25,21 +25,19 @@ from accelbench.core.facts import (
 )
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Inventory, Runtime
-from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
+from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports
-from accelbench.run.conduct.conductor import MeasuredArm, asked_of, conduct
+from accelbench.run.conduct.conductor import Keep, MeasuredArm, asked_of, conduct, profile_all
 from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
-from accelbench.run.conduct.profiling import Keep, profile_all
 from accelbench.run.conduct.results import identity_of, launch_numbers
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates, planning
-from accelbench.run.plan.arms import OtherArm
-from accelbench.run.plan.budget import Budget
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.against import OtherArm
+from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.plan.simulated_cases import Simulate, counted_as, measured_of
 from accelbench.run.process.observer import Observer
 from accelbench.run.process.other_interpreter import Arm, opened

@@ -1,28 +1,50 @@
-"""What a run says of itself when it begins, so that it can be gone on with: plain JSON and back."""
+"""What a run says of itself when it begins, so that it can be gone on with: plain JSON and back.
+
+A run's log: what happened when, in a file beside its journal that can be attached to a report.
+
+The conducting process alone writes it, and only before and after a launch, so that no file is
+waited for while something is timed. It holds no home folder, no password of an address and no
+value of a variable that is named like a secret. Nothing depends on it: where it cannot be written
+there is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import logging
+import os
+import platform
+import re
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
 from accelbench.catalog.file_models.unchanged import as_here
 from accelbench.core.case import Case
 from accelbench.core.errors import StoreError
+from accelbench.core.facts import utc_now
 from accelbench.core.identity import plain
+from accelbench.core.nouns import NO_DATA
+from accelbench.core.protocols import Absent, Device
 from accelbench.core.serial import (
     case_from_json,
     case_to_json,
     device_from_json,
     device_to_json,
 )
+from accelbench.core.visible import visible_lines, without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
-from accelbench.run.plan.against import Against, AgainstKind
-from accelbench.run.plan.arms import OtherArm
-from accelbench.run.plan.request import Plan, Planned, Refusal
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.against import Against, AgainstKind, OtherArm
+from accelbench.run.plan.request import Plan, Planned, Refusal, RunSettings
+from accelbench.run.process.observer import Observer, Progress
+from accelbench.store.journal import journal_path
 
 
 def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
@@ -89,3 +111,239 @@ def _planned_from_json(body: Mapping[str, Any]) -> Planned:
         else None,
         as_stored=body.get("as_stored", False),
     )
+
+
+SUFFIX = ".log"
+#: What a report's form still takes, and more than a run of thousands of cases says.
+MOST_BYTES = 5_000_000
+#: Logs that stay in a folder; whoever reports a run does so soon.
+KEPT = 20
+#: Of what a worker printed the end counts: that is where it failed.
+_MOST_OF_ONE = 8_000
+_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)|COOKIE|(^|_)(API)?KEY(_|$)")
+_SHORTEST_SECRET = 6  # a shorter value may be a word: every "true" would become a name
+_IN_AN_ADDRESS = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+
+
+@contextmanager
+def recorded() -> Iterator[RunLog]:
+    """A log that this program's own loggers are told to while it lasts.
+
+    It is of no run yet: what is detected and planned before there is one belongs to it as well.
+    """
+    log = RunLog()
+    logger, handler = logging.getLogger("accelbench"), _Records(log)
+    level = logger.level
+    # What workers print of a failure is told at INFO; --debug has set the root to DEBUG before.
+    logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))
+    logger.addHandler(handler)
+    try:
+        yield log
+    except BaseException as error:
+        log.say(f"the run was ended by {type(error).__name__}: {error}")
+        log.say(traceback.format_exc())
+        raise
+    finally:
+        counts = ", ".join(f"{n} {status}" for status, n in sorted(log.counts.items()))
+        log.say(f"end of what was measured now: {counts or 'nothing'}")
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        log.close()
+
+
+class RunLog:
+    """The file. Lines wait until `flush`, and for the run's journal: without one there is none."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()  # of results, by their status
+        self._journal: Path | None = None
+        self._secrets = _secrets(os.environ)
+        self._waiting: list[str] = []
+        self._fd: int | None = None
+        self._left = MOST_BYTES
+        self._over = False
+
+    def of_run(
+        self,
+        folder: Path,
+        run_id: str,
+        observer: Observer,
+        environment: Mapping[str, Any],
+        command: str,
+    ) -> Observer:
+        """Become a run's; who watches the run, with the log beside it.
+
+        Args:
+            folder: where the run's journal is, or will be.
+            run_id: the run.
+            observer: who watches it.
+            environment: of the machine.
+            command: what was typed.
+        """
+        self._journal = journal_path(folder, run_id)
+        for line in _opening(run_id, environment, command):
+            self.say(line)
+        return LoggedObserver(observer, self)
+
+    def say(self, text: str) -> None:
+        """Keep an event with its time; further lines of it are indented."""
+        if self._over:
+            return
+        first, *more = self._cleared(text[-_MOST_OF_ONE:]).splitlines() or [""]
+        self._waiting += [f"{utc_now()} {first}", *(f"    {line}" for line in more)]
+
+    def flush(self) -> None:
+        """Write what waits."""
+        journal = self._journal
+        if self._over or journal is None or not (self._waiting and journal.exists()):
+            return
+        data = "".join(f"{line}\n" for line in self._waiting).encode(errors="replace")
+        try:
+            if self._fd is None:
+                self._fd = self._opened(journal.with_suffix(SUFFIX))
+            self._write(self._fd, data)
+        except OSError:
+            self._over = True  # a full disk or a folder of somebody else's is no trouble of a run
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Write the rest."""
+        self.flush()
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+        self._fd, self._over = None, True
+
+    def _opened(self, path: Path) -> int:
+        # A link that lies there may lead to another's file.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        fd = os.open(path, flags, 0o644)
+        self._left -= os.fstat(fd).st_size  # of a run that is resumed
+        _prune(path.parent)
+        return fd
+
+    def _write(self, fd: int, data: bytes) -> None:
+        if len(data) > self._left:
+            data = data[: max(self._left, 0)] + b"\nThe log is full: what came later is left out.\n"
+            self._over = True
+        os.write(fd, data)
+        self._left -= len(data)
+
+    def _cleared(self, text: str) -> str:
+        for value, name in self._secrets:
+            text = text.replace(value, f"${name}")
+        with contextlib.suppress(RuntimeError):  # nobody's home is known
+            if len(home := str(Path.home())) > 1:
+                text = re.sub(rf"{re.escape(home)}(?=[/\\\s:;'\"]|$)", "~", text)
+        return visible_lines(without_homes(_IN_AN_ADDRESS.sub("…", text)))
+
+
+class LoggedObserver:
+    """An observer with a log beside it, which is written where nothing is being measured."""
+
+    def __init__(self, observer: Observer, log: RunLog) -> None:
+        self._observer = observer
+        self._log = log
+        self._began = time.monotonic()
+
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        for entry in entries:
+            if isinstance(entry, Device):
+                self._log.say(f"device {entry}: {entry.name}, driver {entry.driver or NO_DATA}")
+            else:
+                self._log.say(f"no {entry.hardware}: {entry.reason}")
+        self._observer.devices(entries)
+
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        self._log.say(f"{launches} measurements are planned")
+        self._observer.started(run_id, launches, estimate)
+
+    def note(self, text: str) -> None:
+        self._log.say(f"note: {text}")
+        self._observer.note(text)
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        self._began = time.monotonic()
+        self._log.say(f"[{number}/{total}] begins: {case}, launch {launch}, {case.case_id}")
+        self._log.flush()
+        self._observer.case_started(case, launch, number, total)
+
+    def progress(self, progress: Progress) -> None:
+        self._observer.progress(progress)
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        self._log.counts[str(row.get("status"))] += 1
+        for line in _ending(row, time.monotonic() - self._began):
+            self._log.say(line)
+        self._log.flush()
+        self._observer.case_finished(row)
+
+
+class _Records(logging.Handler):
+    """What this program's own loggers say, as lines of the log."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._log.say(self.format(record))
+        except Exception:  # as logging does: a record that cannot be told ends nothing
+            self.handleError(record)
+        # Logging prints warnings that no handler takes; this one must not keep them to itself.
+        last = logging.lastResort
+        if last is not None and not logging.getLogger().handlers and record.levelno >= last.level:
+            last.handle(record)
+
+
+def _opening(run_id: str, environment: Mapping[str, Any], command: str) -> Iterator[str]:
+    yield f"run {run_id}, accelbench {__version__}"
+    yield f"command: {command}"
+    lookup = environment.get
+    memory = int(lookup("effective_memory") or lookup("memory_total") or 0) / 2**30
+    yield (
+        f"machine: {lookup('cpu')}, {lookup('effective_cpus')} of {lookup('cpus_logical')} CPUs,"
+        f" {memory:.1f} GiB; {lookup('os_release')}, {lookup('os')} {lookup('kernel')},"
+        f" {platform.machine()}, {lookup('libc')}; Python {lookup('python')}"
+    )
+    packages = lookup("packages") or {}
+    yield "packages: " + ", ".join(f"{name} {version}" for name, version in packages.items())
+    variables = lookup("variables") or {}
+    if variables:
+        yield "variables: " + ", ".join(f"{name}={value}" for name, value in variables.items())
+
+
+def _ending(row: Mapping[str, Any], seconds: float) -> Iterator[str]:
+    reason = f" ({row['reason']})" if row.get("reason") else ""
+    launch = f", launch {row.get('launch')}"
+    p50, quality = row.get("latency_p50_ms"), row.get("quality")
+    figure = f", p50 {p50:.6g} ms, {quality}" if p50 is not None else ""
+    yield f"ends after {seconds:.2f} s: {row.get('status')}{reason}{figure}{launch}"
+    for name in ("message", "advice"):
+        if row.get(name):
+            yield f"  {name}: {row[name]}"
+    if row.get("workarounds"):
+        yield f"  workarounds: {', '.join(row['workarounds'])}"
+    for text in row.get("warnings") or ():
+        yield f"  warning: {text}"
+
+
+def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Values that are nobody's business, and the names of their variables; longest first."""
+    secrets = [
+        (value, name)
+        for name, value in variables.items()
+        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST_SECRET
+    ]
+    return sorted(secrets, key=lambda secret: -len(secret[0]))
+
+
+def _prune(folder: Path) -> None:
+    """Remove all but the newest logs; nothing else is named as a run is."""
+    logs = sorted(p for p in folder.glob(f"*{SUFFIX}") if _RUN.fullmatch(p.stem))
+    for old in logs[:-KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()

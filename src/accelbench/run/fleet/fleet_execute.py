@@ -32,13 +32,6 @@ from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.execute import ResultPlaces, RunRequest, fill, resumable
 from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
-from accelbench.run.fleet.fleet_journal import (
-    begin,
-    begun_of,
-    profiles_of,
-    refused_bodies,
-    rows_of,
-)
 from accelbench.run.fleet.fleet_nodes import (
     FleetInventory,
     FleetNode,
@@ -47,15 +40,19 @@ from accelbench.run.fleet.fleet_nodes import (
 from accelbench.run.fleet.fleet_record import (
     FleetRecord,
     JournalSinks,
+    begin,
+    begun_of,
     ended_in,
     finish_parts,
+    profiles_of,
+    refused_bodies,
+    rows_of,
 )
 from accelbench.run.fleet.fleet_run import FleetJob, FleetObserver, FleetRun, Pauses
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
-from accelbench.run.plan.arms import OtherArm
-from accelbench.run.plan.request import Plan
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.against import OtherArm
+from accelbench.run.plan.request import Plan, RunSettings
 from accelbench.run.plan.simulated_cases import counted_as
 from accelbench.run.process.observer import Observer
 from accelbench.store.journal import Journal

@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.outcome import Outcome
-from accelbench.core.provenance import THIS_ARM
 from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.cluster import (
@@ -37,11 +37,9 @@ from accelbench.run.fleet.dispatch import (
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FactSink, facts_of
-from accelbench.run.fleet.part_in_steps import PART_IN_STEPS
-from accelbench.run.fleet.work_units import Need, WorkUnit
-from accelbench.run.plan.arms import OtherArm
-from accelbench.run.plan.request import Plan
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
+from accelbench.run.plan.against import OtherArm
+from accelbench.run.plan.request import Plan, RunSettings
 
 #: How long the cluster is waited for before deadlines are looked at again.
 _TURN_SECONDS = 1.0

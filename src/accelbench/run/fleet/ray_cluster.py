@@ -1,16 +1,23 @@
-"""A cluster of Ray: it places units, reserves what they need, and tells what becomes of them."""
+"""A cluster of Ray: it places units, reserves what they need, and tells what becomes of them.
+
+Nodes of a Ray cluster that make steps together: reserved at once, and ended with their unit.
+
+What nodes advertise to Ray, and how it is called.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError
+from accelbench.core.protocols import Device, Inventory
 from accelbench.run.fleet import ray_worker
 from accelbench.run.fleet.cluster import (
     ClusterEvent,
@@ -23,9 +30,149 @@ from accelbench.run.fleet.cluster import (
     UnitHeard,
 )
 from accelbench.run.fleet.fleet_nodes import FleetNode, node_from_json, node_name
-from accelbench.run.fleet.ray_resources import NODE, SHARE, is_loopback, platform_resource
-from accelbench.run.fleet.ray_together import RayGroup
-from accelbench.run.fleet.work_units import Need
+from accelbench.run.fleet.work_units import PARTED, Need, meeting_at, meeting_place
+
+#: A node that was started by `accelbench fleet`: there is one of it, and whoever measures takes it.
+NODE = "accelbench_node"
+#: What a unit takes of it that leaves the node's other devices to others.
+SHARE = 1 / 64
+
+
+def platform_resource(hardware: str) -> str:
+    """What devices of a platform are called among resources."""
+    return f"accelbench_{hardware}"
+
+
+def resources_of(inventory: Inventory) -> dict[str, float]:
+    """What a node advertises: itself, and how many devices it has of each platform."""
+    counts = {
+        platform_resource(name): float(sum(isinstance(entry, Device) for entry in entries))
+        for name, entries in inventory.items()
+    }
+    return {NODE: 1.0, **{name: count for name, count in counts.items() if count}}
+
+
+def gpus_of(inventory: Mapping[str, Iterable[object]]) -> int:
+    """How many devices Ray hands out one by one."""
+    found = (entry for name in PARTED for entry in inventory.get(name, ()))
+    return sum(isinstance(entry, Device) for entry in found)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address reaches this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+_log = logging.getLogger(__name__)
+
+
+class RayGroup:
+    """A placement group of as many nodes as make a step together: the first measures.
+
+    Ray reserves all of them or none. Where they meet, the first of them says once it is known.
+
+    Args:
+        bundles: what is reserved of each node, as Ray has resources.
+        labels: of nodes that may be taken, for each bundle; none where any may.
+    """
+
+    def __init__(
+        self, bundles: Sequence[Mapping[str, float]], labels: Sequence[Mapping[str, str]]
+    ) -> None:
+        import ray
+        from ray.util import placement_group
+
+        self._ray = ray
+        self._bundles = [dict(bundle) for bundle in bundles]
+        self._group = placement_group(
+            self._bundles,
+            strategy="STRICT_SPREAD",
+            bundle_label_selector=[dict(each) for each in labels] or None,
+        )
+        self.parts: list[Any] = []
+
+    def begin(
+        self, task: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tick: float
+    ) -> Any:
+        """Measure a unit on the first node while the others take part; what the first says."""
+        remote = self._ray.remote
+        place = remote(max_retries=0)(_meeting_place).options(**self._in(0, {})).remote()
+        take_part = remote(max_retries=0)(_take_part_here)
+        self.parts = [
+            take_part.options(**self._in(number, bundle)).remote(dict(part), tick, place)
+            for number, (part, bundle) in enumerate(
+                zip(parts, self._bundles[1:], strict=True), start=1
+            )
+        ]
+        measure = remote(max_retries=0)(_measure_together)
+        whole = self._in(0, self._bundles[0])
+        return measure.options(num_returns="streaming", **whole).remote(dict(task), tick, place)
+
+    def failed(self, ready: Sequence[Any]) -> Exception | None:
+        """Why a part came to its end before the unit did; None where none of these did."""
+        for part in self.parts:
+            if part in ready:
+                try:
+                    self._ray.get(part)
+                except Exception as error:
+                    return error
+                return RuntimeError("a node takes part no longer")
+        return None
+
+    def end(self) -> None:
+        """End the parts of all nodes, and let them go."""
+        from ray.util import remove_placement_group
+
+        parts, self.parts = self.parts, []
+        for part in parts:
+            self._quietly(lambda part=part: self._ray.cancel(part, force=True))
+        self._quietly(lambda: remove_placement_group(self._group))
+
+    def _quietly(self, do: Any) -> None:
+        try:
+            do()
+        except Exception as error:  # its node is gone already
+            _log.debug("ending a part", exc_info=error)
+
+    def _in(self, number: int, bundle: Mapping[str, float]) -> dict[str, Any]:
+        """Options of a task in one of the bundles."""
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        own = {name: value for name, value in bundle.items() if name != "CPU"}
+        return {
+            "num_cpus": bundle.get("CPU", 0),
+            **({"resources": own} if own else {}),
+            "scheduling_strategy": PlacementGroupSchedulingStrategy(
+                self._group, placement_group_bundle_index=number
+            ),
+        }
+
+
+def _meeting_place() -> str:
+    """In a worker of the node that measures."""
+    import ray
+
+    return meeting_place(ray.util.get_node_ip_address())
+
+
+def _measure_together(task: dict[str, Any], tick: float, place: str) -> Any:
+    """In a worker of any of the nodes: its task, told where they meet."""
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    yield from ray_worker.measure(meeting_at(task, place), node, tick)
+
+
+def _take_part_here(part: dict[str, Any], tick: float, place: str) -> None:
+    """In a worker of each further node, which has nothing to say."""
+    for _ in _measure_together(part, tick, place):
+        pass
+
 
 #: How often the list of nodes is looked at.
 _LOOK_SECONDS = 2.0
@@ -35,7 +182,6 @@ TICK_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
 #: By which Ray's nodes are told apart among their labels.
 _NODE_LABEL = "ray.io/node-id"
-_log = logging.getLogger(__name__)
 
 
 def connect(address: str, token_file: Path | None) -> None:

@@ -2,6 +2,13 @@
 
 What was started is written down with the moment of each process, so that stopping ends these
 alone.
+
+Where Ray keeps sockets and logs of a fleet on this machine: in a folder of this user alone.
+
+Ray makes its own folder, and all below, writable for everybody, and its sockets ask for no token.
+So that folder lies in another, which nobody else may enter.
+
+The end of a fleet's processes on this machine, and of what Ray has written meanwhile.
 """
 
 from __future__ import annotations
@@ -10,8 +17,11 @@ import json
 import os
 import re
 import secrets
+import shutil
 import socket
+import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,10 +36,52 @@ from accelbench.core.facts import utc_now
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Inventory
 from accelbench.core.visible import in_quotes
-from accelbench.run.fleet.ray_folder import keep_private, ray_folder
-from accelbench.run.fleet.ray_resources import gpus_of, is_loopback, resources_of
+from accelbench.run.fleet.ray_cluster import gpus_of, is_loopback, resources_of
 from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
 from accelbench.run.fleet.state_folder import state_folder
+
+_PREFIX = "accelbench-ray-"
+_PRIVATE = 0o700
+
+
+def ray_folder() -> Path:
+    """Ray's own folder: short, as the names of sockets may be no longer than 107 bytes.
+
+    Raises:
+        SurroundingsError: what lies around it is somebody else's.
+    """
+    user = _user()
+    outer = Path(tempfile.gettempdir()) / f"{_PREFIX}{'user' if user is None else user}"
+    outer.mkdir(mode=_PRIVATE, exist_ok=True)
+    if not _is_own(outer):
+        raise SurroundingsError(
+            f"{in_quotes(str(outer))} is no folder of this user's, and Ray's sockets would lie in"
+            " it.",
+            "Have it removed, or set TMPDIR to a folder of your own.",
+        )
+    outer.chmod(_PRIVATE)
+    return outer / "ray"
+
+
+def keep_private(session: str) -> None:
+    """The same of a node that joined: its head says where Ray's folder is, by the head's user.
+
+    Args:
+        session: the folder of Ray's session, within Ray's own; "" where it is not known.
+    """
+    outer = Path(session).parent.parent
+    if session and outer.name.startswith(_PREFIX) and _is_own(outer):
+        outer.chmod(_PRIVATE)
+
+
+def _is_own(folder: Path) -> bool:
+    there = folder.lstat()
+    return stat.S_ISDIR(there.st_mode) and _user() in (None, there.st_uid)
+
+
+def _user() -> int | None:
+    return os.getuid() if hasattr(os, "getuid") else None
+
 
 DEFAULT_PORT = 6379
 LOOPBACK = "127.0.0.1"
@@ -291,3 +343,100 @@ def _refuse_without_ray() -> None:
 def record_path() -> Path:
     """The file that says what was started here."""
     return state_folder() / "started.json"
+
+
+#: A raylet tells the head that it leaves, which has to be there for it.
+_LEAVE_SECONDS = 10.0
+#: For the others; Ray's monitor takes no notice, and has nothing to finish.
+_STOP_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class StoppedFleet:
+    """What was ended here.
+
+    Attributes:
+        processes: how many.
+        logs: folders of Ray's logs that are still there.
+        failed: whether a node had failed before, which the logs may tell of.
+    """
+
+    processes: int
+    logs: tuple[Path, ...] = ()
+    failed: bool = False
+
+
+def stop(*, keep_logs: bool = False) -> StoppedFleet:
+    """End what was started on this machine, and remove Ray's logs where nothing went wrong.
+
+    Args:
+        keep_logs: leave the logs where they are.
+    """
+    nodes = started()
+    failed = any(node.failed for node in nodes)
+    ended = _end([process for node in nodes for process in _family(node)])
+    record_path().unlink(missing_ok=True)
+    folders = {Path(node.session) for node in nodes if node.session}
+    if not keep_logs and not failed:
+        for folder in folders:
+            if not _in_use(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                _forget(folder)
+    logs = tuple(sorted(folder / "logs" for folder in folders if folder.is_dir()))
+    return StoppedFleet(ended, logs, failed)
+
+
+def _family(node: StartedNode) -> list[psutil.Process]:
+    found = node.alive
+    for process in node.alive:
+        with suppress(psutil.Error):
+            found += process.children(recursive=True)
+    return found
+
+
+def _end(processes: Iterable[psutil.Process]) -> int:
+    """End raylets, and all that these have started, before the head that they talk to."""
+    family = {process.pid: process for process in processes}
+    raylets = [process for process in family.values() if _is_raylet(process)]
+    _terminate(raylets)
+    psutil.wait_procs(raylets, timeout=_LEAVE_SECONDS)
+    _terminate(family.values())
+    _, stubborn = psutil.wait_procs(family.values(), timeout=_STOP_SECONDS)
+    for process in stubborn:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(stubborn, timeout=_STOP_SECONDS)
+    return len(family)
+
+
+def _terminate(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            process.terminate()
+
+
+def _is_raylet(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "raylet"
+    except psutil.Error:
+        return False
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether a node of this machine that was started from elsewhere has its logs there."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if _is_raylet(process) and any(str(folder) in word for word in process.cmdline()):
+                return True
+    return False
+
+
+def _forget(session: Path) -> None:
+    """Remove the link to a session that is gone, and Ray's own folder where it is empty then."""
+    latest = session.parent / "session_latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink(missing_ok=True)
+        (session.parent / "ray_current_cluster").unlink(missing_ok=True)
+    with suppress(OSError):
+        session.parent.rmdir()
+        session.parent.parent.rmdir()

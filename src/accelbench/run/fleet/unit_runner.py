@@ -38,15 +38,15 @@ from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
 from accelbench.run.fleet.node_calibration import PROBES, calibrate_here
-from accelbench.run.fleet.part_in_steps import PART_IN_STEPS, take_part_here
+from accelbench.run.fleet.work_units import PART_IN_STEPS, take_part_here
 from accelbench.run.plan import planning
-from accelbench.run.plan.arms import OtherArm
-from accelbench.run.plan.budget import Budget
+from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.expand import placed
 from accelbench.run.plan.request import Plan
-from accelbench.run.process.kept_pool import KeptWorkerPool
+from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.observer import Progress
 from accelbench.run.process.process_control import own_process_group
+from accelbench.run.process.worker_pool import KeptWorkerPool
 
 
 class PipeObserver:

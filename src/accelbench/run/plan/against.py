@@ -5,6 +5,8 @@ What `--against` names is one of three, told apart by how it is written:
     ../other/.venv, /usr/bin/python3.12, "docker run … python"   an environment's Python
     commit:main, commit:HEAD~1                                    a commit of this repository
     threads=1, onnxruntime.optimization=basic                     a setting
+
+The arms of a run: what was asked, and beside it the same in what it is compared with.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from accelbench.core import processes
+from accelbench.core.case import Option
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.run.plan.request import Plan, Request, RunSettings
 
 FORMS = (
     "Name an environment (a virtual environment's folder, a Python, or a command that starts one),"
@@ -132,3 +137,35 @@ def git(*words: str) -> str:
     if ended.returncode:
         raise SurroundingsError(f"git {words[0]}: {ended.last_line or 'it failed'}.")
     return ended.stdout.strip()
+
+
+@dataclass(frozen=True)
+class OtherArm:
+    """The arm that a run is compared with, as it is planned."""
+
+    against: Against
+    plan: Plan
+    settings: RunSettings
+
+
+def asked_otherwise(
+    request: Request, settings: RunSettings, name: str, value: Option | Mapping[str, Option]
+) -> tuple[Request, RunSettings]:
+    """The request and the settings of an arm that differs in one setting.
+
+    Args:
+        request: of this arm.
+        settings: of this arm.
+        name: "threads", "compile", or a runtime's name.
+        value: of that setting; of a runtime its options.
+    """
+    if isinstance(value, Mapping):
+        before = request.runtime_options
+        own = {**before, name: {**before.get(name, {}), **value}}
+        return replace(request, runtime_options=own), settings
+    options = {**request.options, name: value}
+    if name == "compile" and not value:
+        del options["compile"]
+    if name == "threads":
+        settings = settings.with_job(threads=int(value))
+    return replace(request, options=options), settings

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
+from accelbench.catalog.cost import (
+    UNCOUNTED_OPTIONS,
+    flops,
+    inference_rank_bytes,
+    memory_estimate_bytes,
+    rank_memory_bytes,
+)
 from accelbench.catalog.cost import cost as analytic_cost
-from accelbench.catalog.memory import memory_estimate_bytes
-from accelbench.catalog.rank_memory import inference_rank_bytes, rank_memory_bytes
-from accelbench.core.cards import cards
 from accelbench.core.case import Case
+from accelbench.core.devices import cards
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.precision import bytes_per_weight
@@ -20,8 +24,7 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.energy import energy_meter_of
-from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.plan.request import Plan, Planned, RunSettings
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole
 #: models, slow and fast: only to tell minutes from hours, never stored.

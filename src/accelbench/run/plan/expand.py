@@ -1,4 +1,13 @@
-"""From a request to an ordered list of cases: pure, so that `--dry-run` shows exactly it."""
+"""From a request to an ordered list of cases: pure, so that `--dry-run` shows exactly it.
+
+What a model has against a case, whatever engine it is asked of. Pure.
+
+A matrix of values as combinations: what people know from continuous integration. Pure.
+
+A combination has one value of each axis. What `exclude` matches is taken away first. An entry of
+`include` then adds its other keys to every combination of the matrix that has its values of the
+axes; where none has, it is a combination of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +15,18 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Option
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import listed
 from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.plan.ignored_options import unused
-from accelbench.run.plan.model_refusals import unopened, untrainable
 from accelbench.run.plan.request import (
     Distribution,
     Estimate,
@@ -28,10 +38,65 @@ from accelbench.run.plan.request import (
     grouped,
     united,
 )
-from accelbench.run.plan.sharing import one_process, shared_out
+from accelbench.run.plan.sharing import one_process, shapes_of, shared_out, usual_batches
 from accelbench.run.plan.simulated_cases import refusal_of
-from accelbench.run.plan.sizes import shapes_of, usual_batches
 from accelbench.run.plan.targets import TargetDevice, device_of, places
+
+
+def untrainable(case: Case) -> Refusal | None:
+    """Training of a model that nothing says how it is trained."""
+    if case.mode is not Mode.TRAINING or case.model.training is not None:
+        return None
+    message = f"the catalogue does not say how {case.model.id} is trained"
+    advice = "Use --mode inference."
+    if case.model.file is not None:
+        message = f"{case.model.id} is an exported graph, which is not trained"
+    if case.model.code is not None:
+        message = f"{case.model.id} does not say how it is trained"
+        advice = "Give it a loss and example_labels, or use --mode inference."
+    if "custom" in case.model.sets:
+        class_name = case.model.builder.rpartition(":")[2]
+        message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
+        advice = (
+            "Name a class with a head, such as BertForSequenceClassification, in the config's"
+            " architectures or as the entry's class, or use --mode inference."
+        )
+    return Refusal(Status.UNSUPPORTED, "mode", message, advice)
+
+
+def unopened(runtime: Runtime, case: Case) -> Refusal | None:
+    """A file or a callable that the runtime does not open, or not in that precision."""
+    file, wanted, name = case.model.graph, case.model.format, runtime.info.name
+    if wanted is not None and wanted not in runtime.info.files:
+        return Refusal(
+            Status.UNSUPPORTED,
+            "format",
+            f"the {name} runtime does not open {wanted.graph}s",
+            "Leave out --framework: each platform has an engine that does, or is left out.",
+        )
+    if file is None:
+        return None
+    lacking = [name for name in file.custom if name.rpartition(":")[0] not in runtime.info.domains]
+    if lacking:
+        return Refusal(
+            Status.UNSUPPORTED,
+            "operator",
+            f"the {name} runtime has no operator {listed(lacking)}",
+            "Leave it out of the graph, or measure the part that is of ONNX's operators.",
+        )
+    if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
+        what = f"{case.model.id} is stored in {file.precision}"
+        advice = f"Use --precision {file.precision}, or name the file in fp32 that it was made of."
+        return Refusal(Status.UNSUPPORTED, "precision", what, advice)
+    if file.precision == "int8" and case.precision != "int8":
+        return Refusal(
+            Status.UNSUPPORTED,
+            "precision",
+            f"{case.model.id} is quantised: its products are of int8",
+            "Use --precision int8, or name the file that it was quantised from.",
+        )
+    return None
+
 
 _log = logging.getLogger(__name__)
 
@@ -394,3 +459,80 @@ def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
     if support.ok:
         return None
     return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)
+
+
+#: More than anybody measures; a slip in one axis may ask for millions.
+MOST_COMBINATIONS = 20_000
+
+#: Of some keys one value each.
+Combination = Mapping[str, str]
+#: Of some keys several values each: every combination of them.
+Block = Mapping[str, tuple[str, ...]]
+
+
+def combinations(
+    axes: Block, include: Iterable[Combination] = (), exclude: Iterable[Combination] = ()
+) -> list[dict[str, str]]:
+    """The combinations of a matrix, in the order of its values, then those that were added.
+
+    Args:
+        axes: the values of each axis.
+        include: what is added, one after the other; a later one may change what an earlier added.
+        exclude: what is taken away: combinations that have all of an entry's values.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    count = prod(map(len, axes.values())) if axes else 0
+    if count > MOST_COMBINATIONS:
+        sizes = " × ".join(f"{len(values)} {name}" for name, values in axes.items())
+        raise UsageError(
+            f"The matrix has {count:,} combinations ({sizes}), and may have {MOST_COMBINATIONS:,}.",
+            "Name fewer values, or write several plans.",
+        )
+    named = list(axes)
+    every = [dict(zip(named, values, strict=True)) for values in product(*axes.values())]
+    left_out = list(exclude)
+    kept = [one for one in every if not any(_has(one, entry) for entry in left_out)] if axes else []
+    original, added = [dict(combination) for combination in kept], list[dict[str, str]]()
+    for entry in include:
+        own = {name: value for name, value in entry.items() if name in axes}
+        matching = [made for made, one in zip(kept, original, strict=True) if _has(one, own)]
+        for combination in matching:
+            combination.update(entry)
+        if not matching:
+            added.append(dict(entry))
+    return kept + added
+
+
+def _has(combination: Combination, entry: Combination) -> bool:
+    return all(combination.get(name) == value for name, value in entry.items())
+
+
+def blocks(
+    combinations: Sequence[Combination], lists: Sequence[str], alone: Iterable[str] = ()
+) -> list[dict[str, tuple[str, ...]]]:
+    """As few blocks as merging gives, axis after axis: a whole matrix is one.
+
+    Args:
+        combinations: what the blocks come to, together.
+        lists: the keys of which a block may have several values, in the order of merging.
+        alone: values that stand for themselves, beside no other.
+    """
+    single = frozenset(alone)
+    made: list[dict[str, tuple[str, ...]]] = [
+        {name: (value,) for name, value in one.items()} for one in combinations
+    ]
+    for axis in lists:
+        merged: dict[object, dict[str, tuple[str, ...]]] = {}
+        for block in made:
+            own = block.get(axis)
+            others = frozenset((name, values) for name, values in block.items() if name != axis)
+            key = (others, own if own is None or single & set(own) else ())
+            before = merged.get(key)
+            if before is None:
+                merged[key] = dict(block)
+            elif own is not None:
+                before[axis] = tuple(dict.fromkeys((*before[axis], *own)))
+        made = list(merged.values())
+    return made

@@ -11,8 +11,8 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import RuntimeInfo
-from accelbench.core.provenance import simulation_of
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.worth import simulation_of
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run.plan.request import Refusal
 

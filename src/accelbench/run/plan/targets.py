@@ -1,16 +1,76 @@
-"""Where a request runs: platforms and runtimes by name become devices, or reasons why not."""
+"""Where a request runs: platforms and runtimes by name become devices, or reasons why not.
+
+What `--simulate` puts in the place of a device that was named and is not here.
+
+What a command named, and whether anything was measured of it.
+
+A platform, a runtime or a precision that somebody names is wanted; one of a set, or of the
+defaults, is taken where it is there. What was named is kept with the run, so that a resumed one is
+held to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from accelbench.core.case import Target
+from accelbench.core.errors import UsageError
+from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime, SetUp, Support
-from accelbench.core.vocabulary import Status
-from accelbench.hardware.rooflines import Roofline
-from accelbench.run.plan.request import Refusal, Request
-from accelbench.run.plan.stand_ins import remark, stand_in
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.worth import SIMULATION
+from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
+from accelbench.run.plan.request import AUTO, Planned, Refusal, Request
+from accelbench.run.plan.simulated_cases import measured_of
+
+#: What runs in a browser pays for it, and by how much no maker of a device documents.
+_IN_A_BROWSER = ("webgpu", "webnn", "wasm")
+
+
+def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | Roofline | None:
+    """The documented device for one that is not here; the device itself where it is, after all.
+
+    Called only where nothing found answers to the name. An ordinal asks for something in this
+    machine, not for a device that people know; and a card that another platform sees is here,
+    so it is measured, by a name that the platform knows, or not at all.
+
+    Raises:
+        UsageError: no document of such a device is known.
+    """
+    known = rooflines_of(hardware)
+    if named.isdecimal() or not known:
+        return None
+    meant = roofline(hardware, named)
+    if meant is None:
+        raise UsageError(
+            f"--simulate knows no document of {hardware}:{named}, which is not here.",
+            f"Documented for {hardware}: {', '.join(document.name for document in known)}.",
+        )
+    here = [candidate for candidate in inventory.get(hardware, ()) if isinstance(candidate, Device)]
+    for device in here:
+        if is_called(meant, device.name):
+            return device
+    everywhere = (
+        entry for entries in inventory.values() for entry in entries if isinstance(entry, Device)
+    )
+    if here and any(is_called(meant, neighbour.name) for neighbour in everywhere):
+        return None
+    return meant
+
+
+def remark(hardware: str, named: str, meant: Roofline) -> str:
+    """What a reader has to know of a place whose figures are simulated."""
+    text = (
+        f"{hardware}:{meant.name} is not here: its figures are simulated from the documented"
+        f" roofline of {meant.device}, a limit, not a measurement."
+    )
+    if named != meant.name:
+        text += f" It is what {hardware}{f':{named}' if named else ''} alone stands for."
+    if hardware in _IN_A_BROWSER:
+        text += " What a browser adds is not in them."
+    return text
 
 
 @dataclass(frozen=True)
@@ -166,3 +226,175 @@ def device_of(
         f"{name} has no device {ordinal}",
         f"It has {', '.join(str(d) for d in devices)}.",
     )
+
+
+#: Of run_started, where what was named is kept.
+NAMED = "named"
+_PREPOSITIONS = {"hardware": "on", "runtime": "with", "precision": "in"}
+#: OpenVINO runs on the CPU, and is yet named as a platform: who names both means that.
+_ELSEWHERE = "it is a platform of its own, and no platform that was named. Add it: --hardware …,{}"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MissingTarget:
+    """Something that was named, and of which no result is ok."""
+
+    kind: str  # hardware, runtime or precision
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"Nothing was measured {self.place}"
+
+    @property
+    def place(self) -> str:
+        """The name with its preposition, and the reason."""
+        return f"{_PREPOSITIONS[self.kind]} {self.name}: {self.why}"
+
+
+def named(
+    request: Request,
+    precisions: Sequence[str],
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
+) -> dict[str, Any]:
+    """What of a request was named, as a run keeps it.
+
+    Args:
+        request: What is asked for.
+        precisions: Of its precisions those that were typed; it has one where none was.
+        inventory: What is present.
+        runtimes: What is installed.
+
+    Returns:
+        Runtimes and precisions, and for each platform as it was typed its places: the columns
+        hardware and device of the results that it will have.
+    """
+    return {
+        "hardware": {
+            name: [
+                [place.target.hardware, str(place.device or "") or place.target.device]
+                for place in places(replace(request, hardware=(name,)), inventory, runtimes)[0]
+            ]
+            for name in request.hardware
+            if name != AUTO
+        },
+        "runtime": list(request.runtimes),
+        "precision": list(precisions),
+    }
+
+
+def named_by(
+    requests: Sequence[Request],
+    precisions: Sequence[str],
+    inventory: Inventory,
+    runtimes: Mapping[str, Runtime],
+) -> dict[str, Any]:
+    """The same of several requests: each thing that one of them names."""
+    every = [named(request, precisions, inventory, runtimes) for request in requests]
+    places: dict[str, list[list[str | None]]] = {}
+    for name, found in (entry for one in every for entry in one["hardware"].items()):
+        before = places.setdefault(name, [])
+        before.extend(place for place in found if place not in before)
+    return {
+        "hardware": places,
+        "runtime": list(dict.fromkeys(name for one in every for name in one["runtime"])),
+        "precision": list(precisions),
+    }
+
+
+def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget]:
+    """Of what was named, that of which no result is ok; what is only calculated lacks nothing."""
+    every = list(rows)
+    wanted = [
+        *(("hardware", name, _at(places)) for name, places in named.get("hardware", {}).items()),
+        *(("runtime", name, _by(name)) for name in named.get("runtime", ())),
+        *(("precision", name, _in(name)) for name in named.get("precision", ())),
+    ]
+    targets = []
+    for kind, name, belongs in wanted:
+        own = [row for row in every if belongs(row)]
+        if _lacks(own):
+            elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
+            why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
+            targets.append(MissingTarget(kind, name, why))
+    return targets
+
+
+def planned_rows(cases: Iterable[Planned], tried: Iterable[Planned]) -> list[dict[str, Any]]:
+    """Return what `lacking` reads of the results that a plan would have.
+
+    Args:
+        cases: of the plan.
+        tried: those of them that would be tried, and count as measured.
+    """
+    keys = {planned.key for planned in tried}
+    return [
+        {
+            "hardware": planned.case.target.hardware,
+            "device": str(planned.device or "") or planned.case.target.device,
+            "runtime": planned.case.target.runtime,
+            "precision": planned.case.precision,
+            "mode": planned.case.mode.value,
+            "status": (Status.OK if planned.key in keys else _status(planned)).value,
+            "message": planned.refusal.message if planned.refusal else None,
+            "advice": planned.refusal.advice if planned.refusal else None,
+            "conditions": {} if planned.roofline is None else {SIMULATION: {}},
+        }
+        for planned in cases
+    ]
+
+
+def _status(planned: Planned) -> Status:
+    return planned.refusal.status if planned.refusal else Status.OUT_OF_MEMORY
+
+
+def nothing_measured(rows: Iterable[Row]) -> str:
+    """Why a run measured nothing at all; empty where it did, or was only to calculate."""
+    every = list(rows)
+    if not _lacks(every):
+        return ""
+    return f"Nothing was measured: {_why(measured_of(every))}"
+
+
+def _lacks(rows: Sequence[Row]) -> bool:
+    measured = measured_of(rows)
+    only_calculated = bool(rows) and not measured
+    return not only_calculated and all(row["status"] != Status.OK.value for row in measured)
+
+
+def _why(rows: Sequence[Row]) -> str:
+    """In the words of the first of its results, with its advice."""
+    if not rows:
+        return "the plan has no such case. accelbench run --dry-run shows it."
+    first = rows[0]
+    message = str(first.get("message") or first.get("reason") or first["status"])
+    return f"{message.rstrip('.')}. {first.get('advice') or ''}".strip()
+
+
+def _at(places: Sequence[Sequence[str | None]]) -> Callable[[Row], bool]:
+    wanted = {tuple(place) for place in places}
+    platforms = {place[0] for place in places}
+
+    def belongs(row: Row) -> bool:
+        device = row.get("device")  # None: nothing took it, as where no node of a fleet could
+        return (row["hardware"], device) in wanted or (
+            device is None and row["hardware"] in platforms
+        )
+
+    return belongs
+
+
+def _by(name: str) -> Callable[[Row], bool]:
+    return lambda row: row["runtime"] == name
+
+
+def _in(name: str) -> Callable[[Row], bool]:
+    """Training in half precision is autocast, and stored by the shorter name."""
+
+    def belongs(row: Row) -> bool:
+        stored = name.removeprefix("amp-") if row["mode"] == Mode.TRAINING.value else name
+        return bool(row["precision"] == stored)
+
+    return belongs

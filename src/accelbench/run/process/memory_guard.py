@@ -1,17 +1,124 @@
-"""What fits: by estimate before anything is allocated, and by what the group has met so far."""
+"""What fits: by estimate before anything is allocated, and by what the group has met so far.
+
+Which options make a case fit into the memory that is free, by estimate. Pure.
+
+Weights that the memory does not hold, kept on the disk: where nothing is timed, and only there.
+
+A reference, an export and a cell that is only verified have to be right, not fast. So a model
+whose weights alone are too much is mapped to a file; what it computes with must still fit.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from accelbench.core.axes import AXES
 from accelbench.core.case import Case
 from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Mode, Status
 from accelbench.run.plan.request import Planned
-from accelbench.run.process.memory_options import options_that_fit
-from accelbench.run.process.weight_offload import spill_to
-from accelbench.run.process.worker_context import WorkerContext
+from accelbench.run.process.worker_client import WorkerContext
+from accelbench.store.files import default_folder
+
+#: Drawn from a seed tensor by tensor; files of weights are read whole.
+_DRAWN = "random"
+
+#: Of the disk that is free, how much may be taken: others write to it too.
+_SHARE = 0.9
+
+
+def weights_bytes(case: Case) -> int:
+    """What a model's weights take in fp32."""
+    return 4 * case.model.parameters
+
+
+def spill_to(case: Case, weights: str, need: int, room: int | None, files: int = 1) -> Path | None:
+    """A folder for the weights of a case that needs more memory than there is; None if none helps.
+
+    Args:
+        case: the case.
+        weights: where they come from; only random ones can be spilled.
+        need: bytes that it takes with its weights in memory.
+        room: bytes of memory that are free.
+        files: how many times the weights will be on the disk at once.
+    """
+    if not _helps(case, weights, need, room):
+        return None
+    folder = default_folder()
+    return folder if files * weights_bytes(case) <= _SHARE * _disk_free(folder) else None
+
+
+def advice(case: Case, weights: str, need: int, room: int | None, files: int = 1) -> str:
+    """What to do where only the disk was too full; arguments as `spill_to`."""
+    if not _helps(case, weights, need, room) or spill_to(case, weights, need, room, files):
+        return ""
+    wanted = files * weights_bytes(case) / _SHARE / 2**30
+    return (
+        f"With {wanted:.0f} GiB free on the disk of {default_folder()} its weights would be kept"
+        " there; ACCELBENCH_CACHE names another."
+    )
+
+
+def _helps(case: Case, weights: str, need: int, room: int | None) -> bool:
+    """Whether a disk with room would do."""
+    if room is None or weights != _DRAWN or case.mode is not Mode.INFERENCE:
+        return False
+    return need - weights_bytes(case) <= room
+
+
+def _disk_free(folder: Path) -> int:
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+#: Tried in this order; the engine decides which of them it has.
+_NARROWER = ("bf16", "fp16", "int8")
+#: Sizes that may be halved without another model, and the least that is named.
+_LENGTHS = {"prompt_tokens": 16, "sequence": 16}
+#: More options than these do not help to choose.
+_MOST = 2
+
+
+def options_that_fit(
+    case: Case, fits: Callable[[Case], bool], is_supported: Callable[[Case], bool]
+) -> list[str]:
+    """Return options of `accelbench run` of which each alone makes a case fit.
+
+    Args:
+        case: what needs too much memory.
+        fits: whether a case fits by estimate.
+        is_supported: whether the engine takes a case on this device.
+    """
+    found = []
+    for option, changed in _changed(case):
+        if is_supported(changed) and fits(changed):
+            found.append(option)
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _changed(case: Case) -> Iterator[tuple[str, Case]]:
+    if case.precision == "fp32":
+        for precision in _NARROWER:
+            yield f"--precision {precision}", replace(case, precision=precision)
+    if case.mode is Mode.TRAINING:
+        options = dict(case.options)
+        checkpointed = replace(case, options={**options, "gradient_checkpointing": True})
+        yield "--gradient-checkpointing", checkpointed
+        if "optimizer" not in options:
+            yield "--optimizer sgd", replace(case, options={**options, "optimizer": "sgd"})
+    for axis in AXES:
+        least, length = _LENGTHS.get(axis.field), getattr(case.shapes, axis.field, None)
+        while least and length and length // 2 >= least:
+            length //= 2
+            shapes = replace(case.shapes, **{axis.field: length})
+            yield f"{axis.option} {length}", replace(case, shapes=shapes)
+
 
 #: A reason that others look for.
 ESTIMATED = "out_of_memory_estimated"

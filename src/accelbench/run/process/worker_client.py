@@ -1,26 +1,170 @@
-"""What is said to a worker, and how every other ending than an answer is told."""
+"""What is said to a worker, and how every other ending than an answer is told.
+
+What a worker was doing, as a sentence about its end says it. Pure.
+
+What of a run those need who start workers and ask them: its settings, workers, room, time.
+
+What a worker is asked to open, as it goes over the wire.
+
+An accelerator's own meters, read while a worker waits between two blocks.
+
+Reading them while a sample is taken would disturb it, and after the case the
+device is idle and tells nothing. The host's CPU is not watched here: its counters
+are in the machine's snapshots.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
+from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
+from accelbench.core.model import AnalyticCost
+from accelbench.core.options import JobSettings
 from accelbench.core.outcome import Outcome
-from accelbench.core.protocols import Runtime
-from accelbench.core.vocabulary import Status
-from accelbench.run.plan.request import Planned
-from accelbench.run.process.device_meters import DeviceWatch
-from accelbench.run.process.observer import Progress
-from accelbench.run.process.open_request import open_request
-from accelbench.run.process.phase_words import phase_said
+from accelbench.core.protocols import Device, Job, Runtime
+from accelbench.core.serial import job_to_json
+from accelbench.core.vocabulary import Quality, Status
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.telemetry import telemetry_for
+from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
+from accelbench.run.plan.request import Estimate, Free, Planned, RunSettings
+from accelbench.run.plan.run_forecast import Budget
+from accelbench.run.process.observer import Observer, Progress
 from accelbench.run.process.wire import ClosedError
-from accelbench.run.process.worker_context import WorkerContext
-from accelbench.run.process.worker_pool import Worker
+from accelbench.run.process.worker_pool import Worker, WorkerPool
+
+
+class DeviceWatch:
+    """What a device's meters showed during one case."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._throttled: set[str] = set()
+        self._clocks: list[float] = []
+        self._watts: list[float] = []
+        self._temperatures: list[float] = []
+        self._foreign = 0
+
+    @classmethod
+    def of(cls, device: Device | None) -> DeviceWatch:
+        """The watch of a device; one without meters sees nothing."""
+        if device is None or device.hardware == "cpu":
+            return cls(NullTelemetry("the host is watched by snapshots"))
+        return cls(telemetry_for(device))
+
+    def look(self, own_pid: int | None = None) -> None:
+        """Read every meter once."""
+        if isinstance(self._telemetry, NullTelemetry):
+            return
+        held = self._telemetry.throttled()
+        if not isinstance(held, NotAvailable):
+            self._throttled.update(held)
+        clocks = self._telemetry.clocks()
+        if not isinstance(clocks, NotAvailable) and clocks.compute_mhz is not None:
+            self._clocks.append(clocks.compute_mhz)
+        for kept, reading in (
+            (self._watts, self._telemetry.power_watts()),
+            (self._temperatures, self._telemetry.temperature_celsius()),
+        ):
+            if not isinstance(reading, NotAvailable):
+                kept.append(reading)
+        foreign = self._telemetry.foreign_processes(() if own_pid is None else (own_pid,))
+        if not isinstance(foreign, NotAvailable):
+            self._foreign = max(self._foreign, len(foreign))
+
+    def report(self) -> Mapping[str, Any]:
+        """For the result's environment; nothing where the device has no meters."""
+        if isinstance(self._telemetry, NullTelemetry):
+            return {}
+        return {
+            "device_meters": self._telemetry.source,
+            "device_throttled": sorted(self._throttled),
+            "device_clock_mhz": _range(self._clocks),
+            "device_power_watts": _range(self._watts),
+            "device_temperature_celsius": _range(self._temperatures),
+            "device_foreign_processes": self._foreign,
+        }
+
+    def quality(self) -> Quality | None:
+        """The quality that throttling imposes."""
+        return Quality.THROTTLED if self._throttled else None
+
+    def warnings(self) -> list[str]:
+        """What a reader should know."""
+        notes = []
+        if self._throttled:
+            held = ", ".join(sorted(self._throttled))
+            notes.append(f"The device held its clocks down while it was measured: {held}.")
+        if self._foreign:
+            notes.append(
+                f"{self._foreign} other processes were on the device while it was measured."
+            )
+        return notes
+
+    def close(self) -> None:
+        """Let go of the meters."""
+        self._telemetry.close()
+
+
+def _range(values: list[float]) -> list[float] | None:
+    return [min(values), max(values)] if values else None
+
+
+def open_request(
+    settings: JobSettings,
+    case: Case,
+    device: Device,
+    artefact: str | None = None,
+    spill: Path | None = None,
+) -> dict[str, Any]:
+    """The request that opens a case's model on a device, with everything the run has settled."""
+    job = Job(case, device, settings, artefact, None if spill is None else str(spill))
+    return {"do": "open", "job": job_to_json(job)}
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    """A run as those see it who ask its workers."""
+
+    settings: RunSettings
+    worker_pool: WorkerPool
+    runtimes: Mapping[str, Runtime]
+    observer: Observer
+    budget: Budget
+    estimate: Estimate
+    free: Free
+    cost: Callable[[Planned], AnalyticCost | None]
+
+
+#: The phases that a worker names, which label a progress line, after "while".
+_WORDS = {
+    "accuracy": "measuring accuracy",
+    "average memory": "measuring its average memory",
+    "communication": "measuring communication",
+    "compile": "compiling",
+    "device timers": "timing by the device's own timers",
+    "energy": "measuring energy",
+    "energy: idle": "measuring the idle device's power",
+    "first inference": "running the first inference",
+    "phases": "timing the phases of a step",
+    "prepare": "preparing",
+    "self-check": "comparing the model with itself",
+    "steady state": "measuring the steady state",
+    "warm-up": "warming up",
+}
+
+
+def phase_said(phase: str) -> str:
+    """A phase after the word "while"; what is asked of a worker is worded so already."""
+    return _WORDS.get(phase, phase)
+
 
 _log = logging.getLogger(__name__)
 

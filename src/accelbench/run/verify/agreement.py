@@ -33,7 +33,7 @@ from accelbench.run.verify.reference_outputs import (
     is_number,
     pairs,
 )
-from accelbench.run.verify.tolerances import tolerance_of
+from accelbench.run.verify.verdicts import tolerance_of
 from accelbench.runtimes.shared.sketches import DECODE_LOGITS, TOKENS
 
 #: Roundings add up over a model's layers; seen were up to two last places.
@@ -216,7 +216,7 @@ def _finite(values: Array) -> Array:
 
 
 def _is_finite(array: Array, other: Array) -> Array:
-    return cast(Array, np.isfinite(array) & np.isfinite(other))
+    return cast("Array", np.isfinite(array) & np.isfinite(other))
 
 
 def _rms(values: Array) -> float:

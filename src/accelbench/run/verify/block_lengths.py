@@ -26,7 +26,7 @@ from accelbench.measure.block_validation import (
     samples_of,
 )
 from accelbench.measure.loop import Question
-from accelbench.measure.timer_resolution import choose_timing
+from accelbench.measure.summary import choose_timing
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.timed_steps import RandomSource
 from accelbench.runtimes.shared.sketches import MOST_VALUES
@@ -110,7 +110,7 @@ class SingleStep:
         """Return how long the outputs of the last step are waited for, less what fetching takes."""
         if self.clock is None:
             return 0.0
-        kept = cast(LastStepOutputs, self.session)
+        kept = cast("LastStepOutputs", self.session)
         start = self.clock.now_ns()
         kept.stepped(MOST_VALUES)
         there = self.clock.now_ns()
@@ -266,7 +266,7 @@ def ask_again(session: Session, inputs: Any, question: Question) -> float:
         return min(median(times), fmean(times))
     if question.blocks == 1:
         return _block_ns(session.sample(inputs, question.steps, Timing.WHOLE))
-    far = cast(ContinuousBlocks, session)
+    far = cast("ContinuousBlocks", session)
     return fmean(map(_block_ns, far.unbroken_blocks(inputs, question.steps, question.blocks)))
 
 

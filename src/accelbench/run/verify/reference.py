@@ -27,10 +27,9 @@ from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device, Importing
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
-from accelbench.run.process.open_request import open_request
-from accelbench.run.process.weight_offload import spill_to
+from accelbench.run.process.memory_guard import spill_to
 from accelbench.run.process.wire import Channel, ClosedError
-from accelbench.run.process.worker_context import WorkerContext
+from accelbench.run.process.worker_client import WorkerContext, open_request
 
 #: A reference that would take longer is not worth its time, nor more than this part of a budget;
 #: where verifying is what was asked for, it may take as long as a case.

@@ -42,7 +42,7 @@ from accelbench.run.verify.block_lengths import (
     steps_ns,
 )
 from accelbench.run.verify.cached_outputs import refuse_cached
-from accelbench.run.verify.peak_rates import refuse_implausible
+from accelbench.run.verify.plausibility import refuse_implausible
 from accelbench.run.verify.timed_steps import CHANCE, RandomSource
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:

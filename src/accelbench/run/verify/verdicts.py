@@ -1,10 +1,18 @@
-"""What verification says of a cell, as columns and reasons."""
+"""What verification says of a cell, as columns and reasons.
+
+How far outputs may be from their reference, by precision, and how near only fp32 is. Pure.
+
+The conductor reads this too: nothing heavy is imported.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from accelbench.core.precision import narrowed
 
 OK, FAILED, NOT_DONE, REFERENCE = "ok", "failed", "not_done", "reference"
 #: Why nothing was compared, where `--benchmark-only` wants it so.
@@ -71,3 +79,62 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
 def large(error: float | None) -> float:
     """One that is no number is larger than any."""
     return float("inf") if error is None else error
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What a precision may cost."""
+
+    most: float  # of what the inputs move, whatever the model
+    least: float  # allowed to each model, however little rounding moves it
+    last_places: float  # unit of the last place, relative
+
+
+#: In fp32 engines differ by the order of summation, 1e-7 to 1e-5: one that computes in bf16, fp16
+#: or TF32 without being asked does not pass. What a narrow precision costs is the model's own
+#: sensitivity to it, between these two; see docs/measuring.md.
+TOLERANCES: Mapping[str, Tolerance] = {
+    "fp32": Tolerance(2e-4, 2e-4, 2.0**-23),
+    "fp16": Tolerance(0.1, 0.02, 2.0**-10),
+    "bf16": Tolerance(0.5, 0.03, 2.0**-7),
+    "int8": Tolerance(0.5, 0.15, 2.0**-7),
+}
+
+#: How many times what rounding alone moves a model an engine may be off: it rounds elsewhere, too,
+#: and its scales are not the best there are. Seen over the small models: up to 3.1 in bf16, 2.1 in
+#: fp16; in int8 1 to 2.4, and more where quantisers take what is no product, such as nncf BERT's
+#: sums, which the least is for.
+_TIMES_ROUNDED = 4.0
+
+
+def tolerance_of(precision: str) -> Tolerance:
+    """What a precision may cost, autocast like the type it narrows to."""
+    return TOLERANCES[narrowed(precision) or "fp32"]
+
+
+def compute_tolerance(precision: str, rounded: float | None) -> float:
+    """The error that is allowed to a model, which rounding alone moves by so much."""
+    costs = tolerance_of(precision)
+    if rounded is None:
+        return costs.most
+    return min(costs.most, max(costs.least, _TIMES_ROUNDED * rounded))
+
+
+def is_unrounded(precision: str, error: float, rounded: float) -> bool:
+    """Return whether outputs agree as only fp32 agrees, though rounding costs the model more.
+
+    Both have to hold: the error would pass in fp32, and it is below the geometric mean of what
+    rounding to fp32 and to the precision cost. In bf16 and int8 that is 1/256 of the model's own
+    `rounded`, in fp16 1/90. A model that rounding hardly moves has a `rounded` that is as small.
+
+    Args:
+        precision: the one that was asked for.
+        error: how far the outputs are from the reference's.
+        rounded: how far the reference is from itself if it is rounded to that precision.
+    """
+    whole, narrow = TOLERANCES["fp32"], tolerance_of(precision)
+    if narrow is whole:
+        return False
+    return error <= whole.most and error < rounded * math.sqrt(
+        whole.last_places / narrow.last_places
+    )

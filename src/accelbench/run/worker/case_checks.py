@@ -24,8 +24,8 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.thread_times import ThreadTimes, compare
+from accelbench.measure.block_validation import is_parted
 from accelbench.measure.loop import Question
-from accelbench.measure.side_passes import is_parted
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     refuse_late_waits,
@@ -33,8 +33,12 @@ from accelbench.run.verify.block_lengths import (
     single_steps,
 )
 from accelbench.run.verify.cached_outputs import refuse_cached_phases
-from accelbench.run.verify.fresh_steps import FreshSteps, refuse_quicker_than_fresh
-from accelbench.run.verify.long_steps import refuse_other_requests, refuse_unfinished
+from accelbench.run.verify.long_steps import (
+    FreshSteps,
+    refuse_other_requests,
+    refuse_quicker_than_fresh,
+    refuse_unfinished,
+)
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,

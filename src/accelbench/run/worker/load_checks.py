@@ -28,8 +28,7 @@ from accelbench.hardware.thread_times import (
     read_thread_times,
 )
 from accelbench.measure.loop import Measurement
-from accelbench.run.verify.peak_rates import is_processor
-from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
+from accelbench.run.verify.plausibility import KnownFacts, is_processor, remove_implausible
 
 ReadTimes = Callable[[Iterable[int]], ThreadTimes | NotAvailable]
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.inputs import choosing
-from accelbench.catalog.last_places import last_places_moved
+from accelbench.catalog.inputs import choosing, last_places_moved
 from accelbench.core.abilities import RoundingReference
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -25,7 +24,6 @@ from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
 from accelbench.run.verify.agreement import Agreement, agree, join_complex_pairs
-from accelbench.run.verify.item_checks import copied_items, moved_items
 from accelbench.run.verify.reference_outputs import (
     OTHERS,
     RIGHT,
@@ -37,7 +35,8 @@ from accelbench.run.verify.reference_outputs import (
     save,
 )
 from accelbench.run.verify.self_check import other_seed, right_seed
-from accelbench.run.verify.tolerances import compute_tolerance
+from accelbench.run.verify.timed_steps import copied_items, moved_items
+from accelbench.run.verify.verdicts import compute_tolerance
 
 #: How often others are drawn where one draw may lie near the first by chance, and a result be right
 #: by chance: X-CLIP's one logit moved by a twentieth of what it moves by on the whole.

@@ -9,49 +9,70 @@ step's time goes, {"do": "accuracy", "case"} answers labelled samples, and {"do"
 makes an artefact. It ends when the conductor hangs up.
 Between blocks it reports and waits for "go": what the conductor then draws or writes disturbs no
 sample.
+
+The losses of a few training steps without dropout, which nobody times.
+
+The worker's memory meter: host memory from the kernel, device memory from the allocator.
+
+The worker's side of a profile: a session opened for it alone, stepped and asked.
+
+What a session itself adds to a measurement: columns, and sentences that a reader should know.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from accelbench.catalog.data import ready_decoders
-from accelbench.catalog.index_errors import index_advice
+from accelbench.catalog.find import index_advice
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.abilities import (
     DropoutSwitchable,
     OutOfProcess,
+    PageVisits,
+    RankExchange,
     RealInputs,
     Reusable,
+    TrainingReference,
 )
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
-from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.errors import (
+    RUNTIMES_FAULT,
+    AccelbenchError,
+    CaseError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
 from accelbench.core.identity import plain
-from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
+from accelbench.core.profile import Profiling, by_kind
+from accelbench.core.protocols import ArtifactFormat, DeviceMemory, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
-from accelbench.core.vocabulary import Provenance, Quality, Status
+from accelbench.core.vocabulary import MIB, Provenance, Quality, Status, Timing
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.hostmemory import give_back_freed_memory
+from accelbench.hardware.hostmemory import HostMemory, MemorySampler, give_back_freed_memory
 from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Question, measure
+from accelbench.measure.losses import LossLog
+from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
-from accelbench.run.verify.compile_proof import refuse_uncompiled
 from accelbench.run.verify.plausibility import samples_left
+from accelbench.run.verify.precision_proof import refuse_uncompiled
+from accelbench.run.verify.timed_steps import CHANCE
+from accelbench.run.verify.training_steps import TrainingSteps, WeightMoves
 from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.run.worker.energy_pass import devices_of, measured_energy
 from accelbench.run.worker.load_checks import ReadTimes, SideChecks
-from accelbench.run.worker.loss_curve import loss_curve
-from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import (
     OutputComparison,
     drawn,
@@ -59,15 +80,238 @@ from accelbench.run.worker.output_comparison import (
     from_last_places,
     left,
 )
-from accelbench.run.worker.profile_pass import profile
-from accelbench.run.worker.session_columns import (
-    noted,
-    skipped,
-    with_inputs,
-    with_ranks,
-    with_visits,
-)
 from accelbench.run.worker.task_accuracy import task_accuracy
+
+#: The columns that a session may fill itself: every other one is measured, or the run's own.
+_OF_INPUTS = frozenset(("data_load_ms", "data_digest"))
+_OF_VISITS = frozenset(("first_visit_ms", "repeat_visit_ms"))
+_OF_RANKS = frozenset((
+    *("communication_ms", "communication_share", "exposed_communication_ms", "straggler_ratio"),
+))  # fmt: skip
+
+
+def with_inputs(session: Session, measurement: Measurement) -> Measurement:
+    """Add the columns of real inputs, and their notes as warnings."""
+    if not isinstance(session, RealInputs):
+        return measurement
+    notes = measurement.evidence.details.get("data", {}).get("notes", ())
+    return replace(
+        measurement,
+        metrics={**measurement.metrics, **_only(session.loaded(), _OF_INPUTS)},
+        warnings=[*measurement.warnings, *notes],
+    )
+
+
+def with_visits(session: Session, case: Case, measurement: Measurement) -> Measurement:
+    """Add how long users wait when they visit a page for the first time, and again."""
+    if not isinstance(session, PageVisits):
+        return measurement
+    told = session.visits(case, measurement.metrics["first_inference_ms"])
+    columns = _only(told, _OF_VISITS)
+    return replace(measurement, metrics={**measurement.metrics, **columns})
+
+
+def with_ranks(session: Session, case: Case, measurement: Measurement) -> Measurement:
+    """Add the time that several processes communicate; the evidence has each process's."""
+    if not isinstance(session, RankExchange):
+        return measurement
+    columns = dict(session.exchanged(case))
+    ranks, evidence = columns.pop("ranks"), measurement.evidence
+    together = {**evidence.details.get("distributed", {}), "communication": ranks}
+    details = {**evidence.details, "distributed": together}
+    return replace(
+        measurement,
+        metrics={**measurement.metrics, **_only(columns, _OF_RANKS)},
+        evidence=replace(evidence, details=details),
+    )
+
+
+def _only(columns: Mapping[str, Any], allowed: frozenset[str]) -> Mapping[str, Any]:
+    """Return the columns; raise CaseError if one is not the session's to fill."""
+    if others := sorted(set(columns) - allowed):
+        raise CaseError(
+            "bad_evidence",
+            f"the engine reports values for {', '.join(others)}, which accelbench measures itself",
+            RUNTIMES_FAULT,
+        )
+    return columns
+
+
+def skipped(measurement: Measurement) -> list[str]:
+    """Return a warning about training steps that overflowed, if there were any."""
+    count = measurement.evidence.details.get("training", {}).get("skipped_steps")
+    if not count:
+        return []
+    steps = "1 training step" if count == 1 else f"{count} training steps"
+    return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
+
+
+def noted(measurement: Measurement) -> Sequence[str]:
+    """Return the notes of a session about how it ran."""
+    notes: Sequence[str] = measurement.evidence.details.get("notes", ())
+    return notes
+
+
+#: Profilers write down every call: a few steps tell as much as many, and a long one is enough.
+MOST_STEPS = 5
+WORTH_NS = 500_000_000
+
+
+def profile(session: Session, case: Case, runtime: str, folder: str | None) -> dict[str, Any]:
+    """What the session's engine says of a few steps, or why it says nothing."""
+    if not isinstance(session, Profiling):
+        return {"profile": None, "why_not": f"the runtime {runtime} has no profiler"}
+    inputs = session.prepare(case)
+    session.compile(inputs)
+    # The first step may compile or allocate; the second says how many are worth while.
+    session.sample(inputs, 1, Timing.EACH)
+    [ns] = session.sample(inputs, 1, Timing.EACH).phase_ns["step"]
+    steps = max(1, min(MOST_STEPS, WORTH_NS // max(ns, 1)))
+    engine_profile = session.profile(inputs, steps, Path(folder) if folder else None)
+    body = {
+        "engine": session.evidence().engine,
+        **plain(engine_profile),
+        "explained": engine_profile.explained,
+        "kinds": [
+            {name: value for name, value in plain(operator).items() if name != "name"}
+            for operator in by_kind(engine_profile)
+        ],
+    }
+    return {"profile": body, "why_not": None}
+
+
+class WorkerMeter:
+    """Counts what a model adds to a worker that started with `HostMemory.start()`."""
+
+    def __init__(self) -> None:
+        self._host = HostMemory.start()
+        self._session: Session | None = None
+        self._sampler: MemorySampler | None = None
+
+    def watch(self, session: Session) -> None:
+        """The session whose device memory is counted from now on."""
+        self._session = session
+        if isinstance(session, OutOfProcess):
+            self._host = session.host_memory
+
+    def reset(self) -> None:
+        self._host.reset_peak()
+        if self._session is not None:
+            self._session.reset_memory()
+
+    def sample(self, work: Callable[[], object]) -> None:
+        session = self._session
+        known = session is not None and session.device_memory() is not None
+        read_device = _current(session) if session is not None and known else None
+        with MemorySampler(self._host, read_device) as self._sampler:
+            work()
+
+    def columns(self) -> Mapping[str, Any]:
+        """Return peaks since the reset, and averages over the work that was sampled."""
+        peak = self._host.peak_bytes()
+        sampler = self._sampler
+        average = sampler.host_average if sampler is not None and self._host.known else None
+        average = _at_most(average, peak)
+        columns: dict[str, Any] = {
+            "host_memory_peak_mb": _mb(peak),
+            "memory_peak_mb": _mb(peak),
+            "memory_source": self._host.source,
+            "host_memory_avg_mb": _mb(average),
+            "memory_avg_mb": _mb(average),
+        }
+        device = self._session.device_memory() if self._session else None
+        if device is None:
+            return columns
+        device_peak = device.peak_bytes
+        if device_peak is None and sampler is not None:
+            device_peak = sampler.device_peak  # the allocator has no counter: the highest sample
+        device_average = sampler.device_average if sampler is not None else None
+        return {
+            **columns,
+            "device_memory_reserved_mb": _mb(device.reserved_bytes),
+            "device_memory_peak_mb": _mb(device_peak),
+            "memory_peak_mb": _mb(device_peak),
+            "memory_source": device.source,
+            "device_memory_avg_mb": _mb(device_average),
+            "memory_avg_mb": _mb(device_average),
+        }
+
+
+def _current(session: Session) -> Callable[[], int | None]:
+    def read() -> int | None:
+        memory: DeviceMemory | None = session.device_memory()
+        return memory.current_bytes if memory else None
+
+    return read
+
+
+def _at_most(average: float | None, peak: float | None) -> float | None:
+    """Return the average, but no more than the peak.
+
+    Samples are taken before the peak is reset, so they can be higher.
+    """
+    return average if average is None or peak is None else min(average, peak)
+
+
+def _mb(value: float | None) -> float | None:
+    if value is None:
+        return None
+    if not 0 <= value < float("inf"):
+        raise CaseError(
+            "bad_block",
+            f"the runtime says that {value} bytes of memory were used",
+            RUNTIMES_FAULT,
+        )
+    return value / MIB
+
+
+def loss_curve(
+    session: Session,
+    request: Mapping[str, Any],
+    clock: Clock,
+    wall: Clock | None,
+    timed: TrainingSteps | None,
+) -> dict[str, Any]:
+    """Train from a fresh start; return the losses, and which weights moved.
+
+    The steps are asked for in blocks that nobody foresees: what trains in the last step of a block
+    alone has another curve.
+
+    Args:
+        session: the open model, which has to be DropoutSwitchable.
+        request: the case, how many steps, and what a reference does otherwise: nudge, narrow.
+        clock: the one that blocks are timed by.
+        wall: one that the session does not own.
+        timed: the steps of the case that were timed.
+    """
+    log = LossLog()
+    checked = CheckedSession(session, clock, wall, log.note).session
+    reference = session if isinstance(session, TrainingReference) else None
+    nudge, narrow = request.get("nudge", 0.0), request.get("narrow", False)
+    with cast("DropoutSwitchable", session).without_dropout():
+        inputs = nudge_inputs(checked.prepare(case_from_json(request["case"])), nudge)
+        if nudge and reference is not None:
+            reference.nudge(nudge)
+        moves = WeightMoves(session, request.get("draw", 0))
+        with reference.narrow_products() if reference and narrow else nullcontext():
+            left = request["steps"]
+            while left:
+                block = min(left, CHANCE.randint(1, request["steps"]))
+                checked.sample(inputs, block, Timing.EACH)
+                left -= block
+        moved, still = moves.end()
+    idle = timed.idle(moved) if timed is not None else []
+    return {"losses": log.losses, "moved": moved, "still": still, "idle": idle}
+
+
+def nudge_inputs(inputs: Any, by: float) -> Any:
+    """Return a torch session's inputs with numbers a little larger; ids and labels as they are."""
+    if not by:
+        return inputs
+    return {
+        name: value * (1 + by) if value.is_floating_point() else value
+        for name, value in inputs.items()
+    }
 
 
 class Reporter:

@@ -90,9 +90,7 @@ class BrowserRuntime:
 
     def probe(self) -> list[Device | Absent]:
         """What could be started; whether a page has WebGPU or WebNN, only a page can say."""
-        from accelbench.hardware.wasm import WasmDetector
-        from accelbench.hardware.webgpu import WebgpuDetector
-        from accelbench.hardware.webnn import WebnnDetector
+        from accelbench.hardware.browsers import WasmDetector, WebgpuDetector, WebnnDetector
 
         lists = (finder.detect() for finder in (WasmDetector(), WebgpuDetector(), WebnnDetector()))
         return [device for devices in lists for device in devices]

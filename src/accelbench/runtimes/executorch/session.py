@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelbench.catalog.file_models.executorch_plan import plan_of
+from accelbench.catalog.file_models.executorch_file import plan_of
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job

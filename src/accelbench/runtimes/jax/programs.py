@@ -1,11 +1,23 @@
 """Functions compiled ahead of the first step, each part of it timed.
 
 |trace: Python to jaxpr|lower: jaxpr to StableHLO|compile: XLA|
+
+In which types a compiled program multiplies, read from XLA's own text of it.
+
+A back end without arithmetic in a type puts conversions around each product: the
+program takes and gives bf16, and multiplies in f32. So does XLA on CPUs, with all
+of them. What counts is therefore what the products themselves read.
+
+Collectives of a program that XLA has compiled for several devices, and what they take of a step.
+
+The profiler notes each operation of each device; which are collectives is told by their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +26,118 @@ import jax
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.precision import COMPUTED_AS_ASKED, long_name
-from accelbench.runtimes.jax.collectives import collectives_of
-from accelbench.runtimes.jax.computed_in import multiplied_in
 from accelbench.runtimes.jax.lowering import Lowered
+from accelbench.runtimes.jax.profile import Event, readable, recorded
+from accelbench.runtimes.shared.communication import Span, exchange_columns, shared
+
+#: XLA's names of the operations by which devices exchange something.
+_KINDS = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+)
+#: Where one is called in XLA's text: those that run beside others have a start and an end.
+_COLLECTIVES_CALLED = re.compile(rf" ({'|'.join(_KINDS)})(?:-start)?\(")
+
+
+def collectives_of(text: str) -> dict[str, int]:
+    """How many collectives of each kind a program's text has."""
+    return dict(sorted(Counter(_COLLECTIVES_CALLED.findall(text)).items()))
+
+
+def exchanged(step: Callable[[], Any], clock: Clock, steps: int, devices: int) -> dict[str, Any]:
+    """What collectives take of so many steps: columns, and each device's own under "ranks".
+
+    No columns where this JAX cannot read what XLA's profiler writes.
+
+    Args:
+        step: makes one, and waits for it.
+        clock: what steps are timed by.
+        steps: how many.
+        devices: among how many each is shared.
+    """
+    if not readable():
+        return {"ranks": []}
+    with recorded(step, clock, steps) as (events, times, _):
+        wall = sum(times) / steps / 1e6
+        ranks = [of_device(events, number, steps, wall) for number in range(devices)]
+    return exchange_columns(ranks)
+
+
+def of_device(events: Iterable[Event], number: int, steps: int, wall: float) -> dict[str, Any]:
+    """What a device's collectives come to in a step, in milliseconds."""
+    own = shared(_spans(event for event in events if event.ordinal == number))
+    each = steps * 1e6  # nanoseconds of the record in milliseconds of a step
+    return {
+        "device": number,
+        "steps": steps,
+        "wall_ms": wall,
+        "communication_ms": own.collectives / each,
+        "exposed_ms": own.exposed / each,
+        "computing_ms": own.computing / each,
+        "collectives": own.calls / steps,
+    }
+
+
+def _spans(events: Iterable[Event]) -> Iterator[Span]:
+    threads: dict[str, int] = {}
+    for event in events:
+        thread = threads.setdefault(event.thread, len(threads))
+        kind = "xla:" if is_collective(event.operation) else "hlo::"
+        end = event.start + event.duration
+        yield Span(f"{kind}{event.operation}", thread, event.start, end)
+
+
+def is_collective(operation: str) -> bool:
+    """Whether an operation is one, by its name: "all-reduce.3"."""
+    return operation.startswith(_KINDS)
+
+
+#: XLA's names of what models are measured in, as everybody else has them.
+_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+
+_DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[")
+_PRODUCT = re.compile(r" (dot|convolution|ragged-dot)\(([^)]*)\)")
+_CALLED = re.compile(r' custom-call\(([^)]*)\).*custom_call_target="([^"]*)"')
+_LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn\$f", re.IGNORECASE)
+_NAME = re.compile(r"%([\w.\-]+)")
+
+
+def multiplied_in(text: str) -> dict[str, float]:
+    """The share of a program's products by the type of what they read, "float32" and the like."""
+    types: dict[str, str] = {}
+    counted: Counter[str] = Counter()
+    for line in text.splitlines():
+        defined = _DEFINED.match(line)
+        if defined is None:
+            continue
+        operands = _operands(line)
+        if operands is not None:
+            counted[_widest(operands, types, defined[2])] += 1
+        # After its operands are looked up: a name of another computation may be the same.
+        types[defined[1]] = defined[2]
+    total = counted.total()
+    return {_NAMES.get(name, name): count / total for name, count in sorted(counted.items())}
+
+
+def _operands(line: str) -> list[str] | None:
+    """What a product reads; None where a line is none."""
+    product = _PRODUCT.search(line)
+    if product is not None:
+        return _NAME.findall(product[2])
+    called = _CALLED.search(line)
+    if called is not None and _LIBRARY.search(called[2]):
+        return _NAME.findall(called[1])
+    return None
+
+
+def _widest(operands: list[str], types: Mapping[str, str], result: str) -> str:
+    """Of the first two operands; where their types are not known, the result's."""
+    known = [types[name] for name in operands[:2] if name in types]
+    return max(known or [result], key=lambda name: int(re.sub(r"\D", "", name)[:2] or 0))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import Belongs, Mode
+from accelbench.runtimes.shared.names import CARDS_IN_ORDER, MODULES_QUIET
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
@@ -24,7 +25,6 @@ from accelbench.runtimes.shared.refusals import (
     not_trained,
     writes_nothing,
 )
-from accelbench.runtimes.shared.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 #: Losses that a compiled step cannot hold, and why.
 _NOT_COMPILED = {
@@ -80,7 +80,7 @@ class JaxRuntime:
 
     def probe(self) -> list[Device | Absent]:
         """The devices jax itself sees; runs in a throw-away process."""
-        from accelbench.runtimes.jax.probe import devices
+        from accelbench.runtimes.jax.platforms import devices
 
         return devices()
 

@@ -30,7 +30,7 @@ from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling
 from accelbench.runtimes.jax.procedures.base import Example
 from accelbench.runtimes.jax.procedures.train import Train
 from accelbench.runtimes.jax.programs import Program, Programs
-from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.arrays import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.sketches import Sketch, sketch
 

@@ -53,7 +53,7 @@ class ShardedSession(JaxSession):
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
         """What the devices spend on each other, profiled: columns, and under "ranks" each one's."""
-        from accelbench.runtimes.jax.collectives import exchanged
+        from accelbench.runtimes.jax.programs import exchanged
 
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from accelbench.catalog.file_models.tflite_layers import PRODUCTS
+from accelbench.catalog.file_models.tflite_file import PRODUCTS
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.precision import weight_types

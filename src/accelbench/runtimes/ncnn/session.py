@@ -13,8 +13,7 @@ from typing import Any
 import ncnn
 import numpy as np
 
-from accelbench.catalog.file_models.ncnn_layers import PRODUCTS, is_quantised
-from accelbench.catalog.file_models.ncnn_text import layers_of
+from accelbench.catalog.file_models.ncnn_layers import PRODUCTS, is_quantised, layers_of
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job

@@ -18,8 +18,8 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
+from accelbench.runtimes.shared.names import CARDS_IN_ORDER
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
-from accelbench.runtimes.shared.variables import CARDS_IN_ORDER
 
 #: How much of a graph is rewritten before it runs; the last is ONNX Runtime's own default.
 LEVELS = ("disabled", "basic", "extended", "all")

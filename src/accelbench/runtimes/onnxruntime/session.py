@@ -108,7 +108,7 @@ class OnnxruntimeSession(ArraySession):
         self._source: str | bytes = str(self.model_path)
         self._conversion: dict[str, str] = {}
         if self._job.case.options.get("opset") == _CONVERTED:
-            from accelbench.runtimes.onnxruntime.converted_graph import converted
+            from accelbench.runtimes.onnxruntime.rounded_graph import converted
 
             self._source = converted(self.model_path).SerializeToString()
             self._conversion = {"opset": f"converted to {_OPSET} by onnx {version('onnx')}"}

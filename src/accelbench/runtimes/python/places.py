@@ -2,17 +2,90 @@
 
 Imports torch and JAX only where what was called has imported them. CUDA is asked of its driver: not
 only torch and JAX launch there, and what a call leaves behind is no part of its answer.
+
+The CUDA driver of this process, whoever loaded it: PyTorch, CuPy, Numba, a binding of one's own.
+
+A kernel is launched in microseconds and runs on. Libraries have a wait of their own each; the
+driver has one for all of them, and says which devices this process has begun to use.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any
 
-from accelbench.runtimes.python import cuda_driver
+from accelbench.core.errors import CaseError
 from accelbench.runtimes.python.answers import DEEPEST
+
+_NAME = "libcuda.so.1"
+#: Of the driver's answers: this thread has no context, so that nothing waits for it.
+_NO_CONTEXT = 201
+
+
+def loaded() -> Any:
+    """The driver where a library of this process has loaded it; None otherwise: none is loaded."""
+    without_loading = getattr(os, "RTLD_NOLOAD", None)  # Windows has no such question
+    if without_loading is None:
+        return None
+    try:
+        return ctypes.CDLL(_NAME, mode=without_loading)
+    except OSError:
+        return None
+
+
+def used(driver: Any) -> list[int]:
+    """Ordinals of the devices on which libraries of this process have a context."""
+    count = ctypes.c_int()
+    if driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []  # loaded and not begun
+    return [number for number in range(count.value) if _is_active(driver, number)]
+
+
+def _is_active(driver: Any, number: int) -> bool:
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    said = driver.cuDevicePrimaryCtxGetState(number, ctypes.byref(flags), ctypes.byref(active))
+    return said == 0 and bool(active.value)
+
+
+def waiter(driver: Any) -> Callable[[], None] | None:
+    """What returns when every launch of this process has ended; None where no device is in use."""
+    contexts = [_context(driver, number) for number in used(driver)]
+    if not contexts:
+        return None
+
+    def wait() -> None:
+        # A binding may have made a context of its own, which is no library's.
+        _ended(driver.cuCtxSynchronize(), _NO_CONTEXT)
+        for context in contexts:
+            _ended(driver.cuCtxPushCurrent_v2(context))
+            try:
+                _ended(driver.cuCtxSynchronize())
+            finally:
+                driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+    return wait
+
+
+def _context(driver: Any, number: int) -> ctypes.c_void_p:
+    """A device's context, which stays for as long as this process does."""
+    context = ctypes.c_void_p()
+    _ended(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
+    return context
+
+
+def _ended(said: int, *allowed: int) -> None:
+    """Raise where a launch failed: launches report it to whoever waits for them."""
+    if said != 0 and said not in allowed:
+        raise CaseError(
+            "code_failed",
+            f"what it launched on the GPU failed: the CUDA driver reports error {said}",
+            "Run it in Python alone, with CUDA_LAUNCH_BLOCKING=1, and mend it.",
+        )
+
 
 Wait = Callable[[Any], Any]
 
@@ -45,7 +118,7 @@ def _for_jax(answer: Any) -> Wait | None:
 def _for_torch() -> Wait | None:
     """Of devices whose driver is not asked below; each only where torch has begun to use it."""
     torch = sys.modules.get("torch")
-    if torch is None or not _torch_has_begun(torch) or cuda_driver.loaded() is not None:
+    if torch is None or not _torch_has_begun(torch) or loaded() is not None:
         return None
     return lambda _answer: torch.cuda.synchronize()
 
@@ -55,8 +128,8 @@ def _torch_has_begun(torch: Any) -> bool:
 
 
 def _for_cuda() -> Wait | None:
-    driver = cuda_driver.loaded()
-    wait = None if driver is None else cuda_driver.waiter(driver)
+    driver = loaded()
+    wait = None if driver is None else waiter(driver)
     return None if wait is None else lambda _answer: wait()
 
 
@@ -84,9 +157,9 @@ def devices(answer: Any) -> set[str]:
     """
     found: set[str] = set()
     _devices(answer, found, 0)
-    driver = cuda_driver.loaded()
+    driver = loaded()
     if driver is not None:
-        found |= {f"cuda:{number}" for number in cuda_driver.used(driver)}
+        found |= {f"cuda:{number}" for number in used(driver)}
     torch = sys.modules.get("torch")
     if torch is not None and _torch_has_begun(torch):
         found.add(f"{'rocm' if torch.version.hip else 'cuda'}:{torch.cuda.current_device()}")

@@ -17,8 +17,8 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import Belongs
+from accelbench.runtimes.shared.names import CARDS_IN_ORDER
 from accelbench.runtimes.shared.refusals import beyond_forward, no, not_listed
-from accelbench.runtimes.shared.variables import CARDS_IN_ORDER
 
 _OPTIONS = frozenset({"threads"})
 

@@ -1,9 +1,23 @@
-"""A callable opened: its code run, set up, called, and asked what it returned."""
+"""A callable opened: its code run, set up, called, and asked what it returned.
+
+Whether something of a callable's goes on once it has returned: in threads or processes of its.
+
+It takes time from the next call, and is in no call's own. Threads that wait, as those of a pool
+do, take none. A pool of OpenMP spins for 200 ms after its work: where Python's own threads are at
+rest, who is busy is looked at twice.
+
+Inputs like an example: their numbers differ, their types, shapes and ranges do not.
+
+A function with an example of its own is always called with the same values. Other values show
+whether it computes its answers or keeps them.
+"""
 
 from __future__ import annotations
 
 import copy
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,6 +25,7 @@ from platform import python_implementation, python_version
 from typing import Any
 
 import numpy as np
+import psutil
 
 from accelbench.catalog.code_models.example import arguments
 from accelbench.catalog.code_models.loading import (
@@ -36,13 +51,131 @@ from accelbench.runtimes.python.answers import (
 from accelbench.runtimes.python.cached_results import Calls, OwnedState, find_handout, owned_state
 from accelbench.runtimes.python.computed_attributes import slow_attributes, without_values
 from accelbench.runtimes.python.evaluation import evaluated, late_parts
-from accelbench.runtimes.python.left_running import left_running
 from accelbench.runtimes.python.places import devices, waiting
-from accelbench.runtimes.python.similar_inputs import make_similar
-from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.arrays import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
 from accelbench.runtimes.shared.sketches import Sketch, sketch
+
+#: Floats become smaller by these shares, so that they stay within [0, 1] or [-1, 1]. The least is
+#: twice what bf16 rounds by.
+_LESS = 2**-7, 2**-6
+
+
+def make_similar(example: Any, seed: int) -> Any:
+    """Return an example with other numbers; itself if it has none that can be changed.
+
+    Floats change by about a hundredth. The elements of an integer array change their places, unless
+    they are sorted: sorted ones may be offsets. Text, other integers and objects stay.
+    """
+    return _changed(example, np.random.default_rng(seed))
+
+
+def _changed(value: Any, draw: np.random.Generator) -> Any:
+    kind = type(value)
+    if kind is np.ndarray:
+        return _changed_array(value, draw)
+    if kind is float:
+        return float(_smaller(np.asarray(value), draw))
+    if kind in (list, tuple):
+        new = [_changed(part, draw) for part in value]
+        is_same = all(a is b for a, b in zip(new, value, strict=True))
+        return value if is_same else kind(new)
+    if kind is dict:
+        changed = {key: _changed(part, draw) for key, part in value.items()}
+        return changed if any(changed[key] is not value[key] for key in value) else value
+    torch = sys.modules.get("torch")
+    if torch is not None and kind is torch.Tensor and value.layout is torch.strided:
+        return _changed_tensor(torch, value, draw)
+    return value
+
+
+def _changed_array(array: Any, draw: np.random.Generator) -> Any:
+    if array.dtype.kind in "fc":
+        return _smaller(array, draw) if array.any() else array
+    flat = array.ravel()
+    if array.dtype.kind not in "iu" or flat.size < 2 or (flat[1:] >= flat[:-1]).all():
+        return array
+    return draw.permutation(flat).reshape(array.shape)
+
+
+def _smaller(array: Any, draw: np.random.Generator) -> Any:
+    return (array * (1 - draw.uniform(*_LESS, array.shape))).astype(array.dtype)
+
+
+def _changed_tensor(torch: Any, tensor: Any, draw: np.random.Generator) -> Any:
+    held = tensor.detach()
+    if held.is_floating_point():
+        less = torch.from_numpy(draw.uniform(*_LESS, tuple(held.shape)))
+        return (held - held * less.to(held)).requires_grad_(tensor.requires_grad)
+    if held.is_complex() or held.dtype is torch.bool or held.is_quantized:
+        return tensor
+    array = held.cpu().numpy()
+    changed = _changed_array(array, draw)
+    return tensor if changed is array else torch.from_numpy(changed).to(held.device)
+
+
+#: How long is looked, first and after what may spin has come to rest.
+_GLANCE_S, _REST_S, _LOOK_S = 0.02, 0.3, 0.15
+#: Of that time what somebody has who works. On a machine of two cores with eight others at work a
+#: thread had a fifth of a core; a worker at rest has less than a hundredth.
+_SHARE = 0.08
+#: The same of Python's own threads, which do not spin; those of a worker use nothing at rest. A
+#: thread that computes ahead may need 0.3 ms for the one call that has ended.
+_OF_THREADS = 0.005
+
+
+def left_running() -> str:
+    """What goes on in this process, or below it, where nothing was asked of it; "" of nothing."""
+    if any(isinstance(thread, threading.Timer) for thread in threading.enumerate()):
+        return "a timer is set"
+    before = _thread_seconds()
+    share = _busy(_GLANCE_S)
+    after = _thread_seconds()
+    used = sum(value - before.get(thread, value) for thread, value in after.items())
+    if used >= _OF_THREADS * _GLANCE_S:
+        return f"{share:.0%} of a core"
+    if share < _SHARE:
+        return ""
+    time.sleep(_REST_S)
+    share = _busy(_LOOK_S)
+    return "" if share < _SHARE else f"{share:.0%} of a core"
+
+
+def _busy(seconds: float) -> float:
+    """Of a core what is used meanwhile, by this process and those below it."""
+    before, start = _cpu_seconds(), time.monotonic()
+    time.sleep(seconds)
+    after, took = _cpu_seconds(), time.monotonic() - start
+    used = sum(value - before[key] for key, value in after.items() if key in before)
+    return used / took
+
+
+def _thread_seconds() -> dict[int, float]:
+    """Of each other thread of Python's, where its clock can be read."""
+    clock_of = getattr(time, "pthread_getcpuclockid", None)
+    found: dict[int, float] = {}
+    for thread in threading.enumerate():
+        if clock_of is None or thread.ident is None or thread is threading.current_thread():
+            continue
+        try:
+            found[thread.ident] = time.clock_gettime(clock_of(thread.ident))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def _cpu_seconds() -> dict[int, float]:
+    """By process; another one that began or ended meanwhile is not told of."""
+    found = {0: time.process_time()}
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        found[process.pid] = times.user + times.system
+    return found
+
 
 #: What a callable is called with: by place, and by name.
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

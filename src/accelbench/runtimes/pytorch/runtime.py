@@ -16,6 +16,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.vocabulary import Belongs, Mode
 from accelbench.runtimes.pytorch.distributed.splittable import nothing_says_how, uneven_heads
+from accelbench.runtimes.shared.names import CARDS_IN_ORDER, MODULES_QUIET
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
@@ -26,7 +27,6 @@ from accelbench.runtimes.shared.refusals import (
     not_trained,
     writes_nothing,
 )
-from accelbench.runtimes.shared.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 _HARDWARE = ("cpu", "cuda", "rocm", "mps")
 #: Of torch.compile: what it is told by, and what it may be told.

@@ -1,8 +1,28 @@
-"""A model opened in PyTorch: built, placed, stepped, and asked where it ran."""
+"""A model opened in PyTorch: built, placed, stepped, and asked where it ran.
+
+What torch.compile is told, and what it tells of its work.
+
+Weights that are others for a moment: doubled, and then again what they were.
+
+What a module of its owner's keeps from step to step: whether inference changes it.
+
+A batch normalisation that is put back into training within `forward`, a running average or a cache
+in a buffer make each step begin where the one before ended. Nothing in a step's time shows that.
+
+What a precision costs a model: the same fp32 pass with numbers rounded as it would round them.
+
+In bf16 and fp16 every result is rounded; in int8 and tf32 what enters a product is, in int8 to 255
+steps between its least and its largest value, weights and what they are multiplied with alike. How
+far that moves the outputs is the model's own sensitivity: BERT's tiny size 0.008 in bf16 and
+0.01 in int8, X-CLIP's 0.12 and 0.3, in units of what other inputs move.
+
+Imports torch: import this module only where a model is open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -10,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from accelbench.catalog.build import Built, built
 from accelbench.catalog.inputs import tensors
@@ -23,19 +44,198 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
-from accelbench.runtimes.pytorch.compiling import allow_many_graphs, compile_totals
-from accelbench.runtimes.pytorch.doubling import doubled
 from accelbench.runtimes.pytorch.engine_errors import memory_errors
-from accelbench.runtimes.pytorch.module_state import ModuleState
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 from accelbench.runtimes.pytorch.procedures.train import Train
-from accelbench.runtimes.pytorch.rounding import Rounded
-from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.arrays import Inputs
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.sketches import Sketch, places
+
+_aten = torch.ops.aten
+
+#: What multiplies weights or what was computed with something computed; in inference these come
+#: undivided. A table of embeddings is quantised like a weight.
+_PRODUCTS = frozenset(
+    (
+        _aten.linear.default,
+        _aten.matmul.default,
+        _aten.mm.default,
+        _aten.addmm.default,
+        _aten.bmm.default,
+        _aten.baddbmm.default,
+        _aten.einsum.default,
+        _aten._grouped_mm.default,
+        _aten.convolution.default,
+        _aten.conv1d.default,
+        _aten.conv2d.default,
+        _aten.conv3d.default,
+        _aten.conv_transpose1d.default,
+        _aten.conv_transpose2d.input,
+        _aten.scaled_dot_product_attention.default,
+        _aten.embedding.default,
+        # What training adds: attention that keeps what its backward pass needs, and such passes.
+        _aten.convolution_backward.default,
+        _aten._scaled_dot_product_flash_attention_for_cpu.default,
+        _aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+    )
+)
+
+#: Masks hold the lowest number there is; steps between that and anything would leave nothing.
+_MASK = -1e9
+
+Rounder = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Rounded(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
+    """While it is entered, fp32 is rounded as another precision rounds."""
+
+    def __init__(self, precision: str) -> None:
+        super().__init__()
+        self._round = _ROUNDERS[precision]
+        self._results = precision not in ("int8", "tf32")
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func in _PRODUCTS:
+            args = tuple(self._rounded(arg) for arg in args)
+        output = func(*args, **(kwargs or {}))
+        return self._rounded(output) if self._results and not func.is_view else output
+
+    def _rounded(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() > 1:
+            return self._round(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._rounded(part) for part in value)
+        return value
+
+
+def _narrow(dtype: torch.dtype) -> Rounder:
+    return lambda value: value.to(dtype).to(torch.float32)
+
+
+def _ten_bits(value: torch.Tensor) -> torch.Tensor:
+    """Return the numbers rounded to ten bits after the first, as TF32 does; fp16 has as many."""
+    bits = value.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _stepped(value: torch.Tensor) -> torch.Tensor:
+    """To 255 steps between the least and the largest, zero being one of them."""
+    low, high = (float(bound) for bound in value.clamp(_MASK, -_MASK).aminmax())
+    if low <= _MASK:
+        return value
+    step = (max(high, 0.0) - min(low, 0.0)) / 255
+    return torch.round(value / step) * step if step else value
+
+
+_ROUNDERS: dict[str, Rounder] = {
+    "bf16": _narrow(torch.bfloat16),
+    "fp16": _narrow(torch.float16),
+    "int8": _stepped,
+    "tf32": _ten_bits,
+}
+
+
+#: Values of each tensor that are looked at: of a buffer all but the largest's, of weights some.
+_OF_BUFFERS, _OF_WEIGHTS = 1 << 16, 1 << 10
+#: What a name begins with of a module that is in training; such are told first.
+_MODE = "the mode of"
+#: Names that are told.
+_MOST_NAMES = 3
+
+
+class ModuleState:
+    """A module's buffers, weights and modes as they were when it was opened."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._before = _marks(module)
+
+    def changed(self, module: torch.nn.Module) -> list[str]:
+        """Names of what is no longer as it was; of many the first, and how many more."""
+        now = _marks(module)
+        keys = sorted({**self._before, **now}, key=lambda name: not name.startswith(_MODE))
+        names = [name for name in keys if self._before.get(name) != now.get(name)]
+        more = len(names) - _MOST_NAMES
+        return names[:_MOST_NAMES] + ([f"{more} more"] if more > 0 else [])
+
+
+def _marks(module: torch.nn.Module) -> dict[str, str]:
+    marks = {f"{_MODE} {name or 'it'}": "" for name, m in module.named_modules() if m.training}
+    for named, most in (
+        (module.named_buffers(), _OF_BUFFERS),
+        (module.named_parameters(), _OF_WEIGHTS),
+    ):
+        for name, tensor in named:
+            # A quantised tensor is of a class of its own, and has no values to be picked.
+            if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+                marks[name] = _mark(tensor.detach(), most)
+    return marks
+
+
+def _mark(tensor: torch.Tensor, most: int) -> str:
+    if tensor.layout is not torch.strided or tensor.is_meta:
+        return str(tuple(tensor.shape))
+    where = torch.from_numpy(places(tensor.numel(), most)).to(tensor.device)
+    some = tensor.reshape(-1)[where]
+    some = torch.view_as_real(some.resolve_conj()) if some.is_complex() else some
+    # In one type, whatever the module was cast to since.
+    values = some.double().cpu().numpy()
+    return hashlib.sha256(str(tuple(tensor.shape)).encode() + values.tobytes()).hexdigest()
+
+
+@contextmanager
+def doubled(weights: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Exact both ways, since a power of two only moves the exponent.
+
+    Of a weight that would be infinite then, such as a mask's, a copy is kept.
+    """
+    with torch.no_grad():
+        kept = {i: weight.clone() for i, weight in enumerate(weights) if not _can_double(weight)}
+        for weight in weights:
+            weight.mul_(2)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for i, weight in enumerate(weights):
+                if i in kept:
+                    weight.copy_(kept[i])
+                else:
+                    weight.mul_(0.5)
+
+
+def _can_double(weight: torch.Tensor) -> bool:
+    """Whether no value would be beyond its type; of none that is no number."""
+    if not weight.numel():
+        return True
+    low, high = torch.aminmax(weight)
+    return bool(torch.maximum(-low, high) <= torch.finfo(weight.dtype).max / 2)
+
+
+def allow_many_graphs() -> None:
+    """One a batch size, and in training another without dropout.
+
+    After eight of one module Dynamo would go on without compiling, and not say so.
+    """
+    import torch._dynamo.config as dynamo
+
+    dynamo.cache_size_limit = max(dynamo.cache_size_limit, 64)
+
+
+def compile_totals() -> tuple[int, int]:
+    """How many graphs Dynamo has compiled in this process, and the nanoseconds spent."""
+    from torch._dynamo import utils
+
+    graphs = int(utils.counters["stats"]["unique_graphs"])
+    # What the backward pass needs is compiled when it is first called, and timed apart.
+    parts = ("_compile.compile_inner", "backward._backward_impl")
+    seconds = sum(sum(utils.compilation_time_metrics.get(part, ())) for part in parts)
+    return graphs, round(seconds * 1e9)
+
 
 _DTYPES = {
     "fp32": torch.float32,

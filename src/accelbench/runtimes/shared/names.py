@@ -1,13 +1,16 @@
-"""Runtimes by the names that people type, on the command line and in the API. Imports no engine."""
+"""Runtimes by the names that people type, on the command line and in the API. Imports no engine.
+
+Environment variables that several engines are started with.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
-from accelbench.core.cards import aliases
+from accelbench.core.devices import aliases
 from accelbench.core.errors import UsageError
-from accelbench.core.near import meant
+from accelbench.core.nouns import meant
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.visible import in_quotes
 
@@ -60,3 +63,15 @@ def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:
         for name in (BOTH if word.lower() == "both" else (runtime_named(word),))
     )
     return tuple(dict.fromkeys(names))
+
+
+#: NVML counts devices in this order; CUDA's own default puts the fastest first, and cuda:1
+#: would then be another card than the one that was named.
+CARDS_IN_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+#: The libraries that torch's modules come from say nothing and report nothing home.
+MODULES_QUIET = {
+    "TRANSFORMERS_VERBOSITY": "error",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.rows import Json
-from accelbench.select.query.deployments import BROWSERS
+from accelbench.select.query.model_size import BROWSERS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from accelbench.core.vocabulary import Provenance
-from accelbench.select.constraints.case_words import Installed, Words, case, unmeasured
 from accelbench.select.constraints.limits import Limits
+from accelbench.select.constraints.measure_command import Installed, Words, case, unmeasured
 from accelbench.select.constraints.measurement_candidates import sizes_meant
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.memory_estimate import counted_memory

@@ -14,7 +14,6 @@ from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.batch_search import searches, to_search
-from accelbench.select.constraints.case_words import Installed, Words, case, installed
 from accelbench.select.constraints.limits import (
     OF_ITEMS,
     PRECISION,
@@ -23,38 +22,35 @@ from accelbench.select.constraints.limits import (
     kept,
     limits_named,
 )
+from accelbench.select.constraints.measure_command import Installed, Words, case, installed
 from accelbench.select.constraints.measurement_candidates import (
     BATCHES,
-    first_batch,
-    sizes_meant,
-    worth_measuring,
-)
-from accelbench.select.constraints.metering import METERED, why_unmetered
-from accelbench.select.constraints.options import Option, options
-from accelbench.select.constraints.pareto import (
+    METERED,
     Rate,
     are_mixed,
     compares_memory,
+    first_batch,
     merit,
     pareto,
     rate_in,
+    sizes_meant,
     unit_in,
+    why_unmetered,
+    worth_measuring,
 )
+from accelbench.select.constraints.options import Option, options
 from accelbench.select.estimate.figures import MEASURED
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.model_evidence import ModelEvidence
-from accelbench.select.evidence.origins import BY_OTHERS
-from accelbench.select.evidence.other_measurements import (
+from accelbench.select.evidence.candidates import Candidate, sentences_of, set_aside
+from accelbench.select.evidence.cells import BY_OTHERS, of_machines, rounded, way_said
+from accelbench.select.evidence.model_evidence import (
     FEW,
+    ModelEvidence,
     OtherMeasurement,
     reaching,
     sentences,
     without_figure,
 )
-from accelbench.select.evidence.units import rounded
-from accelbench.select.evidence.unusable import sentences_of, set_aside
-from accelbench.select.evidence.ways import of_machines, way_said
 from accelbench.select.query.query import Query
 from accelbench.select.rank.choosing import Prices
 

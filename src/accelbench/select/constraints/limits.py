@@ -13,12 +13,11 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
-from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.core.figures import name_of
+from accelbench.core.precision import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.core.visible import in_quotes
-from accelbench.select.estimate.figures import MEASURED
-from accelbench.select.estimate.spans import Bounds
-from accelbench.select.evidence.units import counted, rounded
+from accelbench.select.estimate.figures import MEASURED, Bounds
+from accelbench.select.evidence.cells import counted, rounded
 
 if TYPE_CHECKING:
     from accelbench.select.constraints.options import Option

@@ -1,20 +1,119 @@
-"""What is worth measuring under limits: that it fits for all that is known, and may be better."""
+"""What is worth measuring under limits: that it fits for all that is known, and may be better.
+
+Whether power and energy can be measured here, before anybody is told to measure them.
+
+Options in order, and those that nothing beats. Pure.
+
+An estimate counts by its dear end beside what was measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from accelbench.core.cards import default_precision
+from accelbench.core.devices import default_precision
+from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance
-from accelbench.select.constraints.case_words import Installed, Words, case, unmeasured
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.select.constraints.limits import Limits
-from accelbench.select.constraints.metering import METERED
+from accelbench.select.constraints.measure_command import Installed, Words, case, unmeasured
 from accelbench.select.constraints.options import Option
-from accelbench.select.constraints.pareto import Rate, merit
 from accelbench.select.estimate.memory_estimate import counted_memory
 from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.cells import ITEMS, counted
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
+
+#: What an option surely does in a second, in a unit that all have.
+Rate = Callable[[Option], float]
+
+
+def are_mixed(options: Iterable[Option]) -> bool:
+    """Whether some count what others do not: tokens beside items."""
+    return len({counted(option.unit) for option in options}) > 1
+
+
+def rate_in(options: Iterable[Option]) -> Rate:
+    """How these are held together: by their rates; where those count different things, by the
+    items of the batch that go through in a second, which all have."""
+    return _pace if are_mixed(options) else _rate
+
+
+def unit_in(options: Iterable[Option]) -> str:
+    """What most of them count: what a limited rate, or cost, is taken to be of."""
+    units = [counted(option.unit) for option in options]
+    return min(
+        set(units), key=lambda unit: (-units.count(unit), unit != ITEMS, unit), default=ITEMS
+    )
+
+
+def merit(option: Option, rate: Rate) -> tuple[object, ...]:
+    """The most a second first; the same order every time."""
+    return (-rate(option), not option.measured, option.time, *option.name)
+
+
+def compares_memory(options: Iterable[Option]) -> bool:
+    """Whether all know theirs."""
+    return all(option.memory is not None for option in options)
+
+
+def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
+    """Those that no other beats in latency, rate, and memory where all know theirs.
+
+    Equals do not beat each other.
+    """
+    held = rate or rate_in(options)
+    by_memory = compares_memory(options)
+
+    def figures(option: Option) -> tuple[float, ...]:
+        memory = (option.memory.high,) if by_memory and option.memory else ()
+        return (option.time, -held(option), *memory)
+
+    every = [figures(option) for option in options]
+
+    def beaten(mine: tuple[float, ...]) -> bool:
+        return any(
+            all(a <= b for a, b in zip(theirs, mine, strict=True)) and theirs != mine
+            for theirs in every
+        )
+
+    front = [option for option, mine in zip(options, every, strict=True) if not beaten(mine)]
+    return sorted(front, key=lambda option: (option.time, merit(option, held)))
+
+
+def _rate(option: Option) -> float:
+    return option.throughput
+
+
+def _pace(option: Option) -> float:
+    return option.pace
+
+
+#: Limits that only a run with --energy can show to be kept.
+METERED = ("max_power", "max_energy")
+#: Platforms whose work is the host's CPU.
+_OF_THE_HOST = ("cpu", "wasm")
+
+
+def host_unmetered() -> str:
+    """Why energy of the host's CPU cannot be measured; "" where it can."""
+    meter = energy_meter(Device("cpu", ""))
+    if isinstance(meter, NotAvailable):
+        return meter.reason
+    meter.close()
+    return ""
+
+
+def why_unmetered(platforms: Iterable[str]) -> str:
+    """Why energy can be measured on none of some platforms; "" where it may be on one.
+
+    Of accelerators nobody knows it before a run asks their drivers.
+    """
+    if all(platform.partition(":")[0] in _OF_THE_HOST for platform in platforms):
+        return host_unmetered()
+    return ""
+
 
 #: Tried where nothing was measured and no batch is named: as far as memory is counted to allow.
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)

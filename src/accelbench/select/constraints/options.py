@@ -9,24 +9,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from accelbench.core.case import Option as Setting
-from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
+from accelbench.core.precision import error_of
 from accelbench.core.rows import Row
 from accelbench.select.constraints.limits import LimitReason
-from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion, figure
+from accelbench.select.estimate.figures import MEASURED, Bounds, Figure, FigureQuestion, figure
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
-from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
+    ITEMS,
     EvidenceCell,
     EvidenceRow,
+    FigureOrigin,
     ModelKnowledge,
     settings_of,
     sizes_of,
 )
 from accelbench.select.evidence.model_evidence import ModelEvidence
-from accelbench.select.evidence.origins import FigureOrigin
-from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
 from accelbench.select.rank.choosing import Prices
 

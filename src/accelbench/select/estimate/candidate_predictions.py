@@ -3,6 +3,8 @@
 What was measured of other models there, or of the model elsewhere, makes an estimate that a
 candidate may be ranked by (`ranks`). A prediction from other devices or from peaks may be off by a
 factor of three. It ranks candidates only if all rivals have one and nothing better is known.
+
+A prediction as a figure that a candidate is ranked by. Pure.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.figures import Statistic
 from accelbench.core.precision import PRECISIONS, bytes_per_weight
-from accelbench.core.vocabulary import MIB, Mode
+from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.predict.cases import shapes_from
+from accelbench.predict.learned_words import POOR
 from accelbench.predict.memory_fit import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
-from accelbench.select.estimate.engine_abilities import is_generation
+from accelbench.select.estimate.figures import PREDICTED, Figure
+from accelbench.select.estimate.platform_rules import is_generation
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import FEWEST_FITTED
+from accelbench.select.evidence.cells import FEWEST_FITTED, EvidenceCell, EvidenceRow, FigureOrigin
 from accelbench.select.evidence.select_context import own_shapes
-from accelbench.select.query.deployments import BROWSERS
+from accelbench.select.query.model_size import BROWSERS
 from accelbench.select.query.query import GENERATING, Query
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
     from accelbench.store.database import Database
+
 
 _EXACT = "fp32"
 #: The basis of a case that a store has itself, by whoever measured it.
@@ -284,3 +290,40 @@ def ranks(figures: PredictedFigures, known: Predictors) -> bool:
         if tuple(getattr(entry.case.configuration, name) for name in _WAY) == place
     }
     return len(models) >= FEWEST_FITTED
+
+
+def predicted_figure(predicted: PredictedFigures) -> Figure:
+    """A prediction as a figure: of the way that it says, in its 90 % interval."""
+    row: EvidenceRow = {
+        "model": predicted["model"],
+        "hardware": predicted["hardware"],
+        "device_name": predicted["device"],
+        "runtime": predicted["runtime"],
+        "precision": predicted["precision"],
+        "mode": predicted["mode"],
+        "compiled": predicted["compiled"],
+        "threads": predicted["threads"],
+        "batch_size": predicted["batch_size"],
+        "throughput_unit": predicted["throughput_unit"],
+        "provenance": Provenance.PREDICTED,
+    }
+    cell = EvidenceCell(row, (), (predicted["throughput"],), statistic=Statistic.MEDIAN)
+    return Figure(
+        PREDICTED,
+        predicted["latency_ms"],
+        predicted["throughput"],
+        predicted["latency_low_ms"],
+        predicted["latency_high_ms"],
+        cell,
+        _basis(predicted),
+        batch=predicted["batch_size"],
+        predicted=predicted,
+        origin=FigureOrigin(tuple(predicted["rests_on"])),
+    )
+
+
+def _basis(predicted: PredictedFigures) -> str:
+    """What a prediction rests on, and by how much such ones are off where that is poor."""
+    error = predicted["held_out_error"]
+    poor = "" if error is None or error <= POOR else f", off by {error:,.0%} in the median held out"
+    return f"from {predicted['basis']}{poor}"

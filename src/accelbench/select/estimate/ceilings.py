@@ -16,11 +16,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from accelbench.hardware.rooflines import called
-from accelbench.select.estimate.batch_steps import is_near
-from accelbench.select.estimate.figures import Figure
-from accelbench.select.evidence.cells import EvidenceCell
-from accelbench.select.evidence.device_rates import Key, Rates
-from accelbench.select.evidence.units import rounded
+from accelbench.select.estimate.figures import Figure, is_near
+from accelbench.select.evidence.cells import EvidenceCell, rounded
+from accelbench.select.evidence.sql import Key, Rates
 
 #: Seen were up to twice, where a name stands for several sizes of a model.
 _BEYOND_BEST = 2.0

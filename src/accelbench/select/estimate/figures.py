@@ -3,6 +3,10 @@
 Each rung is named in the answer. A rung is asked only where all above it know nothing, and an
 estimate carries the bounds between which it takes the truth to be: docs/choosing.md says how. What
 failed when it was last tried has no figure, and none is estimated for it.
+
+What the step of one batch says of a step of another. Pure.
+
+A figure with the ends between which it lies; of what was measured they are the figure. Pure.
 """
 
 from __future__ import annotations
@@ -12,28 +16,90 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
-from accelbench.core.launch_failures import FAILED, LAUNCHED
+from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.select.estimate.batch_steps import BEYOND, at_batch, is_near
-from accelbench.select.estimate.spans import Bounds, no_nearer, stretched
+from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.select.evidence.cells import (
     FEWEST_FITTED,
+    NEAR_BATCH,
+    SINGLE,
     EvidenceCell,
+    FigureOrigin,
     ModelKnowledge,
     best,
+    items_a_step,
+    unit_of,
 )
 from accelbench.select.evidence.failures import Failure, in_the_way
-from accelbench.select.evidence.origins import FigureOrigin
-from accelbench.select.evidence.units import items_a_step, unit_of
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
+
+
+#: How far bounds are stretched by how much a family's batch, or size, matters.
+STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Between `low` and `high`, and most likely `middle`."""
+
+    middle: float
+    low: float
+    high: float
+
+    @overload
+    @staticmethod
+    def exact(value: float) -> Bounds: ...
+    @overload
+    @staticmethod
+    def exact(value: float | None) -> Bounds | None: ...
+    @staticmethod
+    def exact(value: float | None) -> Bounds | None:
+        """A figure that was measured; None of none."""
+        return None if value is None else Bounds(value, value, value)
+
+
+def stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
+    """Bounds as far as a family's batch, or size, matters."""
+    by = STRETCH[importance]
+    return middle * (low / middle) ** by, middle * (high / middle) ** by
+
+
+def no_nearer(middle: float, low: float, high: float) -> tuple[float, float]:
+    """Bounds no nearer than those of a single measured figure."""
+    return min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
+
+
+#: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling.
+BEYOND = 0.2
+
+
+def at_batch(step: float, batch: int, target: int) -> Bounds:
+    """What a step of one batch comes to at another.
+
+    An item costs the same at about the same batch. Of a far larger one nobody knows how much of a
+    step is saved with all but a few of its items, and of a far smaller one what more of them cost:
+    the same as of the model's own figures.
+    """
+    alike = step * target / batch
+    if is_near(target, batch):
+        return Bounds(alike, alike, alike)
+    if target < batch:
+        return Bounds(step * math.sqrt(target / batch), alike, step)
+    reach = math.exp(BEYOND * math.log2(target / batch))
+    return Bounds(alike, max(alike / reach, step), alike * reach)
+
+
+def is_near(batch: int, other: int) -> bool:
+    """Whether two batches are about the same."""
+    return max(batch, other) <= NEAR_BATCH * min(batch, other)
+
 
 MEASURED, BETWEEN, EXTRAPOLATED, PREDICTED, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "extrapolated", "predicted"),

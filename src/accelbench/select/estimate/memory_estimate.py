@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from accelbench.catalog.memory import memory_estimate_bytes
+from accelbench.catalog.cost import memory_estimate_bytes
 from accelbench.core.case import Option, Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import MIB, Mode
-from accelbench.select.estimate.spans import Bounds
+from accelbench.select.estimate.figures import Bounds
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.query.query import GENERATING, SIZES, Query
 

@@ -1,25 +1,39 @@
 """What is known of a model somewhere: one question at one place, by the launches of its newest run.
 
 Plain values, whatever they were read from.
+
+What a rate counts: the word for it, and whether two rates count the same. Pure.
+
+How a figure was run, in words: by which engine and version of it, compiled, by how many threads.
+
+An answer in full says all that is known; a table says what tells apart two ways that were measured.
+
+Who measured what a figure is, or what it is estimated from: here, or others. Pure.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
+from typing import Any
 
-from accelbench.analysis.launch_intervals import interval_within
+from accelbench.analysis.costs import items_of
 from accelbench.analysis.questions import SHAPES
+from accelbench.analysis.ratios import interval_within
 from accelbench.core.case import Option as Setting
-from accelbench.core.devices import devices_in
-from accelbench.core.exactness import is_exact
-from accelbench.core.figures import MEANS, TAILS, Statistic
+from accelbench.core.devices import cards, devices_in
+from accelbench.core.figures import MEANS, TAILS, Statistic, ends_document, kind_of_unit
+from accelbench.core.nouns import listed
+from accelbench.core.precision import is_exact
+from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.rows import ResultRow, Row
-from accelbench.core.spreads import ends_document
+from accelbench.core.vocabulary import Provenance
 from accelbench.measure.launches import interval_of, spread_of, typical
+from accelbench.store.duck import quoted
 
 #: What else has to be alike for two figures to answer one question. Which weights and which data
 #: went in is no part of it: what a step takes does not depend on them.
@@ -320,3 +334,183 @@ def is_on(attempt: EvidenceAttempt, device: str) -> bool:
 def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:
     """The one that does most in a second; of equals, the same every time."""
     return min(cells, key=lambda cell: (-cell.throughput, cell.latency, cell.order))
+
+
+#: What is said of a rate whose source names no unit.
+ITEMS = "items"
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
+
+
+def unit_of(row: Row) -> str:
+    """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
+    unit = row.get("throughput_unit")
+    # A cell has its rates apart from its row, and without a rate nobody says its unit.
+    return items_of({"throughput_unit": unit, "throughput": 1.0}) or ITEMS if unit else ITEMS
+
+
+def counted(unit: str) -> str:
+    """The same word for units whose rates can be held together."""
+    return unit if kind_of_unit(unit) else ITEMS
+
+
+def items_a_step(cells: Sequence[EvidenceCell]) -> float:
+    """How many a step does for each item of its batch: 1 of images, and of tokens many."""
+    return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
+
+
+def rounded(value: float) -> str:
+    """A figure in four digits, and never with an exponent for its being large."""
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
+
+
+#: What of a way no cell of a table says by itself.
+SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
+#: Which of several machines' figures stands for a device.
+BY_FASTEST = ", each device by its fastest"
+
+
+def engine_said(row: Row) -> str:
+    """An engine with its version, where that is known."""
+    engine, version = str(row.get("runtime") or ""), str(row.get("engine_version") or "")
+    if not version or version.lower().startswith(engine.lower()):
+        return version or engine
+    return f"{engine} ({version})"
+
+
+def way_said(row: Row) -> Iterator[str]:
+    """A way in full, part by part."""
+    yield from (str(row[name]) for name in ("device_name",) if row.get(name))
+    yield from filter(None, (engine_said(row), str(row.get("precision") or "")))
+    if row.get("compiled"):
+        yield "compiled"
+    if threads := threads_said(row):
+        yield threads
+
+
+def threads_said(row: Row) -> str:
+    """Of how many threads a figure is; "" where nobody says."""
+    count = row.get("threads")
+    return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
+
+
+def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
+    """The settings in which others of its place, engine, precision and batch differ from it."""
+
+    def named(evidence: EvidenceCell) -> tuple[object, ...]:
+        row = evidence.row
+        return (
+            evidence.hardware,
+            evidence.device,
+            row.get("runtime"),
+            evidence.precision,
+            row.get("batch_size"),
+        )
+
+    return differing([other.row for other in among if named(other) == named(cell)])
+
+
+def differing(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The settings that are not the same in all."""
+    return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
+
+
+def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
+    """That figures are of several machines, and which is of which.
+
+    Args:
+        machines: each with the hardware whose figures are of it.
+        how: which of its figures stands for a device.
+    """
+    parts = "; ".join(
+        f"{', '.join(names) or 'nothing that is faster'} on {machine}"
+        for machine, names in machines.items()
+    )
+    return (
+        f"These are results of {len(machines)} machines{how}: {parts}. --machine answers by one of"
+        " them."
+    )
+
+
+def engine_sql(runtime: str, conditions: str) -> str:
+    """The engine's version in SQL, as conditions have it: by the source, or as a package.
+
+    Args:
+        runtime: SQL for the engine's name.
+        conditions: SQL for the conditions' text.
+    """
+    packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
+    named = " ".join(
+        f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
+    )
+    called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
+    package = f"""replace({called}, '"', '')"""
+    paths = (f"""'$.{before}"' || {package} || '"'""" for before in ("packages.", ""))
+    versions = ", ".join(f"json_extract_string({conditions}, {path})" for path in paths)
+    return (
+        f"coalesce(json_extract_string({conditions}, '$.engine'),"
+        f" {package} || ' ' || coalesce({versions}))"
+    )
+
+
+def _renamed(card: RuntimeInfo) -> bool:
+    """Whether an engine is called otherwise as a package."""
+    return bool(card.engine_packages) and card.engine_packages[0] != card.name
+
+
+#: Names of sources that are told in one sentence.
+_MOST_NAMED = 4
+BY_OTHERS = "measured by others"
+
+
+@dataclass(frozen=True)
+class FigureOrigin:
+    """Whose measurements a figure rests on.
+
+    Attributes:
+        rests_on: the provenances of them, each once.
+        sources: who measured those that were imported.
+    """
+
+    rests_on: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Iterable[EvidenceCell]) -> FigureOrigin:
+        """Of a figure's cells."""
+        several = list(cells)
+        known = {str(cell.row.get("provenance") or "") for cell in several} - {""}
+        names = {str(cell.row.get("source") or "") for cell in several if cell.imported} - {""}
+        return cls(tuple(sorted(known, reverse=True)), tuple(sorted(names)))
+
+    @property
+    def by_others(self) -> bool:
+        """Whether nothing of it was measured here."""
+        return self.rests_on == (Provenance.IMPORTED,)
+
+    @property
+    def named(self) -> str:
+        """The sources in words; what stands for them where none is named."""
+        return listed(list(self.sources), _MOST_NAMED) or "imported"
+
+    def to_dict(self) -> dict[str, object]:
+        """As answers have it."""
+        return {"rests_on": list(self.rests_on), "sources": list(self.sources)}
+
+
+def is_imported(entry: Mapping[str, Any]) -> bool:
+    """Whether an answer's figure is one that others measured."""
+    return entry.get("provenance") == Provenance.IMPORTED
+
+
+def of_others(entries: Iterable[Mapping[str, Any]]) -> str:
+    """The sentence that figures of answers are of others, or rest on theirs; "" where none is."""
+    several = [entry for entry in entries if Provenance.IMPORTED in (entry.get("rests_on") or ())]
+    if not several:
+        return ""
+    names = sorted({str(name) for entry in several for name in entry.get("sources") or ()})
+    whose = f" ({listed(names, _MOST_NAMED)})" if names else ""
+    is_a_figure = any(map(is_imported, several))
+    if not is_a_figure:
+        return f"Estimated from what was {BY_OTHERS}{whose}, not here."
+    return f"imported: {BY_OTHERS}{whose}, not here."

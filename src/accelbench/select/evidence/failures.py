@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.cards import default_precision
+from accelbench.core.devices import default_precision
 from accelbench.core.reasons import belongs
 from accelbench.core.vocabulary import Belongs, Status
 from accelbench.select.evidence.cells import (

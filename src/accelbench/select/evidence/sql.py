@@ -2,19 +2,21 @@
 
 A query groups launches into cells and takes the newest run of each that answered, so that what
 reaches Python is as small as what is asked.
+
+Rates of devices at their best, as a store shows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypedDict, cast
 
 from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
+from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import OWNED_SQL, same_software_sql, version_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
@@ -26,20 +28,39 @@ from accelbench.core.figures import (
     TAIL_OF_SQL,
     TAIL_SQL,
     Statistic,
+    kind_sql,
 )
-from accelbench.core.launch_failures import FAILED, LAUNCHED
-from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
-from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import belongs
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, REASON_COLUMNS, USABLE_SQL
+from accelbench.core.worth import (
+    ANSWERED_SQL,
+    COMPARABLE_SQL,
+    FAILED,
+    LAUNCHED,
+    OF_IMPORT_SQL,
+    OF_WORTH,
+    REASON_COLUMNS,
+    USABLE_SQL,
+)
 from accelbench.query.histories import OF_NO_CHECK_SQL
-from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, EvidenceRow, Tried
-from accelbench.select.evidence.device_rates import FEWEST_MODELS
+from accelbench.select.evidence.cells import (
+    CIRCUMSTANCES,
+    EvidenceCell,
+    EvidenceRow,
+    Tried,
+    engine_sql,
+)
 from accelbench.select.evidence.failures import Failure
-from accelbench.select.evidence.ways import engine_sql
 from accelbench.store.fit import spell_time
+
+#: Hardware, device, precision, mode.
+Key = tuple[str, str, str, str]
+#: Operations a millisecond that one in twenty models exceeds there.
+Rates = Mapping[Key, float]
+#: So many models have to be known of a device before its best is.
+FEWEST_MODELS = 10
+
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
 #: What is the middle of a cell's launches.

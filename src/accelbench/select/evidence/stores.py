@@ -98,7 +98,7 @@ def _read_in(files: Iterable[Path]) -> Database | None:
     from accelbench.exchange.imports.ours import json_rows
     from accelbench.exchange.imports.records import MalformedError
     from accelbench.exchange.imports.result_row import Source
-    from accelbench.exchange.run_facts import RUN
+    from accelbench.exchange.titles import RUN
 
     bodies = []
     for file in files:

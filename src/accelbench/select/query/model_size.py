@@ -1,9 +1,14 @@
-"""How large a model is, and where that is known from. Pure."""
+"""How large a model is, and where that is known from. Pure.
+
+Names of models as people spell them. Pure.
+
+Deployments: where a model is to run, and the platforms that are there. Pure.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
@@ -80,3 +85,49 @@ def estimated_size(
         return ModelSize(size, "the model's name")
     weights = amount("An estimate of _estimate_model_size", estimate, _ESTIMATES)
     return ModelSize(size_of(weights, categories), "the model's name", int(weights))
+
+
+def plain_name(name: str) -> str:
+    """A model's name without its owner, and without what people spell in several ways."""
+    return "".join(filter(str.isalnum, name.rpartition("/")[2].lower()))
+
+
+def stored_names(
+    names: Sequence[str], models: Mapping[str, object], named: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Which stored models are meant: those of these names, and what is spelled a little apart.
+
+    What somebody else calls resnet50 stays known when resnet-50 has been measured as well. Of
+    another owner's model that is only so where none has one of the names.
+
+    Args:
+        names: what the model is called.
+        models: by the names they are stored under.
+        named: those names, by what `plain_name` leaves of them.
+    """
+    exact = [name for name in names if name in models]
+    near = [named[plain] for plain in map(plain_name, names) if plain in named]
+    if not exact:
+        return tuple(near[:1])
+    spelt = {_whole(name) for name in names}
+    return tuple(dict.fromkeys([*exact, *(name for name in near if _whole(name) in spelt)]))
+
+
+def _whole(name: str) -> str:
+    """A name with its owner, whatever its spelling."""
+    return "".join(char for char in name.lower() if char.isalnum() or char == "/")
+
+
+#: Where a model is to run says what can be chosen at all; of equals, and with nothing measured, the
+#: first is first.
+DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
+    "development": ("cpu",),
+    "mac": ("mps", "cpu"),
+    "intel": ("openvino", "cpu"),
+    "edge": ("openvino", "qnn", "cpu"),
+    "mobile": ("qnn", "cpu"),
+    "browser": ("webnn", "webgpu", "wasm"),
+    "battery": ("qnn", "mps", "cpu"),
+}
+#: Pages in a browser: nobody's server or laptop runs a model there without meaning to.
+BROWSERS = frozenset(DEPLOYMENTS["browser"])

@@ -1,46 +1,289 @@
-"""From a question and what is known to a choice, the same for the same data. Pure."""
+"""From a question and what is known to a choice, the same for the same data. Pure.
+
+The figure of each candidate: measured, estimated from other models, or predicted. Pure.
+
+Is the first of the candidates clearly the first? Pure.
+
+The question is put to the scores: with the second's time as short, relative to the first's, as what
+is known of both allows, would it be the first? What two launches and more a side say of their ratio
+counts; else a single one counts with the interval of its samples, where it has one, and an estimate
+with its bounds. Nothing is known any nearer than 3 %.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import quantiles
 from typing import TYPE_CHECKING, Protocol
 
-from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.rows import Json, Row
-from accelbench.select.estimate.candidate_predictions import Engines, PredictedCandidates
-from accelbench.select.estimate.engine_abilities import able_engines, is_generation, why_no_engine
+from accelbench.measure.launches import LEAST_EFFECT, differ
+from accelbench.measure.runs import unpaired_interval
+from accelbench.select.estimate.candidate_predictions import (
+    Engines,
+    PredictedCandidates,
+    predicted_figure,
+)
+from accelbench.select.estimate.ceilings import bounded
 from accelbench.select.estimate.figures import (
     Figure,
     FigureQuestion,
+    figure,
+    from_others,
+    has_sizes,
+    is_near,
 )
-from accelbench.select.estimate.platform_rules import RuleSubject, ruled
-from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.estimate.platform_rules import (
+    RuleSubject,
+    able_engines,
+    is_generation,
+    ruled,
+    why_no_engine,
+)
+from accelbench.select.evidence.candidates import Candidate, set_aside
 from accelbench.select.evidence.cells import (
+    FEWEST_FITTED,
     EvidenceCell,
+    EvidencePlace,
     ModelKnowledge,
     best,
+    told_apart_by,
 )
 from accelbench.select.evidence.failures import Failure, engines_of
-from accelbench.select.evidence.known_model import known_of
-from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
-from accelbench.select.evidence.other_measurements import OtherMeasurement, ran_at_all
-from accelbench.select.evidence.unusable import set_aside
-from accelbench.select.evidence.ways import told_apart_by
-from accelbench.select.query.config import Config, size_of
-from accelbench.select.query.query import Query
-from accelbench.select.query.task import TASKS
-from accelbench.select.rank.candidate_figures import (
-    PeerFigures,
-    figures_of,
-    figures_predicted,
+from accelbench.select.evidence.model_evidence import (
+    ModelEvidence,
+    OtherMeasurement,
+    known_of,
+    own_of,
+    ran_at_all,
 )
-from accelbench.select.rank.certainty import no_clear_winner_between
+from accelbench.select.evidence.sql import Rates
+from accelbench.select.query.config import Config, size_of
+from accelbench.select.query.query import TASKS, Query
 from accelbench.select.rank.matrices import Matrices
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
+
+
+def no_clear_winner_between(
+    ranked: Sequence[ScoredCandidate], weights: dict[str, float], order: Encode, known: Histories
+) -> list[str]:
+    """Return the names of those that may be first, the first included; none if it is clear.
+
+    Without any figure, those that the rules rate as high as the first may be first too.
+
+    Args:
+        ranked: the candidates in order.
+        weights: of the criteria.
+        order: of equals.
+        known: the older runs of what was measured: by how much runs of it differ.
+    """
+    figured = [candidate for candidate in ranked if candidate.figure is not None]
+    if not figured:
+        tied = [entry.name for entry in ranked if entry.is_rated_as(ranked[0])]
+        return tied if len(tied) > 1 else []
+    first, *rest = figured
+    close = [
+        rival.name
+        for rival in rest
+        if not _is_same(rival, first)
+        and scored([*_without(figured, rival), _at_its_best(rival, first, known)], weights, order)
+        .ranked[0].name == rival.name
+    ]  # fmt: skip
+    return [first.name, *close] if close else []
+
+
+def _is_same(rival: ScoredCandidate, first: ScoredCandidate) -> bool:
+    """Whether a device stands beside its own platform: it is one figure under two names."""
+    assert rival.figure is not None
+    assert first.figure is not None
+    return rival.figure.measured and rival.figure.cell is first.figure.cell
+
+
+def _without(many: Sequence[ScoredCandidate], rival: ScoredCandidate) -> list[ScoredCandidate]:
+    return [other for other in many if other is not rival]
+
+
+def _at_its_best(
+    rival: ScoredCandidate, first: ScoredCandidate, known: Histories
+) -> ScoredCandidate:
+    """One with the shortest time, as against the first's, that is still believable."""
+    assert rival.figure is not None
+    assert first.figure is not None
+    by = _least_ratio(rival.figure, first.figure, known)
+    shorter = rival.figure.latency / first.figure.latency / by
+    figure = replace(
+        rival.figure,
+        latency=rival.figure.latency / shorter,
+        throughput=rival.figure.throughput * shorter,
+        high=rival.figure.latency / shorter,
+    )
+    # Half the time for each item is half the price.
+    cost = None if rival.cost is None else rival.cost / shorter
+    return replace(rival, figure=figure, cost=cost)
+
+
+def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:
+    """The smallest share of the first's time that this one may take."""
+    ratio = mine.latency / first.latency
+    return min(_by_what_is_known(mine, first, ratio, known), ratio / (1 + LEAST_EFFECT))
+
+
+def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Histories) -> float:
+    if mine.measured and first.measured:
+        runs = between_rows(first.cell.row, mine.cell.row, known)
+        sides = first.cell.latencies, mine.cell.latencies
+        interval = unpaired_interval(*sides, runs=runs) if differ(*sides) else None
+        return interval.low if interval else ratio / _together(_down(mine), _up(first))
+    shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
+    if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
+        return quantiles(shared, n=20, method="inclusive")[0]
+    down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
+    if mine.predicted or first.predicted:  # told apart only where their bands do not meet
+        return ratio / math.exp(down + up)
+    return ratio / _together(down, up)
+
+
+def _together(down: float, up: float) -> float:
+    """Bounds of two are not reached at once."""
+    return math.exp(math.hypot(down, up))
+
+
+def _down(mine: Figure) -> float:
+    """How far below what was measured it may lie, as a logarithm; 0 where nobody knows."""
+    known = mine.cell.interval
+    return math.log(mine.cell.latency / known[0]) if known else 0.0
+
+
+def _up(first: Figure) -> float:
+    known = first.cell.interval
+    return math.log(known[1] / first.cell.latency) if known else 0.0
+
+
+#: So many figures of other models at the same batch and sizes, and no others are looked for.
+_ENOUGH_PEERS = 20
+
+
+class PeerFigures(Protocol):
+    """Results of other models, and the rates of devices."""
+
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]: ...
+
+    def rates(self) -> Rates: ...
+
+
+def figures_of(
+    question: FigureQuestion,
+    candidates: Sequence[Candidate],
+    own: ModelEvidence,
+    evidence: PeerFigures,
+    known: ModelKnowledge,
+    predicted: PredictedCandidates,
+) -> list[Figure | None]:
+    """The figure of each candidate.
+
+    Estimates from other models are from the same ones wherever enough were measured on all that are
+    estimated: else it would be the models that are compared.
+    """
+    mine = [own.of(candidate) for candidate in candidates]
+    others = [
+        [] if subset.cells else _peers(question, candidate, own, evidence, known)
+        for candidate, subset in zip(candidates, mine, strict=True)
+    ]
+    somewhere = [{cell.question for cell in peers} for peers in others if peers]
+    if len(somewhere) > 1:
+        shared = set.intersection(*somewhere)
+        if len(shared) >= FEWEST_FITTED:
+            others = [[cell for cell in peers if cell.question in shared] for peers in others]
+    # One way for all that can be chosen: two might put platforms in another order.
+    by_prediction = predicted.traced and not any(
+        from_others(question, peers, known)
+        for candidate, peers in zip(candidates, others, strict=True)
+        if peers
+        and candidate.name not in predicted.ranking
+        and candidate.name not in predicted.too_large
+    )
+    ranking = {
+        candidate.name
+        for candidate, subset in zip(candidates, mine, strict=True)
+        # From its own batches a model's prediction is no other's work.
+        if candidate.name in predicted.ranking and (by_prediction or subset.cells)
+    }
+    figures = [
+        figure(
+            question, subset.cells, [] if by_prediction else peers, known, subset.failures,
+            predicted_figure(predicted.of[candidate.name]) if candidate.name in ranking else None,
+        )
+        for candidate, subset, peers in zip(candidates, mine, others, strict=True)
+    ]  # fmt: skip
+    # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
+    if not known.flops or not any(prediction and prediction.measured for prediction in figures):
+        return figures
+    if all(prediction is None or prediction.measured for prediction in figures):
+        return figures
+    rates = evidence.rates()
+    return [
+        prediction and bounded(prediction, known.flops, own.cells, rates) for prediction in figures
+    ]
+
+
+def figures_predicted(
+    candidates: Sequence[Candidate],
+    able: Sequence[Candidate],
+    predicted: PredictedCandidates,
+    present: Callable[[Sequence[str]], Container[str]] | None,
+) -> list[Figure | None]:
+    """Return the predictions as figures if every rival has a comparable one, else no figure.
+
+    Platforms that this machine lacks are no rivals if nobody named hardware.
+    """
+    rivals = [candidate for candidate in able if candidate.name not in predicted.too_large]
+    if present is not None:
+        here = present([candidate.platform for candidate in rivals])
+        rivals = [candidate for candidate in rivals if candidate.platform in here]
+    names = {candidate.name for candidate in rivals}
+    if len(names) < 2 or not names <= predicted.comparable:
+        return [None for _ in candidates]
+    return [
+        predicted_figure(predicted.of[candidate.name]) if candidate.name in names else None
+        for candidate in candidates
+    ]
+
+
+def _peers(
+    question: FigureQuestion,
+    candidate: Candidate,
+    own: ModelEvidence,
+    evidence: PeerFigures,
+    known: ModelKnowledge,
+) -> list[EvidenceCell]:
+    """What models like it came to on a candidate, asked the same way.
+
+    At about the batch and these sizes, where there is enough of it, else at any.
+    """
+    failed = engines_of(own.of(candidate).ruled_out(question.batch))
+    if None in failed:
+        return []
+    place = EvidencePlace(
+        question.family,
+        question.mode,
+        candidate.platform,
+        candidate.device,
+        question.precisions,
+        own.cells[0].row.get("scenario") if own.cells else None,
+        failed,
+    )
+    every = [c for c in evidence.peers(place, known) if c.model != question.model]
+    near = [cell for cell in every if is_near(cell.batch, question.batch)]
+    alike = [cell for cell in near if has_sizes(cell, question.shapes)]
+    groups = (group for group in (alike, near) if len(group) >= _ENOUGH_PEERS)
+    return next(groups, every)
+
 
 #: Dollars per million items of a result, or None where no price is known.
 Prices = Callable[[Row], float | None]

@@ -74,7 +74,7 @@ class FilePrices:
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         """Which prices were used, and what has none."""
-        from accelbench.analysis.cost_words import cost_notes
+        from accelbench.analysis.costs import cost_notes
 
         return cost_notes([self._priced(row) for row in rows], self._prices)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.estimate.platform_rules import RuleAnswer
 from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.cells import counted
 from accelbench.select.evidence.failures import Failure, engines_of
-from accelbench.select.evidence.units import counted
 from accelbench.select.query.config import FACTORS
 from accelbench.select.rank.matrices import MatrixEntry
 

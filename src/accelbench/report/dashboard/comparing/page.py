@@ -1,26 +1,267 @@
-"""The comparison of chosen configurations: a sentence, a picture of intervals, and one table."""
+"""The comparison of chosen configurations: a sentence, a picture of intervals, and one table.
+
+Chosen cells beside one of them, by the launches of each. Pure.
+
+As `accelbench compare`: what was not measured alike is listed, what are figures of different
+things is not compared with each other, and what nobody measured never is.
+
+A picture of intervals: where each ratio lies on one axis, once as fast marked on it. Pure.
+
+Steps of it multiply: half and twice as fast are as far from once. Places are per cent of its width,
+so that it fits a phone without smaller letters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import log
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.analysis.accuracies import TaskAccuracy, accuracy_among
+from accelbench.analysis.comparison import (
+    NO_FIGURE,
+    differing,
+    doubtful,
+    nearest_axis,
+    refused_along,
+    unlike,
+)
+from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import statistic_of
+from accelbench.core.precision import not_exact
+from accelbench.core.rows import Row
+from accelbench.core.worth import Failing, answered, comparable, counting_launches, why_unusable
 from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
+from accelbench.report.charts.axes import decades
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.comparing.beside import ComparedCell, beside
-from accelbench.report.dashboard.comparing.interval_picture import picture_of
-from accelbench.report.dashboard.results import rows as result_rows
+from accelbench.report.dashboard.results import table_query
 from accelbench.report.dashboard.results.columns import COLUMNS, MODEL, ResultColumn
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: Of an interval of which one end is nearly nothing so much is drawn, unless a ratio is beyond.
+_FURTHEST = 64.0
+#: Room beside the outermost mark, as a part of the axis.
+_ROOM = 0.06
+_FEWEST, _MOST = 3, 7
+#: Ticks nearer to each other than this part of the axis would touch on a phone.
+_APART = 0.065
+#: Round ratios for an axis that goes not as far as 1, 2 and 5 are apart.
+_STEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+
+
+@dataclass(frozen=True)
+class IntervalMark:
+    """One ratio on the axis, in per cent of its width.
+
+    Attributes:
+        at: where the ratio is; None where none is told.
+        low: where its interval begins, and `high` where it ends.
+    """
+
+    at: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class IntervalPicture:
+    """The marks in their order, and the axis.
+
+    Attributes:
+        ticks: places and what stands there.
+        one: where once as fast is.
+    """
+
+    marks: Sequence[IntervalMark]
+    ticks: Sequence[tuple[float, str]]
+    one: float
+
+
+def picture_of(
+    ratios: Sequence[tuple[float, float | None, float | None] | None],
+) -> IntervalPicture | None:
+    """Ratios with their intervals as a picture; None where none is known beside the base.
+
+    Args:
+        ratios: each its value, and the ends of its interval where they are known; None of what is
+            not compared.
+    """
+    told = [ratio[0] for ratio in ratios if ratio]
+    least, most = min(told, default=1.0), max(told, default=1.0)
+    bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
+    clipped = [ratio and tuple(_within(end, *bounds) for end in ratio) for ratio in ratios]
+    ends = [end for ratio in clipped if ratio for end in ratio if end is not None]
+    if not ends:
+        return None
+    low, high = min(1.0, *ends), max(1.0, *ends)
+    reach = max(log(high / low), log(1.02))
+    start, span = log(low) - _ROOM * reach, reach * (1.0 + 2.0 * _ROOM)
+
+    def place(ratio: float | None) -> float | None:
+        return None if ratio is None else round(100.0 * (log(ratio) - start) / span, 2)
+
+    marks = [
+        IntervalMark(None) if ratio is None else IntervalMark(*(place(end) for end in ratio))
+        for ratio in clipped
+    ]
+    ticks = [(place(tick) or 0.0, f"{tick:g}×") for tick in _ticks(low, high)]
+    return IntervalPicture(marks, ticks, place(1.0) or 0.0)
+
+
+def _within(end: float | None, least: float, most: float) -> float | None:
+    return None if end is None else min(max(end, least), most)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    known = [tick for tick in decades(low, high) if low <= tick <= high]
+    if len(known) < _FEWEST:
+        for step in _STEPS:
+            first, last = int(low / step + 0.999999), int(high / step + 1e-6)
+            known = [round(n * step, 4) for n in range(first, last + 1)]
+            if len(known) >= _FEWEST:
+                break
+    while len(known) > _MOST:
+        known = [tick for n, tick in enumerate(known) if tick == 1.0 or n % 2 == 0]
+    known = sorted({*known, 1.0})
+    return sorted({*known, *_beyond(known, low, high)})
+
+
+def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
+    """A round ratio towards an end that a mark reaches and no tick does: 1.3× of one at 1.33."""
+    apart = _APART * log(high / low)
+    for step in _STEPS:
+        tick = round(int(high / step + 1e-6) * step, 4)
+        if log(tick / known[-1]) >= apart:
+            yield tick
+            break
+    for step in _STEPS:
+        tick = round(int(low / step + 0.999999) * step, 4)
+        if log(known[0] / tick) >= apart:
+            yield tick
+            break
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One cell beside the base."""
+
+    cell: Cell
+    ratio: Ratio | None = None  # items in the same time
+    memory: float | None = None
+    refused: str = ""
+    #: What was asked otherwise: here, and of the base.
+    asked: Sequence[tuple[str, object, object]] = ()
+    differs: Sequence[str] = ()
+    doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
+    first: bool = False  # what the others are compared with
+    of_other_runs: bool = False  # than the base's launches, all of them
+    not_exact: str = ""  # why its outputs are not known to be those of a float precision
+    accuracy: TaskAccuracy | None = None  # of its outputs against labels
+
+    @property
+    def speedup(self) -> float | None:
+        """Items in the same time; None where nothing can be told."""
+        if self.ratio is not None:
+            return self.ratio.value if self.ratio.told else None
+        return 1.0 if self.first and not self.refused else None
+
+
+def beside(
+    chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories, at: int = 0
+) -> list[ComparedCell]:
+    """Each of the cells beside one of them; that itself is once as fast.
+
+    Args:
+        chosen: cells with their launches.
+        known: the older runs of these.
+        at: which of them the others are compared with.
+    """
+    if not chosen:
+        return []
+    first = chosen[at]
+    base = _side(*first)
+    alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
+    sides = [
+        alone if n == at else _beside(cell, _side(cell, rows), first[0], base, known)
+        for n, (cell, rows) in enumerate(chosen)
+    ]
+    return [
+        replace(side, not_exact=not_exact(rows), accuracy=accuracy_among(rows))
+        for side, (_, rows) in zip(sides, chosen, strict=True)
+    ]
+
+
+def _side(cell: Cell, rows: Sequence[Row]) -> Side | None:
+    """The launches of a cell; what failed before it had a device is not among them, but counted."""
+    if cell.get("failed"):
+        failing = Failing(cell["launches"], cell["failed"], cell["wrong"])
+        rows = [failing.of(row) for row in rows]
+    known = [row for row in rows if answered(row) and statistic_of(row) is not None]
+    return Side((), counting_launches(known)) if known else None
+
+
+def _beside(
+    cell: Cell,
+    side: Side | None,
+    first: Cell,
+    base: Side | None,
+    known: Histories,
+) -> ComparedCell:
+    questions = [
+        (name, cell.get(name), first.get(name))
+        for name in ASKED
+        if str(cell.get(name)) != str(first.get(name))
+    ]
+    why = _why_not(cell, side) or _why_not(first, base)
+    if why or side is None or base is None:
+        return ComparedCell(cell, refused=why, asked=questions)
+    axis, otherwise = nearest_axis(base.row, side.row)
+    differs = differing(base, side, axis)
+    other_work = next((name for name in ("model", "mode") if cell.get(name) != first.get(name)), "")
+    why_not = unlike(base.rows, side.rows, other_work)
+    why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
+    if why:
+        return ComparedCell(cell, refused=why, asked=questions, differs=differs)
+    speedup = ratio(side.rows, base.rows, known)
+    if speedup is None:
+        return ComparedCell(cell, refused=NO_FIGURE, asked=questions, differs=differs)
+    return ComparedCell(
+        cell,
+        speedup,
+        side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
+        asked=questions,
+        differs=differs,
+        doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
+        of_other_runs=_runs(side).isdisjoint(_runs(base)),
+    )
+
+
+def _runs(side: Side) -> set[str]:
+    return {str(row.get("run_id")) for row in side.rows}
+
+
+def _why_not(cell: Cell, side: Side | None) -> str:
+    """Why a cell is compared with nothing."""
+    if cell["kind"] == "emulated":
+        return "emulated: such times mean nothing"
+    if not comparable(cell):
+        return f"{cell['kind']}: not measured"
+    if side is None:
+        return "there are no figures"
+    return "" if side.usable else f"unusable: {why_unusable(side.rows)}"
+
 
 #: What is drawn of a comparison, when somebody asks for it.
 _BESIDE = ("latency-distribution", "hardware-latency", "throughput-by-batch", "pareto")
@@ -43,7 +284,7 @@ class ComparedPage:
         sides = self._sides(snapshot, chosen, base)
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
         columns = _differing(chosen)
-        cells.told_apart(chosen, result_rows.told_by([MODEL, *columns]))
+        cells.told_apart(chosen, table_query.told_by([MODEL, *columns]))
         drawn = picture_of([_ends(side) for side in sides])
         return self.site.page(
             request,
@@ -102,7 +343,7 @@ def _differing(chosen: Sequence[Cell]) -> list[ResultColumn]:
         column
         for column in COLUMNS.values()
         if column.column in _TOLD
-        and len({str(result_rows.value_of(cell, column)) for cell in chosen}) > 1
+        and len({str(table_query.value_of(cell, column)) for cell in chosen}) > 1
     ]
 
 
@@ -110,7 +351,7 @@ def _alike(
     chosen: Sequence[Cell], columns: Sequence[ResultColumn], snapshot: Snapshot
 ) -> list[str]:
     model = [str(chosen[0]["model"])] if len({cell["model"] for cell in chosen}) == 1 else []
-    return [*model, *result_rows.in_common(chosen, columns, snapshot.machines)]
+    return [*model, *table_query.in_common(chosen, columns, snapshot.machines)]
 
 
 def _says(sides: Sequence[ComparedCell], names: Sequence[str], base: int) -> str:

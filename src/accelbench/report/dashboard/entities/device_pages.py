@@ -18,21 +18,22 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.query.calibrations import calibrations
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
+from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PAGE, PageQuery, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.common_ground import (
     NARROWED,
     CommonGround,
     TwoSides,
+    answer,
     common_ground,
     devices_beside,
     engines_beside,
+    losers,
     most_in_common,
     narrowings,
 )
-from accelbench.report.dashboard.entities.common_words import answer, losers
 from accelbench.report.dashboard.entities.lists import DEVICE, MOST_CELLS
 from accelbench.report.dashboard.entities.model_pages import name_of
 from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file

@@ -10,17 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.rows import Row, number
-from accelbench.hardware.colours import SPARE, colour_of
+from accelbench.hardware.common import SPARE, colour_of
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.explore.drawing import drawing, groups_of, mark, style_sheet
-from accelbench.report.dashboard.explore.fields import (
-    FIELDS,
-    FIGURES,
-    PRESETS,
-    figure_named,
-)
 from accelbench.report.dashboard.explore.points import (
     MOST_POINTS,
     MOST_SENT,
@@ -28,9 +22,17 @@ from accelbench.report.dashboard.explore.points import (
     figures_there,
     points_of,
     rows_of,
+    spread_of,
 )
-from accelbench.report.dashboard.explore.query import RANGES, ExploreQuery, explored
-from accelbench.report.dashboard.explore.spreads import spread_of
+from accelbench.report.dashboard.explore.query import (
+    FIELDS,
+    FIGURES,
+    PRESETS,
+    RANGES,
+    ExploreQuery,
+    explored,
+    figure_named,
+)
 from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot

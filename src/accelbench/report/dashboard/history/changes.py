@@ -19,7 +19,7 @@ from accelbench.analysis.history import Series, answer_counts
 from accelbench.core.rows import Row, number
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots import details
-from accelbench.report.dashboard.snapshots.lines import EVERY_LINE, LineOrder, lines_of
+from accelbench.report.dashboard.snapshots.details import EVERY_LINE, LineOrder, lines_of
 
 if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshots.cells import Cell

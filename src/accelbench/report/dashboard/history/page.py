@@ -15,7 +15,7 @@ from accelbench.core.rows import text
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import details
-from accelbench.report.dashboard.snapshots.lines import EVERY_LINE, lines_of
+from accelbench.report.dashboard.snapshots.details import EVERY_LINE, lines_of
 from accelbench.report.history import document
 
 #: Series of one page: each is looked through for steps.

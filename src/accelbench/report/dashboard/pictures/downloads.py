@@ -14,10 +14,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.core.visible import csv_cell, in_quotes
 from accelbench.report.charts.chart import Chart
-from accelbench.report.charts.palette import DARK_PAPER, LIGHT_PAPER, on_dark
-from accelbench.report.charts.phrases import safe
-from accelbench.report.charts.shown import DARK, LIGHT, Look
+from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT, LIGHT_PAPER, Look, on_dark
 from accelbench.report.charts.theme import DIM
+from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.pictures.pictures import chart_of
 from accelbench.report.dashboard.results.cell_pages import Pages
 from accelbench.report.dashboard.site import NotThereError, Site

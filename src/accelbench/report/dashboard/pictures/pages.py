@@ -10,7 +10,7 @@ from starlette.responses import Response
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Sizes
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.explore.spreads import summaries
+from accelbench.report.dashboard.explore.points import summaries
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells

@@ -3,14 +3,25 @@
 So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
 What takes longer than a moment does not hold the page: it says what is being done and for how long,
 comes again by itself, and has a button that ends it.
+
+Questions that take a while: worked on one after the other, beside the pages that wait.
+
+How good predictions are of what the store has measured: a page of its own.
+
+It is calculated when somebody opens it, once for each snapshot: no other page waits for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,28 +31,179 @@ from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, Accelbenc
 from accelbench.core.nouns import counted
 from accelbench.core.visible import in_quotes, visible_lines
 from accelbench.query.filters import in_catalogue
-from accelbench.report.charts.phrases import safe
-from accelbench.report.dashboard.questions.answer_tables import (
-    FIGURES,
-    AnswerTable,
-    answer_sentences,
-    answer_table,
-)
+from accelbench.report.charts.chart import Picture
+from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
+from accelbench.report.charts.words import safe
+from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.questions.forms import (
+    FIGURES,
     PREDICT,
     RECOMMEND,
+    AnswerTable,
     QuestionForm,
+    answer_sentences,
+    answer_table,
     models_of,
 )
-from accelbench.report.dashboard.questions.jobs import (
-    BusyError,
-    QuestionJob,
-    QuestionJobs,
-    StoppedError,
-)
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.full_report.told_findings import CAPTION, HEADERS, score_rows
+from accelbench.report.prediction_evidence import (
+    BATCH_SCALING,
+    PredictionEvidence,
+    evidence_in,
+)
 from accelbench.store.scratch import temporary_folder
+
+T = TypeVar("T")
+#: Questions that may wait, and answers that are kept.
+_MOST_WAITING, _KEPT = 4, 64
+
+
+class BusyError(AccelbenchError):
+    """Other questions are being worked on."""
+
+
+class StoppedError(AccelbenchError):
+    """Somebody stopped the work on a question."""
+
+
+class QuestionJob(Generic[T]):
+    """A question, and how far the work on it is.
+
+    Args:
+        make: works on it, and tells `hear` of the job what it does.
+
+    Attributes:
+        stage: what is being done, in the words of whoever does it; "" where nothing was said.
+    """
+
+    def __init__(self, make: Callable[[QuestionJob[T]], T]) -> None:
+        self._make = make
+        self._answer = Future[T]()
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._asked, self._ended = time.monotonic(), 0.0
+        self._begun = False
+        self.stage = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether others are worked on before it."""
+        return not self._begun
+
+    @property
+    def seconds(self) -> float:
+        """Since it was asked, until it was answered."""
+        return (self._ended or time.monotonic()) - self._asked
+
+    @property
+    def done(self) -> bool:
+        """Whether there is an answer, or why there is none."""
+        return self._answer.done()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it came to nothing for a reason that may be gone by now."""
+        error = self._answer.exception() if self.done else None
+        return error is not None and not isinstance(error, UsageError)
+
+    def result(self, seconds: float | None = None) -> T:
+        """The answer.
+
+        Raises:
+            TimeoutError: It is not there yet.
+        """
+        return self._answer.result(seconds)
+
+    def hear(self, words: str) -> None:
+        """Be told what is being done.
+
+        Raises:
+            StoppedError: It is not to be gone on with.
+        """
+        self.stage = words
+        self._refuse_stopped()
+
+    def stop(self) -> None:
+        """End the work on it, or never begin."""
+        self._stopped = True
+        if self.waits:
+            self._settle(None, _stopped())
+
+    def work(self) -> None:
+        """Answer it, in the thread that calls."""
+        self._begun = True
+        answer, trouble = None, None
+        try:
+            self._refuse_stopped()
+            answer = self._make(self)
+        except BaseException as error:
+            trouble = error
+        self._settle(answer, trouble)
+
+    def _refuse_stopped(self) -> None:
+        if self._stopped:
+            raise _stopped()
+
+    def _settle(self, answer: T | None, trouble: BaseException | None) -> None:
+        """Only the first counts: what was stopped while it waited is not answered after all."""
+        with self._lock:
+            if self._answer.done():
+                return
+            self._ended = time.monotonic()
+            if trouble is not None:
+                self._answer.set_exception(trouble)
+            else:
+                self._answer.set_result(answer)  # type: ignore[arg-type]  # None where T has it
+
+
+def _stopped() -> StoppedError:
+    return StoppedError("It was stopped.", "Ask again to begin anew.")
+
+
+class QuestionJobs(Generic[T]):
+    """What was asked, by what it was asked as.
+
+    A thread of its own works on a question, and the process that it starts dies with it: nobody
+    waits for either where the dashboard ends.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[Hashable, QuestionJob[T]] = OrderedDict()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
+
+    def of(self, key: Hashable, make: Callable[[QuestionJob[T]], T]) -> QuestionJob[T]:
+        """The work on a question, which may be on its way; a slip is remembered as one.
+
+        Raises:
+            BusyError: Too many others are waiting.
+        """
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is not None and not job.is_lost:
+                return job
+            if sum(not other.done for other in self._jobs.values()) >= _MOST_WAITING:
+                raise BusyError("Other questions are being worked on.", "Ask again in a minute.")
+            job = self._jobs[key] = QuestionJob(make)
+            while len(self._jobs) > _KEPT:
+                self._jobs.popitem(last=False)
+        threading.Thread(target=self._work, args=(job,), daemon=True).start()
+        return job
+
+    def stopped(self, key: Hashable) -> QuestionJob[T] | None:
+        """End the work on a question; None where there is none to end."""
+        with self._lock:
+            job = self._jobs.get(key)
+        if job is None or job.done:
+            return None
+        job.stop()
+        return job
+
+    def _work(self, job: QuestionJob[T]) -> None:
+        with self._turn:
+            job.work()
+
 
 #: How long a command may take, a page waits for it, and whoever wants the document alone.
 _LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
@@ -274,3 +436,60 @@ def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.Proce
     lines = [line for line in end.stderr.splitlines() if line.startswith("accelbench: ")]
     said = (lines[-1] if lines else end.last_line).removeprefix("accelbench: ")
     raise UsageError(safe(said, 600) or "The command came to no answer.")
+
+
+class PredictionPages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        #: One at a time: whoever asks meanwhile has the same.
+        self._judging = threading.Lock()
+
+    def page(self, request: Request) -> Response:
+        """Predicted against measured, and batch scaling, or why there is neither."""
+        snapshot = self.site.snapshot()
+        evidence = self._evidence(snapshot)
+        drawn = self._pictures(snapshot)
+        return self.site.page(
+            request,
+            "predictions.html",
+            snapshot=snapshot,
+            evidence=evidence,
+            drawn=[(name, picture) for name, picture in drawn.items() if picture is not None],
+            headers_of_scores=HEADERS,
+            scores=score_rows(evidence.cases),
+            caption=CAPTION,
+        )
+
+    def picture(self, request: Request) -> Response:
+        """One of its pictures as a file."""
+        snapshot, form = self.site.snapshot(), form_of(request)
+        name = str(request.path_params["name"])
+        made = self._pictures(snapshot).get(name)
+        if made is None:
+            raise NotThereError("There is no such picture of predictions.")
+        look = look_of(request)
+        key = ("prediction file", snapshot.at, name, form, look)
+        body = self.site.pictures.once(
+            key, lambda: self.site.pictures.drawn(made, form, look) or b""
+        )
+        return picture_file(request, name, form, body)
+
+    def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
+        def judged() -> PredictionEvidence:
+            with self.site.database.asking():
+                return evidence_in(self.site.database)
+
+        with self._judging:
+            return self.site.pictures.once(("evidence", snapshot.at), judged)
+
+    def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
+        evidence = self._evidence(snapshot)
+        return self.site.pictures.once(
+            ("prediction pictures", snapshot.at),
+            lambda: {
+                PREDICTED_MEASURED.name: evidence.picture,
+                BATCH_SCALING.name: evidence.scaling_picture,
+            },
+        )

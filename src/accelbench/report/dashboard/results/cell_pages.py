@@ -8,9 +8,8 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.analysis.cells import Matrix
-from accelbench.analysis.cells import MatrixCell as Rated
-from accelbench.analysis.matrix import RULE
+from accelbench.analysis.matrix import RULE, Matrix
+from accelbench.analysis.matrix import MatrixCell as Rated
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.rows import number
 from accelbench.query.matrices import matrix_on
@@ -18,10 +17,8 @@ from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard.asked import PageQuery, exactly_named
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots import cells, details
-from accelbench.report.dashboard.snapshots.cell_accuracy import cell_accuracy
-from accelbench.report.dashboard.snapshots.cells import Cell
-from accelbench.report.dashboard.snapshots.priced import spent_of
-from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.dashboard.snapshots.cells import Cell, cell_accuracy
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, spent_of
 from accelbench.report.history import document
 from accelbench.report.matrix import mark, tells
 

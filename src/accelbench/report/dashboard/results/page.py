@@ -1,22 +1,371 @@
-"""The table of results: filtered, ordered, grouped, with what was chosen kept beside it."""
+"""The table of results: filtered, ordered, grouped, with what was chosen kept beside it.
+
+Rows put together: what groups of configurations have, as a list or with one column across.
+
+Best and median are of what was measured here or elsewhere and is usable: nobody measured what is
+predicted or simulated. Rates of different things, tokens and images, have neither in common. A
+training step and an inference are not the same work: where both are among what is grouped, each is
+a group of its own. So are batches of different sizes in a list of latencies.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.core.axes import AS_TOLD, columns
+from accelbench.core.figures import kind_sql
+from accelbench.core.precision import not_exact
+from accelbench.core.rows import Row, number, text, texts
+from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import CHARTS
 from accelbench.report.dashboard.asked import MOST_CHOSEN, PAGE
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS
-from accelbench.report.dashboard.results import grouping
-from accelbench.report.dashboard.results import rows as result_rows
-from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS
-from accelbench.report.dashboard.results.table_query import GROUP_ORDERS, TableQuery, table_query
+from accelbench.report.dashboard.results import table_query as result_rows
+from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS, ResultColumn
+from accelbench.report.dashboard.results.table_query import (
+    BEST,
+    GROUP_ORDERS,
+    MEDIAN,
+    TableQuery,
+    table_query,
+)
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.snapshots.cells import Cell, LaunchInterval, interval
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+#: Columns of a pivot at most: more are no table that anybody reads.
+MOST_ACROSS = 24
+#: Figures of which the largest is best.
+_RISING = ("throughput",)
+#: Figures of something that is counted, which may be of several kinds.
+_COUNTED = ("throughput", "cost")
+#: What is never mixed in a group, whatever it is made by.
+MODE = "mode"
+#: What a list of latencies does not mix: batches of different sizes take different times.
+BATCH = "batch"
+#: The comparison along which fields of a row of a pivot lie, by the column that is across.
+_AXES = {
+    "hardware": "hardware",
+    "device": "hardware",
+    "runtime": "runtime",
+    "precision": "precision",
+    "batch": "batch",
+    "model": "model",
+    "mode": "mode",
+    "threads": "threads",
+    "machine": "hardware",
+}
+
+
+@dataclass(frozen=True)
+class ResultGroup:
+    """Configurations that are alike in what they are grouped by.
+
+    Attributes:
+        values: what they are alike in, by the name of the column.
+        count: how many there are, and `known` of how many the figure is.
+        best: the best figure of them, of the cell `key`.
+        units: of rates, where they are of several kinds: then there is no figure in common.
+        statistics: which figures of a step there are, where those are several.
+        cell: the one that has the best figure.
+        interval: of the best figure.
+    """
+
+    values: Mapping[str, object]
+    count: int
+    known: int
+    key: str
+    best: float | None
+    median: float | None
+    low: float | None
+    high: float | None
+    units: Sequence[str] = ()
+    statistics: Sequence[str] = ()
+    cell: Cell | None = None
+    interval: LaunchInterval | None = None
+
+    def figure(self, by: str) -> float | None:
+        """Its best figure or its median."""
+        return self.best if by == BEST else self.median
+
+
+@dataclass(frozen=True)
+class PivotRow:
+    """One row of a pivot.
+
+    Attributes:
+        groups: by the text of the value across.
+        best: the value across whose figure is best and apart from the second's.
+        mode: of all its configurations, where rows differ in it and nothing else says so.
+        unlike: what the best figures differ in beside what is across: none of them is called best.
+    """
+
+    value: object
+    groups: Mapping[str, ResultGroup]
+    best: str = ""
+    unlike: Sequence[str] = ()
+    mode: str = ""
+
+    def values(self, down: str) -> dict[str, object]:
+        """What its configurations have alike."""
+        return {down: self.value, **({MODE: self.mode} if self.mode else {})}
+
+
+@dataclass(frozen=True)
+class GroupPage:
+    """A page of groups.
+
+    Attributes:
+        count: how many groups there are; of a pivot, rows.
+        groups: of a list.
+        across: the values across, of a pivot, and `left_out` how many more there are.
+        names: of the columns that groups of a list are made by.
+        modes_apart: whether the mode is one of them that nobody asked for.
+    """
+
+    count: int
+    groups: Sequence[ResultGroup] = ()
+    rows: Sequence[PivotRow] = ()
+    across: Sequence[object] = field(default=())
+    left_out: int = 0
+    names: Sequence[str] = ()
+    modes_apart: bool = False
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.count // PAGE))
+
+
+def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+    """A page of groups, as a list or as a pivot."""
+    apart = _several(snapshot, query, MODE)
+    names = (*query.groups, MODE) if apart else query.groups
+    if query.figure == "latency" and not query.crossed and _several(snapshot, query, BATCH):
+        names = (*names, BATCH)
+    made = _pivot(snapshot, query, names) if query.crossed else _list(snapshot, query, names)
+    return replace(made, names=names, modes_apart=apart)
+
+
+def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
+    """Return whether groups would mix several values of a column that nobody asked for."""
+    if name in query.groups:
+        return False
+    where, values = query.where()
+    distinct = f"count(DISTINCT coalesce({GROUPS[name].column}::VARCHAR, ''))"
+    (found,) = snapshot.ask(f"SELECT {distinct} AS n FROM cell WHERE {where}", values)  # noqa: S608
+    return (number(found, "n") or 0) > 1
+
+
+def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> GroupPage:
+    sql, values = _sql(query, groups)
+    names = [f"value_{n}" for n in range(len(groups))]
+    order = query.group_order.removeprefix("-")
+    way = "DESC" if query.group_order.startswith("-") else "ASC"
+    columns = {"count": "n", BEST: "best", MEDIAN: "middle"}
+    by = [columns[order]] if order in columns else names
+    ordered = ", ".join(f"{column} {way} NULLS LAST" for column in by)
+    then = ", ".join(f"{name} NULLS LAST" for name in names)
+    rows = snapshot.ask(
+        f"SELECT *, count(*) OVER () AS all_groups FROM ({sql}) ORDER BY {ordered}, {then}"  # noqa: S608
+        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        values,
+    )
+    count = int(number(rows[0], "all_groups") or 0) if rows else 0
+    if not rows:  # beyond the last page
+        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({sql})", values)  # noqa: S608
+        count = int(number(found, "n") or 0)
+    of_rows = [_group(query, row, groups) for row in rows]
+    return GroupPage(count, _with_cells(snapshot, query, of_rows))
+
+
+def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> GroupPage:
+    where, values = query.where()
+    down, across = (GROUPS[name] for name in query.groups)
+    of_each = snapshot.ask(
+        f"SELECT {across.column} AS value, count(*) AS cells FROM cell WHERE {where} GROUP BY 1",  # noqa: S608
+        values,
+    )
+    sizes: dict[str, int] = {}
+    for one in of_each:
+        name = str(one["value"])
+        sizes[name] = sizes.get(name, 0) + int(number(one, "cells") or 0)
+    kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
+    columns = sorted((one["value"] for one in of_each if str(one["value"]) in kept), key=_place)
+    apart = MODE in names and MODE not in query.groups
+    lines, count = _lines(snapshot, query, down, apart=apart)
+    shown = {down.column: list(dict.fromkeys(value for value, _ in lines)), across.column: columns}
+    of_lines: dict[tuple[str, str], list[ResultGroup]] = {
+        (str(value), mode): [] for value, mode in lines
+    }
+    for group in _with_cells(snapshot, query, _figures(snapshot, query, names, shown)):
+        line = (str(group.values[down.name]), str(group.values[MODE] or "") if apart else "")
+        if line in of_lines:  # the other mode of a value may be on the next page
+            of_lines[line].append(group)
+    rows = [_row(query, value, of_lines[str(value), mode], mode) for value, mode in lines]
+    return GroupPage(count, rows=rows, across=columns, left_out=max(0, len(sizes) - MOST_ACROSS))
+
+
+def _lines(
+    snapshot: Snapshot, query: TableQuery, down: ResultColumn, *, apart: bool
+) -> tuple[list[tuple[object, str]], int]:
+    """The values down of a page, each with its mode where modes are apart, and how many there are.
+
+    Numbers by size, words by letters.
+    """
+    where, values = query.where()
+    mode = "coalesce(mode, '')" if apart else "''"
+    distinct = f"SELECT DISTINCT {down.column} AS value, {mode} AS mode FROM cell WHERE {where}"  # noqa: S608
+    order = "value" if down.number else "lower(value::VARCHAR)"
+    rows = snapshot.ask(
+        f"SELECT value, mode, count(*) OVER () AS every FROM ({distinct})"  # noqa: S608
+        f" ORDER BY {order} NULLS LAST, value, mode"
+        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        values,
+    )
+    if not rows:  # beyond the last page
+        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({distinct})", values)  # noqa: S608
+        return [], int(number(found, "n") or 0)
+    return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
+
+
+def _figures(
+    snapshot: Snapshot,
+    query: TableQuery,
+    names: Sequence[str],
+    shown: Mapping[str, Sequence[object]],
+) -> list[ResultGroup]:
+    """The fields of a page of a pivot: of forty thousand models nobody sees the others' medians."""
+    if not all(shown.values()):
+        return []
+    parts, more = [], list[object]()
+    for column, wanted in shown.items():
+        known = [value for value in wanted if value is not None]
+        among = [f"{column} IN ({', '.join('?' * len(known))})"] if known else []
+        among += [f"{column} IS NULL"] if len(known) < len(wanted) else []
+        parts.append(f"({' OR '.join(among)})")
+        more += known
+    sql, values = _sql(query, names, parts, more)
+    return [_group(query, row, names) for row in snapshot.ask(sql, values)]
+
+
+def _place(value: object) -> tuple[object, ...]:
+    """Numbers by size, words by letters, nothing last."""
+    if isinstance(value, int | float):
+        return (0, float(value), "")
+    return (2, 0.0, "") if value is None else (1, 0.0, str(value).lower())
+
+
+def _sql(
+    query: TableQuery,
+    names: Sequence[str],
+    narrowed: Sequence[str] = (),
+    more: Sequence[object] = (),
+) -> tuple[str, list[object]]:
+    """Groups of what was asked for, in SQL; columns are ours, values are parameters."""
+    where, values = query.where()
+    where, values = " AND ".join([where, *narrowed]), [*values, *more]
+    told = query.told
+    usable = (
+        "" if told.name == "memory" else f" AND coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
+    )
+    counts = f"status = 'ok' AND kind IN ('measured', 'imported'){usable} AND {told.column} > 0"
+    best = "max" if told.name in _RISING else "min"
+    several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
+    groups = [GROUPS[name].column for name in names]
+    named = ", ".join(f"{column} AS value_{n}" for n, column in enumerate(groups))
+    figure = f"CASE WHEN {counts} THEN {told.column} END"
+    sql = (
+        f"SELECT {named}, count(*) AS n, count(figure) AS known, {best}(figure) AS best,"  # noqa: S608
+        # Of those that are as good the first by its key: a page says the same each time.
+        f" arg_min(key, row({'-' * (best == 'max')}figure, key)) FILTER (figure IS NOT NULL)"
+        " AS best_key, median(figure) AS middle, min(figure) AS low,"
+        f" max(figure) AS high, {several} AS units,"
+        f" list(DISTINCT latency_of) FILTER ({counts}) AS statistics"
+        f" FROM (SELECT *, {figure} AS figure FROM cell WHERE {where}) GROUP BY ALL"
+    )
+    return sql, values
+
+
+def _group(query: TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
+    units = sorted(texts(row, "units")) if query.figure in _COUNTED else []
+    several = len(units) > 1
+    figures = {
+        name: None if several or row[name] is None else float(number(row, name) or 0.0)
+        for name in ("best", "middle", "low", "high")
+    }
+    statistics = sorted(texts(row, "statistics")) if query.figure == "latency" else []
+    return ResultGroup(
+        {name: row[f"value_{n}"] for n, name in enumerate(names)},
+        int(number(row, "n") or 0),
+        int(number(row, "known") or 0),
+        "" if several else text(row, "best_key"),
+        figures["best"],
+        figures["middle"],
+        figures["low"],
+        figures["high"],
+        [unit or "items" for unit in units] if several else (),
+        statistics if len(statistics) > 1 else (),
+    )
+
+
+def _with_cells(
+    snapshot: Snapshot, query: TableQuery, groups: Sequence[ResultGroup]
+) -> list[ResultGroup]:
+    """The same groups, each with the configuration that is best of it."""
+    keys = [group.key for group in groups if group.key]
+    by_key = {cell["key"]: cell for cell in cells.named(snapshot, keys)}
+    made = []
+    for group in groups:
+        cell = by_key.get(group.key)
+        known = interval(cell, query.figure) if cell else None
+        values = {**vars(group), "cell": cell, "interval": known}
+        made.append(ResultGroup(**values))
+    return made
+
+
+def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: str) -> PivotRow:
+    across = GROUPS[query.groups[1]]
+    by_value = {str(group.values[across.name]): group for group in groups}
+    ranked = sorted(
+        (group for group in groups if group.best is not None),
+        key=lambda group: group.best or 0.0,
+        reverse=query.figure in _RISING,
+    )
+    if query.by != BEST or len(ranked) < 2:
+        return PivotRow(value, by_value, mode=mode)
+    apart = unlike([group.cell for group in ranked if group.cell], across)
+    apart += _doubt([group.cell for group in ranked if group.cell])
+    first, second = ranked[0].interval, ranked[1].interval
+    is_best = not apart and first is not None and second is not None and first.is_apart_from(second)
+    best = str(ranked[0].values[across.name]) if is_best else ""
+    return PivotRow(value, by_value, best, apart, mode)
+
+
+def _doubt(ranked: Sequence[Cell]) -> list[str]:
+    """Why the first of several precisions is not chosen unasked: its outputs may be far off."""
+    if len({str(cell.get("precision")) for cell in ranked}) < 2:
+        return []
+    why = not_exact([{**ranked[0], "verification_error": ranked[0].get("error")}])
+    return [why] if why else []
+
+
+def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
+    """What configurations of one row differ in beside the column that is across."""
+    axis = AXES.get(_AXES.get(across.name, ""), ComparisonAxis("", (across.column,)))
+    places = () if axis.name == "hardware" else ("machine",)
+    names = [*axis.alike, *places, "kind"]
+    return [
+        name.replace("_", " ")
+        for name in names
+        if len({str(cell.get(name)) for cell in several}) > 1
+    ]
+
 
 #: What is shown beside the table.
 _BESIDE = ("hardware-latency", "throughput-by-batch")
@@ -33,12 +382,12 @@ class Results:
         snapshot = self.site.snapshot()
         pairs = request.query_params.multi_items()
         query = table_query(pairs, self.site.asked(request, snapshot))
-        groups = grouping.grouped(snapshot, query) if query.groups else None
+        groups = grouped(snapshot, query) if query.groups else None
         found = cells.found(snapshot, query, 0 if groups else PAGE)
         last = groups.pages if groups else found.pages
         if query.page > last:
             query = replace(query, page=last)
-            groups = grouping.grouped(snapshot, query) if groups else None
+            groups = grouped(snapshot, query) if groups else None
             found = found if groups else cells.found(snapshot, query)
         shown = result_rows.shown(found.cells, query.columns, costed=snapshot.costed)
         cells.told_apart(list(found.cells), result_rows.told_by(shown))

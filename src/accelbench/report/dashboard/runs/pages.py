@@ -1,15 +1,52 @@
-"""The pages that look at runs: all of them, and one, which may still go on."""
+"""The pages that look at runs: all of them, and one, which may still go on.
+
+Run against run: what `accelbench check` answers, as a page, worst first.
+
+How far a run is that goes on, and about how long it still takes. Pure.
+
+Nobody knows what launches to come take: the mean of those that are done stands for them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.core.rows import record
+from accelbench.analysis.checking import Check, Outcome
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.nouns import counted
+from accelbench.core.rows import Json, Row, record
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.titles import title
+from accelbench.query.baselines import ALLOWED, BaselineQuery, baseline_of_run
+from accelbench.query.run_names import harmless
+from accelbench.report.charts.words import safe
+from accelbench.report.check import (
+    answer,
+    change,
+    headline,
+    interval_levels,
+    ordered,
+    sentences,
+    sides,
+    unusable_times,
+)
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots import details
+
+if TYPE_CHECKING:
+    from accelbench.analysis.checking import CheckedQuestion
+    from accelbench.report.dashboard.runs.live import LiveRun
+    from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
 
 #: Results of a run that a page lists, the newest first.
 _MOST = 300
@@ -83,3 +120,177 @@ class Runs:
             more=max(0, len(rows) - _MOST),
             cells=cells[0]["cells"],
         )
+
+
+#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
+MOST_RESULTS = 4000
+#: Questions that a page lists.
+MOST_QUESTIONS = 400
+#: Runs that a list to choose from has.
+_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
+
+
+class RunComparison:
+    """Two runs beside each other."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def page(self, request: Request) -> Response:
+        """The verdict, what has to be said of it, and every figure."""
+        snapshot = self.site.snapshot()
+        base, other = (request.query_params.get(name, "") for name in ("a", "b"))
+        allow = tuple(dict.fromkeys(request.query_params.getlist("allow")))
+        for word in allow:
+            if word not in ALLOWED:
+                raise UsageError(
+                    f"Nothing to allow is named {in_quotes(safe(word))}.",
+                    f"Known: {', '.join(ALLOWED)}.",
+                )
+        for run in (base, other):
+            if run and not snapshot.ask("SELECT 1 AS it FROM run WHERE run_id = ?", [run]):
+                raise NotThereError(f"There is no run {in_quotes(safe(run))}.")
+        about: Json = {}
+        check, refused = None, ""
+        if base and other:
+            try:
+                check, about = self._checked(snapshot, base, other, allow)
+            except AccelbenchError as error:
+                refused = str(error)
+        return self.site.page(
+            request,
+            "runs_compare.html",
+            snapshot=snapshot,
+            runs=_runs(snapshot),
+            base=base,
+            other=other,
+            allow=allow,
+            allowed=ALLOWED,
+            refused=refused,
+            check=check,
+            headline=headline(check) if check else "",
+            sides=sides(about) if check else "",
+            mood=_EXITS.get(check.outcome, "good") if check else "",
+            sentences=[*unusable_times(check), *sentences(check, about)] if check else [],
+            questions=[(title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]] if check else [],
+            more=max(0, len(check.questions) - MOST_QUESTIONS) if check else 0,
+            cells=_cells(snapshot, check.questions) if check else {},
+            answer=answer,
+            change=change,
+            levels=interval_levels(check) if check else "",
+        )
+
+    def _checked(
+        self, snapshot: Snapshot, base: str, other: str, allow: tuple[str, ...]
+    ) -> tuple[Check, Json]:
+        if base == other:
+            raise UsageError("A run is not compared with itself.", "Choose another run beside it.")
+        self._refuse_many(base, other)
+        key = ("run against run", snapshot.at, base, other, allow)
+
+        def made() -> tuple[Check, Json]:
+            sought = BaselineQuery({}, (other,), None, allow)
+            baseline = baseline_of_run(self.site.database, base, sought)
+            return baseline.check(None), baseline.about(None)
+
+        return self.site.pictures.once(key, made)
+
+    def _refuse_many(self, base: str, other: str) -> None:
+        _, ((count,),) = self.site.database.query(
+            "SELECT count(*) FROM benchmark_results WHERE run_id IN (?, ?)", [base, other]
+        )
+        if int(str(count)) > MOST_RESULTS:
+            run, beside = harmless(other), harmless(base)
+            raise UsageError(
+                f"These runs have {int(str(count)):,} results, and a page judges"
+                f" {MOST_RESULTS:,} at most.",
+                f"accelbench check --run {run} --baseline {beside} judges them all.",
+            )
+
+
+def _runs(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Runs to choose from, the newest first, each with what it is called."""
+    rows = snapshot.ask(
+        "SELECT run_id, label, started_at FROM run"
+        " ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT ?",
+        [_MOST_RUNS],
+    )
+    return [(str(row["run_id"]), _called(row)) for row in rows]
+
+
+def _called(row: Row) -> str:
+    label = harmless(str(row["label"])) if row.get("label") else ""
+    moment = str(row.get("started_at") or "")[:16].replace("T", " ")
+    parts = [harmless(str(row["run_id"])), f"({safe(label, 60)})" if label else "", moment]
+    return " ".join(filter(None, parts))
+
+
+def _cells(snapshot: Snapshot, questions: Sequence[CheckedQuestion]) -> Mapping[str, str]:
+    """The cell of each question's series that is shown today, to lead to it."""
+    keys = sorted({str(q.row["series_key"]) for q in questions if q.row.get("series_key")})
+    if not keys:
+        return {}
+    rows = snapshot.ask(
+        "SELECT series_key, min(key) AS key FROM cell"
+        " WHERE series_key IN (SELECT unnest(?::VARCHAR[])) GROUP BY 1",
+        [keys],
+    )
+    return {str(row["series_key"]): str(row["key"]) for row in rows}
+
+
+#: Launches that a mean is of, the newest.
+_PROGRESS_MOST = 200
+#: Of fewer nothing is said.
+_FEWEST = 2
+_MINUTE, _HOUR = 60.0, 3600.0
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """A run that goes on.
+
+    Attributes:
+        last: the configuration that was measured last; "" before the first.
+        remaining: in words, with “about”; "" where nobody can say.
+    """
+
+    run_id: str
+    started_at: str
+    done: int
+    planned: int
+    last: str
+    remaining: str
+
+
+def progress_of(run: LiveRun) -> RunProgress:
+    """How far a run is, by its journal."""
+    results = run.results
+    left = max(0, run.planned - len(results))
+    seconds = _mean_seconds([str(row.get("finished_at") or "") for row in results])
+    known = bool(left) and seconds is not None
+    return RunProgress(
+        run.run_id,
+        str(run.started.get("started_at") or ""),
+        len(results),
+        run.planned,
+        title(results[-1]) if results else "",
+        f"about {duration(left * (seconds or 0.0))} left" if known else "",
+    )
+
+
+def _mean_seconds(moments: Sequence[str]) -> float | None:
+    """From one result to the next; None where too few tell."""
+    known = sorted(moment for moment in moments if moment)[-_PROGRESS_MOST:]
+    if len(known) < _FEWEST:
+        return None
+    times = [datetime.fromisoformat(moment) for moment in known]
+    return fmean((after - before).total_seconds() for before, after in pairwise(times))
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 40 seconds, 12 minutes, 3 hours."""
+    if seconds < 2 * _MINUTE:
+        return counted(max(1, round(seconds)), "second")
+    if seconds < 2 * _HOUR:
+        return counted(round(seconds / _MINUTE), "minute")
+    return counted(round(seconds / _HOUR), "hour")

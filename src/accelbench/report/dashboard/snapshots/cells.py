@@ -1,18 +1,41 @@
-"""Questions to a snapshot: a page of cells, how many there are, what else could be chosen."""
+"""Questions to a snapshot: a page of cells, how many there are, what else could be chosen.
+
+What the outputs of a cell are worth against labels, and what its precision costs of it.
+
+The intervals of cells' figures, or the ranges of their launches, as pages show them. Pure.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
+from accelbench.analysis.accuracies import (
+    TaskAccuracy,
+    accuracy_against,
+    accuracy_of,
+    cost_sentence,
+    like_for_like,
+    place_of,
+)
 from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import SHAPES, flat
-from accelbench.core.rows import Json, Row, number
+from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
+from accelbench.analysis.ratios import apart_from_median, interval_within
+from accelbench.core.figures import Spread, Statistic
+from accelbench.core.nouns import digits
+from accelbench.core.rows import Json, Row, number, text
+from accelbench.measure.launches import interval_of, spread_of
+from accelbench.query.conditions import marks
+from accelbench.query.stored_results import accuracies_in
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
 
 #: Behind a cell's figures: read for their intervals, and no figures of the cell.
 BEHIND = ("times", "means", "rates", *OF_AN_INTERVAL)
@@ -311,3 +334,163 @@ def _text(snapshot: Snapshot, name: str, value: str) -> str:
     if name == "machine" and value in snapshot.machines:
         return str(snapshot.machines[value])
     return value.replace("_", " ")
+
+
+_BASE = "fp32"
+_WHERE = "model = ? AND runtime = ? AND hardware = ? AND precision IN (?, ?) AND provenance = ?"
+
+
+@dataclass(frozen=True)
+class CellAccuracy:
+    """The newest accuracy of a cell's model, engine and precision.
+
+    Attributes:
+        known: the figure.
+        cost: what it is above or below that of fp32, as a sentence; "" where nobody can say.
+        run_id: the run that measured it, where that is not the cell's own; else "".
+        other_weights: whether its weights are not those of the cell's launches.
+    """
+
+    known: TaskAccuracy
+    cost: str = ""
+    run_id: str = ""
+    other_weights: bool = False
+
+
+def cell_accuracy(
+    database: Database, snapshot: Snapshot, cell: Cell, rows: Sequence[Row]
+) -> CellAccuracy | None:
+    """The accuracy of a cell; None where none was measured.
+
+    Args:
+        database: the store.
+        snapshot: which run was on which machine.
+        cell: which.
+        rows: its launches; one of them that has an accuracy comes first.
+    """
+    if not rows:
+        return None
+    first = rows[0]
+    runs = [run for run, machine in snapshot.ran.items() if machine == cell["machine"]]
+    asked = [text(first, name) for name in ("model", "runtime", "hardware", "precision")]
+    own = {text(row, "result_id") for row in rows}
+    # Where nobody says which machine it was, its own launches alone are of that machine.
+    column, among = ("run_id", runs) if runs else ("result_id", sorted(own))
+    where = f"{_WHERE} AND {column} IN ({marks(among)})"
+    values = [*asked, _BASE, text(first, "provenance"), *among]
+    places = accuracies_in(database, where, values, "")
+    place = place_of(first, "")
+    of_place = sorted(places.get(place, ()), key=lambda row: text(row, "result_id") not in own)
+    if not of_place:
+        return None
+    chosen = of_place[0]
+    known = accuracy_of(chosen)
+    assert known is not None  # else it were not among them
+    base = like_for_like(chosen, places.get(place.as_fp32(), ()))
+    cost = None
+    if base is not None and place.precision != _BASE:
+        cost = accuracy_against([chosen], [base])
+    run = text(chosen, "run_id")
+    return CellAccuracy(
+        known,
+        cost_sentence(place.precision, _BASE, cost) if cost is not None else "",
+        "" if run in {text(row, "run_id") for row in rows} else run,
+        chosen.get("weights_digest") not in {row.get("weights_digest") for row in rows},
+    )
+
+
+@dataclass(frozen=True)
+class LaunchInterval:
+    """Where a figure lies.
+
+    Attributes:
+        middle: the figure.
+        spread: the ends that are shown.
+        sure: the ends of the 95 % interval, by which it is compared with others.
+    """
+
+    middle: float
+    spread: Spread
+    sure: tuple[float, float]
+
+    @property
+    def text(self) -> str:
+        """The ends next to the figure: ±2.1%."""
+        return self.spread.text(self.middle, digits)
+
+    @property
+    def ends(self) -> str:
+        """The ends in a sentence: 95 % interval 7.90 to 8.12, of 5 launches."""
+        return self.spread.sentence(digits)
+
+    def is_apart_from(self, other: LaunchInterval) -> bool:
+        """Return whether the two intervals have nothing in common."""
+        return self.sure[1] < other.sure[0] or other.sure[1] < self.sure[0]
+
+
+def interval(cell: Cell, figure: str) -> LaunchInterval | None:
+    """Return the interval of a cell's latency, throughput or cost; None if it is not known.
+
+    A latency has the interval of its launches' latencies, a rate that of their rates. The cost of a
+    million items has that of the rate.
+    """
+    if figure == "latency":
+        return _of_latency(cell)
+    rate = _of_rate(cell)
+    if figure == "throughput" or rate is None:
+        return rate if figure == "throughput" else None
+    cost = cell.get("cost_per_million")
+    return None if figure != "cost" or not cost else _inverse(rate, cost * rate.middle)
+
+
+def latency_note(cell: Cell) -> str:
+    """Return what stands next to a latency: that it is a mean, or the mean where that differs."""
+    if cell.get("latency_of") == Statistic.MEAN:
+        return str(Statistic.MEAN)
+    medians, means = cell.get("times") or [], cell.get("means") or []
+    if not medians or len(medians) != len(means):
+        return ""
+    mean = apart_from_median(medians, means, cell)
+    return "" if mean is None else f"{Statistic.MEAN} {digits(mean)}"
+
+
+def _of_latency(cell: Cell) -> LaunchInterval | None:
+    middle = cell.get("latency")
+    if not middle:
+        return None
+    within = None
+    if cell.get("launches") == 1:
+        within = interval_within(cell, Statistic(cell.get("latency_of") or Statistic.MEDIAN))
+    return _made(middle, cell.get("times") or [], within)
+
+
+def _of_rate(cell: Cell) -> LaunchInterval | None:
+    rate, rates = cell.get("throughput"), cell.get("rates") or []
+    if not rate:
+        return None
+    mean = cell.get("latency_mean_ms")
+    within = interval_within(cell, Statistic.MEAN) if cell.get("launches") == 1 and mean else None
+    if within is not None and within[0] > 0.0 and mean:
+        within = rate * mean / within[1], rate * mean / within[0]
+    return _made(rate, rates, within)
+
+
+def _made(
+    middle: float, each: Sequence[float], within: tuple[float, float] | None
+) -> LaunchInterval | None:
+    sure = interval_of(each) if len(each) > 1 else within
+    spread = spread_of(each, within)
+    if spread is None or sure is None or sure[0] <= 0.0:
+        return None
+    return LaunchInterval(middle, spread, sure)
+
+
+def _inverse(known: LaunchInterval, product: float) -> LaunchInterval:
+    """Return the interval of what a product divided by the figure is."""
+    low, high = (
+        None if end is None else product / end for end in (known.spread.high, known.spread.low)
+    )
+    spread = Spread(low, high, known.spread.kind, known.spread.count)
+    return LaunchInterval(
+        product / known.middle, spread, (product / known.sure[1], product / known.sure[0])
+    )

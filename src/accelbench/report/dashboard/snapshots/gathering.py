@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.launch_intervals import COLUMNS as OF_AN_INTERVAL
+from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.analysis.standing import (
     OWNED,
     OWNED_SQL,
@@ -20,18 +20,21 @@ from accelbench.analysis.standing import (
     worth_sql,
 )
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import OF_A_STEP, TAILS_SQL
+from accelbench.core.figures import FEWEST_LAUNCHES, OF_A_STEP, TAILS_SQL
 from accelbench.core.identity import canonical
-from accelbench.core.launch_failures import WHOLE_RUNS_COLUMNS, failing_sql, same_configuration_sql
-from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
-from accelbench.core.spreads import FEWEST_LAUNCHES
 from accelbench.core.worth import (
     ANSWERED_SQL,
+    COMPARABLE,
+    OF_IMPORT_SQL,
     OF_WORTH,
     QUALITY_OF_SQL,
     REASON_COLUMNS,
     REASON_UNUSABLE_SQL,
+    THIS_ARM_SQL,
     USABLE_SQL,
+    WHOLE_RUNS_COLUMNS,
+    failing_sql,
+    same_configuration_sql,
 )
 from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted

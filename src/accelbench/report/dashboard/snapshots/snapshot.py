@@ -3,32 +3,171 @@
 A *cell* is one question on one machine, by the launches of the run that says most of it. A million
 results are some thousand cells, so the store is read once, for a moment, and asked again only when
 it has changed: a run that goes on wants to write into it, and a page wants to be there at once.
+
+What cells cost: told to a snapshot's cells once, so that tables are ordered by it.
+
+Thousands of cells ran in a few places, and a place has one price: prices are looked up for places,
+and a single statement makes costs of them.
+
+The newest snapshot: taken in the background, and again when the store has changed.
+
+A page never waits for a new one: it is made from the last, and says of which moment that is. Only
+who comes before the first was taken waits, and no longer than people like to.
 """
 
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from accelbench.analysis.costs import (
+    Price,
+    items_of,
+    known_price,
+    names_of_place,
+    per_million,
+    price_of,
+    told_of,
+    unmatched_prices,
+    with_costs,
+)
 from accelbench.analysis.machines import Machine, machine_of
+from accelbench.analysis.sides import PER_MILLION, Side
 from accelbench.analysis.standing import SOFTWARE
+from accelbench.core.errors import AccelbenchError, SurroundingsError
+from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
-from accelbench.core.rows import Json
+from accelbench.core.rows import Json, Row
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
 from accelbench.report.dashboard.asked import AS_THEY_LIE, FACETS
 from accelbench.report.dashboard.snapshots.gathering import gathered
-from accelbench.report.dashboard.snapshots.priced import add_costs, without_a_place
 from accelbench.store.duck import connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+    from accelbench.exchange.prices import Prices
     from accelbench.store.database import Database
+
+
+#: What tells places apart for `price_of`.
+_PLACE = ("machine", "hardware", "device_name", "device_fingerprint", "world_size")
+#: Without a price are those that nobody measured and what a stand-in did.
+_PRICEABLE = "status = 'ok' AND kind IN ('measured', 'imported')"
+_COLUMNS = """
+ALTER TABLE cell ADD COLUMN cost_per_million DOUBLE;
+ALTER TABLE cell ADD COLUMN currency VARCHAR;
+ALTER TABLE cell ADD COLUMN price_per_hour DOUBLE;
+ALTER TABLE cell ADD COLUMN priced_by VARCHAR;
+"""
+_COSTS = f"""
+UPDATE cell SET cost_per_million = hour.each_million / throughput, currency = ?,
+    price_per_hour = hour.per_hour, priced_by = hour.name
+FROM (
+    SELECT unnest(?::VARCHAR[]) AS place, unnest(?::VARCHAR[]) AS name,
+        unnest(?::DOUBLE[]) AS per_hour, unnest(?::DOUBLE[]) AS each_million
+) AS hour
+WHERE {_PRICEABLE} AND throughput > 0 AND {{place}} = hour.place
+"""  # noqa: S608 — our columns
+#: A cell that says its own cost keeps it.
+_OWN = f"""
+UPDATE cell SET cost_per_million = own_cost, currency = ?, price_per_hour = NULL, priced_by = NULL
+WHERE {_PRICEABLE} AND own_cost IS NOT NULL
+"""  # noqa: S608 — our columns
+
+
+def add_costs(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
+) -> bool:
+    """Give cells their costs; whether any has one.
+
+    Args:
+        memory: the snapshot, with the table `cell`.
+        machines: by their ids.
+        prices: the user's; without any, a cell has the cost that it says itself.
+    """
+    memory.execute(_COLUMNS)
+    place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
+    if prices is not None:
+        by_place = _found(memory, machines, prices, place)
+        lists: tuple[Sequence[object], ...] = (
+            list(by_place),
+            [price.name for price in by_place.values()],
+            [price.per_hour for price in by_place.values()],
+            [per_million(price.per_hour, 1.0) for price in by_place.values()],
+        )
+        memory.execute(_COSTS.format(place=place), [prices.currency, *lists])
+    if prices is None or prices.currency == USUAL_CURRENCY:
+        memory.execute(_OWN, [USUAL_CURRENCY])
+    memory.execute("ALTER TABLE cell DROP COLUMN own_cost")
+    ((count,),) = memory.execute("SELECT count(cost_per_million) FROM cell").fetchall()
+    return bool(count)
+
+
+def without_a_place(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
+) -> str:
+    """Which prices are of no device, platform or machine of a snapshot, in a sentence; else ""."""
+    if prices is None:
+        return ""
+    known, devices = set[str](), set[str]()
+    for values in memory.execute(f"SELECT DISTINCT {', '.join(_PLACE)} FROM cell").fetchall():  # noqa: S608
+        row = dict(zip(_PLACE, values, strict=True))
+        known |= names_of_place(row, machines.get(str(row["machine"])))
+        devices |= {str(row["device_name"])} if row["device_name"] else set()
+    return unmatched_prices(prices, known, sorted(devices))
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a cell's page says beside the cost of a million.
+
+    Attributes:
+        items: what a million is of.
+        per_step: what a training step costs.
+        price: what an hour costs, in words.
+    """
+
+    items: str
+    per_step: float | None
+    price: str
+
+
+def spent_of(
+    rows: Sequence[Row], prices: Prices | None, machine: Machine | None
+) -> StepCost | None:
+    """Of the launches of one cell; None where they have no cost."""
+    machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
+    cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
+    if not cost_rows:
+        return None
+    side, price = Side((), cost_rows), known_price(cost_rows[0])
+    words = told_of(price, prices) if price is not None and prices is not None else ""
+    return StepCost(items_of(cost_rows[0]), side.step_cost, words)
+
+
+def _found(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices, place: str
+) -> dict[str, Price]:
+    """The price of each place that has one."""
+    places = memory.execute(
+        f"SELECT DISTINCT {place}, {', '.join(_PLACE)} FROM cell WHERE {_PRICEABLE}"  # noqa: S608
+    ).fetchall()
+    by_place = {}
+    for key, *values in places:
+        row = dict(zip(_PLACE, values, strict=True))
+        price = price_of(row, prices, machines.get(str(row["machine"])))
+        if price is not None:
+            by_place[str(key)] = price
+    return by_place
+
 
 #: What failed before it had a device was overtaken by what answered the same later.
 _OVERTAKEN = """
@@ -210,3 +349,146 @@ def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:
         ).fetchall()
         choices[name] = [str(value) for (value,) in rows]
     return choices
+
+
+Mark = tuple[tuple[int, int], ...]
+
+#: How long whoever comes first waits, before a page says that the store is being read.
+PATIENCE = 5.0
+#: How often the file is looked at, at most.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class SnapshotProgress:
+    """How far the snapshot is that is being taken.
+
+    Attributes:
+        step: what is being done, from 1, of `steps`.
+        words: the same in words.
+        results: how many the store has; None as long as nobody knows.
+        seconds: since it was begun.
+    """
+
+    step: int
+    steps: int
+    words: str
+    results: int | None
+    seconds: int
+
+
+class SnapshotKeeper:
+    """The snapshot of one store, always there once it was taken."""
+
+    def __init__(
+        self,
+        database: Database,
+        refill: Callable[[], object] | None = None,
+        refill_seconds: float = 60.0,
+        prices: Prices | None = None,
+        at: str = "",
+    ) -> None:
+        """
+        Args:
+            database: the store.
+            refill: what brings in what others gave to a lake; a database's own runs fill it.
+            refill_seconds: how long to wait from one such to the next.
+            prices: by which cells are told what they cost.
+            at: the moment that a snapshot is of; "" for that at which it is taken.
+        """
+        self.database = database
+        self.prices = prices
+        self._at = at
+        self._refill, self._refill_seconds = refill, refill_seconds
+        self._lock = threading.Lock()
+        self._there = threading.Event()
+        self._newest: Snapshot | None = None
+        self._mark: Mark | None = None
+        self._trouble: AccelbenchError | None = None
+        self._working: threading.Thread | None = None
+        self._looked = self._refilled = float("-inf")
+        self._begun = 0.0
+        self._step: tuple[int, str, int | None] = (0, "looking at the store", None)
+
+    def begin(self) -> None:
+        """Start to take one, if nobody does and the store has changed since the last."""
+        now = time.monotonic()
+        with self._lock:
+            if self._working is not None and self._working.is_alive():
+                return
+            if now - self._looked < _LOOK_SECONDS:
+                return
+            self._looked = now
+            due = self._refill is not None and now - self._refilled > self._refill_seconds
+            if not due and self._mark is not None and self._mark == self._looks():
+                return
+            self._begun = now
+            # No daemon: an interpreter that ends under a reader of DuckDB aborts.
+            self._working = threading.Thread(target=self._take, args=(due,))
+            self._working.start()
+
+    def newest(self, patience: float = PATIENCE) -> Snapshot | None:
+        """The last one; None as long as the first is being taken.
+
+        Raises:
+            AccelbenchError: The store cannot be read, and never could.
+        """
+        self.begin()
+        self._there.wait(patience)
+        if self._newest is None and self._trouble is not None:
+            raise self._trouble
+        return self._newest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait until nobody reads: an interpreter that ends under a reader of DuckDB aborts."""
+        if self._working is not None:
+            self._working.join()
+
+    @property
+    def trouble(self) -> str:
+        """Why the last snapshot is not the newest; empty where it is."""
+        return "" if self._trouble is None else str(self._trouble)
+
+    @property
+    def progress(self) -> SnapshotProgress:
+        """How far the one is that is being taken."""
+
+        step, words, results = self._step
+        seconds = int(time.monotonic() - self._begun)
+        return SnapshotProgress(step, len(SnapshotStep), words, results, seconds)
+
+    def _looks(self) -> Mark:
+        path = self.database.path
+        marks = []
+        for file in (path, path.with_name(f"{path.name}.wal")):
+            try:
+                seen = file.stat()
+            except OSError:
+                marks.append((0, 0))
+            else:
+                marks.append((seen.st_size, seen.st_mtime_ns))
+        return tuple(marks)
+
+    def _take(self, refill: bool) -> None:
+
+        def tell(step: SnapshotStep, results: int | None) -> None:
+            self._step = list(SnapshotStep).index(step) + 1, step.value, results
+
+        try:
+            if refill and self._refill is not None:
+                self._refilled = time.monotonic()
+                self._refill()
+            mark = self._looks()  # before: what changes meanwhile is seen the next time
+            if mark != self._mark or self._newest is None:
+                self._newest = taken(self.database, self._at or utc_now(), self.prices, tell)
+                self._mark = mark
+            self._trouble = None
+        except AccelbenchError as error:
+            self._trouble = error
+        except Exception as error:
+            self._trouble = SurroundingsError(f"The store cannot be read: {error}.")
+        finally:
+            self._there.set()

@@ -15,9 +15,9 @@ import jax
 import torch
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind, TensorArgument
 
-from accelbench.runtimes.jax.lowering.arrays import DTYPES, array
 from accelbench.runtimes.jax.lowering.convolutions import outputs_first
 from accelbench.runtimes.jax.lowering.export import PLAIN, Wrapped, exported, own_name
+from accelbench.runtimes.jax.lowering.shapes import DTYPES, array
 from accelbench.runtimes.jax.lowering.table import OPS, RANDOM
 
 Arrays = dict[str, jax.Array]

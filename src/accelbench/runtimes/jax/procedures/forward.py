@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from accelbench.catalog.outputs import named_tensors
+from accelbench.catalog.inputs import named_tensors
 from accelbench.core.case import Case
 from accelbench.runtimes.jax.lowering import Arrays, Lowered, Wrapped, lower
 from accelbench.runtimes.jax.procedures.base import Example, Inputs, Opened

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from accelbench.runtimes.pytorch.distributed.launch import (
+from accelbench.runtimes.pytorch.distributed.group import (
     AGENT_VARIABLE,
     FAILURE,
     FOLDER_VARIABLE,

@@ -1,4 +1,9 @@
-"""A group of ranks as the worker has it: started, asked, and ended whatever happens."""
+"""A group of ranks as the worker has it: started, asked, and ended whatever happens.
+
+What agent and ranks are told, and the files by which they tell of a failure.
+
+A machine that takes part in what another measures: its processes of one group after another.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +14,60 @@ import secrets
 import signal
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
 from accelbench.core.errors import CaseError, OutOfMemoryError
-from accelbench.runtimes.pytorch.distributed.launch import (
-    DOOR,
-    FAILURE,
-    KEY_VARIABLE,
-    RankLaunch,
-    error_file,
-)
+from accelbench.hardware.machine import threads_of_each
 from accelbench.store.scratch import Scratch
+
+#: Of the environment of ranks: the folder, the agent's number, the key that admits who asks.
+FOLDER_VARIABLE = "ACCELBENCH_RANKS"
+AGENT_VARIABLE = "ACCELBENCH_RANKS_AGENT"
+KEY_VARIABLE = "ACCELBENCH_RANKS_KEY"
+
+_BACKENDS = {"cpu": "gloo"}  # NCCL on GPUs, and what ROCm's PyTorch calls so
+
+LAUNCH, FAILURE, DOOR = "launch.json", "failure.json", "door"
+
+
+@dataclass(frozen=True)
+class RankLaunch:
+    """One group of ranks, as one node starts its own."""
+
+    run_id: str
+    here: int  # ranks of this node
+    backend: str  # gloo, or nccl, which ROCm's PyTorch calls RCCL's too
+    threads: int  # of each
+    seconds: float  # within which the others have to come
+    collective_seconds: float  # that a collective waits for a rank that does not come
+    nodes: int = 1
+    node: int = 0
+    rendezvous: str = ""  # host:port of node 0, where there are several
+
+    def write(self, folder: Path) -> None:
+        """Into a folder, where agent and ranks find it."""
+        (folder / LAUNCH).write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path) -> RankLaunch:
+        """Out of that folder."""
+        return cls(**json.loads((folder / LAUNCH).read_text()))
+
+
+def error_file(folder: Path, rank: int) -> Path:
+    """Where a rank leaves why it gave up."""
+    return folder / f"rank-{rank}.json"
+
+
+def backend_of(hardware: str) -> str:
+    """By which collectives are carried out."""
+    return _BACKENDS.get(hardware, "nccl")
+
 
 _AGENT = "accelbench.runtimes.pytorch.distributed.agent"
 #: Importing torch and transformers in every rank, from a cold disk.
@@ -251,3 +295,62 @@ def _vain(note: dict[str, Any], missing: list[str]) -> CaseError:
     )
     error.status = note["status"]
     return error
+
+
+#: Between two tries to meet a machine that is not there yet.
+_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class MachinePart:
+    """The part of one machine in steps that several make together.
+
+    Attributes:
+        hardware: the platform.
+        processes: of this machine, as of each other.
+        nodes: machines.
+        node: which of them this is; 0 measures.
+        rendezvous: host:port of machine 0.
+        threads: of this machine's processes together; None for the engine's default.
+    """
+
+    hardware: str
+    processes: int
+    nodes: int
+    node: int
+    rendezvous: str
+    threads: int | None = None
+
+    def launch(self, seconds: float, collective_seconds: float) -> RankLaunch:
+        """One group of this machine's processes."""
+        return RankLaunch(
+            run_id=ONE_RUN,
+            here=self.processes,
+            backend=backend_of(self.hardware),
+            threads=threads_of_each(self.threads, self.processes),
+            seconds=seconds,
+            collective_seconds=collective_seconds,
+            nodes=self.nodes,
+            node=self.node,
+            rendezvous=self.rendezvous,
+        )
+
+
+def groups_taken_part_in(
+    part: MachinePart, patience: float, collective_seconds: float
+) -> Iterator[str]:
+    """Take part in every group that machine 0 starts; of each why it ended early, "" where not.
+
+    Args:
+        part: this machine's.
+        patience: seconds without any group after which there are taken to be no more.
+        collective_seconds: how long a collective waits for a process that does not come.
+    """
+    last = time.monotonic()
+    while (left := patience - (time.monotonic() - last)) > 0:
+        trouble = take_part(part.launch(left, collective_seconds))
+        if trouble is None or trouble.startswith("rank "):
+            yield trouble or ""
+            last = time.monotonic()
+        else:
+            time.sleep(_PAUSE_SECONDS)

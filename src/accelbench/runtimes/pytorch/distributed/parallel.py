@@ -3,21 +3,151 @@
 ddp     each rank has all weights and a part of the batch; gradients are averaged
 fsdp2   each rank has a part of all weights, gathered block by block, and a part of the batch
 tp      each rank has a part of each block's products, and all of the batch
+
+Which products of a model are split over ranks, and how: by its own plan, or by ours.
+
+A model of transformers that brings a plan (`_tp_plan`: LLaMA, Qwen2 …) is split by it where it
+names nothing but columns and rows. Of encoders that bring none ours has what Megatron-LM has:
+queries, keys, values and the first product of the feed-forward part by columns, what follows each
+by rows, so that a block exchanges twice forward and twice backward.
+
+One training step of several ranks: micro-batches here, gradients exchanged with the last.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 
+from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.pytorch.distributed.tensor_plan import tensor_parallel
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
+from accelbench.runtimes.pytorch.procedures.train import Train, unmarked
+from accelbench.runtimes.shared.local import Mark
+
+#: By the ends of modules' names, for each layout of a block that is known.
+_OURS = (
+    {  # BERT, ELECTRA, RoBERTa
+        "attention.self.query": "colwise",
+        "attention.self.key": "colwise",
+        "attention.self.value": "colwise",
+        "attention.output.dense": "rowwise",
+        "intermediate.dense": "colwise",
+        "output.dense": "rowwise",
+    },
+    {  # DistilBERT
+        "attention.q_lin": "colwise",
+        "attention.k_lin": "colwise",
+        "attention.v_lin": "colwise",
+        "attention.out_lin": "rowwise",
+        "ffn.lin1": "colwise",
+        "ffn.lin2": "rowwise",
+    },
+)
+_OF_EACH_HEAD = "relative_position_bias_table"
+_STYLES = {"colwise": ColwiseParallel, "rowwise": RowwiseParallel}
+
+
+def tensor_parallel(module: torch.nn.Module, mesh: DeviceMesh, model: str) -> dict[str, int]:
+    """Split a module's products in place; how many of them by columns, and by rows.
+
+    What class and config tell was refused when the run was planned (`splittable`).
+
+    Raises:
+        UnsupportedError: nothing says how, or its heads do not go round.
+    """
+    plan = _plan(module)
+    if not plan:
+        raise UnsupportedError(
+            "tensor_parallel",
+            f"nothing says how the products of {model} are split over ranks",
+            "Train with --strategy ddp or fsdp2; infer with one process.",
+        )
+    _refuse_uneven(module, plan, mesh.size(), model)
+    parallelize_module(module, mesh, {name: _STYLES[style]() for name, style in plan.items()})
+    styles = list(plan.values())
+    return {style: styles.count(style) for style in _STYLES}
+
+
+def products_split(module: torch.nn.Module) -> bool:
+    """Whether anything says how its products are split."""
+    return bool(_plan(module))
+
+
+def _plan(module: torch.nn.Module) -> dict[str, str]:
+    return _own_plan(module) or _our_plan(module)
+
+
+def _own_plan(module: torch.nn.Module) -> dict[str, str]:
+    """The plan that the model brings, by full names; empty where it asks for more than we have."""
+    patterns: dict[str, str] = {
+        name: str(style)
+        for name, style in (getattr(module, "_tp_plan", None) or {}).items()
+        if "layers" in name  # what stands outside of blocks stays whole on every rank
+    }
+    if not patterns or set(patterns.values()) - set(_STYLES):
+        return {}
+    plan = {}
+    for name, part in module.named_modules():
+        style = next((s for p, s in patterns.items() if _matches(p, name)), None)
+        if style is not None and isinstance(part, torch.nn.Linear):
+            plan[name] = style
+    return plan
+
+
+def _matches(pattern: str, name: str) -> bool:
+    expression = re.escape(pattern).replace(r"\*", r"[^.]+")
+    return re.fullmatch(rf"(?:.*\.)?{expression}", name) is not None
+
+
+def _our_plan(module: torch.nn.Module) -> dict[str, str]:
+    # Swin's blocks are named as BERT's, and add to each head a weight that would stay whole.
+    if any(name.endswith(_OF_EACH_HEAD) for name, _ in module.named_parameters()):
+        return {}
+    linear = {n for n, part in module.named_modules() if isinstance(part, torch.nn.Linear)}
+    for layout in _OURS:
+        first = next(iter(layout))
+        bases = [n.removesuffix(first) for n in linear if n.endswith(f".{first}")]
+        plan = {f"{base}{end}": style for base in sorted(bases) for end, style in layout.items()}
+        if plan and plan.keys() <= linear:
+            return plan
+    return {}
+
+
+def _refuse_uneven(module: torch.nn.Module, plan: dict[str, str], ranks: int, model: str) -> None:
+    config: Any = getattr(module, "config", None)
+    counts = {
+        name: getattr(config, name, None)
+        for name in ("num_attention_heads", "n_heads", "num_key_value_heads")
+    }
+    uneven = {name: n for name, n in counts.items() if isinstance(n, int) and n % ranks}
+    for name in plan:
+        part = module.get_submodule(name)
+        assert isinstance(part, torch.nn.Linear)
+        split = part.out_features if plan[name] == "colwise" else part.in_features
+        if split % ranks:
+            uneven[name] = split
+    if uneven:
+        name, number = next(iter(uneven.items()))
+        raise UnsupportedError(
+            "tensor_parallel",
+            f"{name} of {model} is {number}, which {ranks} ranks cannot share evenly",
+            "Use another number of processes; train with --strategy ddp or fsdp2.",
+        )
+
 
 #: A trial step of a model: which of its weights get no gradient, DDP has to know beforehand.
 Trial = Callable[[], set[str]]
@@ -172,3 +302,76 @@ def here(tensor: torch.Tensor) -> torch.Tensor:
 def whole(tensor: torch.Tensor) -> torch.Tensor:
     """All of a tensor; every rank has to ask."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+class RankTrain(Train):
+    """What a rank does of a step."""
+
+    def __init__(self, case: Case, opened: Opened, shared: Parallel, part: int) -> None:
+        """Nothing is stepped yet.
+
+        Args:
+            case: what is trained, by all ranks together.
+            opened: the model as this rank has it.
+            shared: how it is shared.
+            part: which part of the batch is this rank's.
+        """
+        self._shared = shared
+        self._part = part
+        self._micro_batches = int(case.options.get("accumulate", 1))
+        super().__init__(case, opened)
+
+    def _restore(self, weights: Mapping[str, torch.Tensor]) -> None:
+        restore(self._module, weights)
+
+    def _groups(self) -> list[list[torch.nn.Parameter]]:
+        # A step of many tensors at once takes none that are split beside some that are not.
+        split = [w for w in self._weights if isinstance(w, DTensor)]
+        plain = [w for w in self._weights if not isinstance(w, DTensor)]
+        return [group for group in (split, plain) if group]
+
+    def _seed(self) -> None:
+        # Parts of a batch drop out other values; ranks that have the same batch the same ones.
+        seed_all(self._opened.job.settings.seed + self._part)
+
+    def _gradients(self, inputs: Inputs, mark: Mark) -> None:
+        count, total = self._micro_batches, None
+        for number in range(count):
+            with self._shared.syncing(number == count - 1):
+                loss = self._loss_of(self._micro_batch(inputs, number), mark) / count
+                total = loss.detach() if total is None else total + loss.detach()
+                mark("loss")
+                self._scaler.scale(loss).backward()
+                mark("backward")
+        assert total is not None
+        self._losses.append(total)
+
+    def _micro_batch(self, inputs: Inputs, number: int) -> Inputs:
+        if self._micro_batches == 1:
+            return inputs
+        rows = self._case.shapes.batch // self._shared.parts
+        size = rows // self._micro_batches
+        cut = slice(number * size, (number + 1) * size)
+        return {n: t[cut] if t.dim() and len(t) == rows else t for n, t in inputs.items()}
+
+    def _own(self, weight: torch.Tensor) -> torch.Tensor:
+        return here(weight)
+
+    def _forward_loss(self, inputs: Inputs) -> float:
+        # Without gradients: ranks expect a backward pass to follow any other forward pass.
+        buffers = [(b, b.clone()) for b in self._module.buffers()]
+        count = self._micro_batches
+        with torch.no_grad(), chances_kept(self._opened.place.device):
+            parts = [self._loss_of(self._micro_batch(inputs, i), unmarked) for i in range(count)]
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        return sum(float(part) / count for part in parts)
+
+    def gradients(self, inputs: Inputs) -> Iterator[tuple[str, torch.Tensor]]:
+        """The whole gradient of each weight after one backward; nothing is stepped."""
+        self._gradients(inputs, lambda _phase: None)
+        self._losses.clear()
+        for name, weight in self._module.named_parameters():
+            if weight.grad is not None:
+                yield name, whole(weight.grad)
+        self._optimizer.zero_grad(set_to_none=True)

@@ -22,7 +22,7 @@ from typing import Any
 from accelbench.core import child_launcher
 from accelbench.core.errors import CaseError
 from accelbench.core.processes import BY_KERNEL
-from accelbench.runtimes.pytorch.distributed.launch import (
+from accelbench.runtimes.pytorch.distributed.group import (
     AGENT_VARIABLE,
     DOOR,
     FOLDER_VARIABLE,

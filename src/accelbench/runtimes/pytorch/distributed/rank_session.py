@@ -1,10 +1,17 @@
-"""The model as one rank has it, and what a rank answers."""
+"""The model as one rank has it, and what a rank answers.
+
+Collectives by themselves: one of a size, its result checked, then timed in blocks.
+
+Sizes are nccl-tests': of the whole buffer, that of all ranks together where each has a part of it.
+
+The collectives of a rank's steps, as torch.profiler saw them.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -13,25 +20,170 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.profiler import ProfilerActivity
 
 from accelbench.catalog.inputs import choosing, make_inputs, tensors
 from accelbench.catalog.losses import named
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
-from accelbench.core.errors import UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Block, Job
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
-from accelbench.runtimes.pytorch.distributed.collectives import opened_collective
-from accelbench.runtimes.pytorch.distributed.communication_profile import communication
-from accelbench.runtimes.pytorch.distributed.launch import RankLaunch
-from accelbench.runtimes.pytorch.distributed.parallel import Parallel, here, parallel
-from accelbench.runtimes.pytorch.distributed.rank_train import RankTrain
+from accelbench.runtimes.pytorch.distributed.group import RankLaunch
+from accelbench.runtimes.pytorch.distributed.parallel import Parallel, RankTrain, here, parallel
+from accelbench.runtimes.pytorch.places import TorchPlace
 from accelbench.runtimes.pytorch.procedures import Procedure
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
+from accelbench.runtimes.shared.communication import (
+    CommunicationShare,
+    Span,
+    is_collective,
+    shared,
+)
+from accelbench.runtimes.shared.profiling import walls
+
+#: Kernels by which NCCL and RCCL carry out collectives; copies compute nothing.
+_KERNELS, _COPIES = ("nccl", "rccl"), ("memcpy", "memset")
+_US = 1e3  # in a millisecond
+
+
+def communication(step: Callable[[], Any], steps: int, place: TorchPlace) -> dict[str, Any]:
+    """What collectives take of a step, in milliseconds: the mean of so many."""
+    device = place.device.type != "cpu"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device else [])]
+
+    def done() -> None:
+        step()
+        if place.synchronize is not None:
+            place.synchronize()
+
+    with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
+        times = walls(MonotonicClock(), steps, done)
+    share: CommunicationShare = shared(_spans(profiler.events(), device))
+    return {
+        "steps": steps,
+        "wall_ms": sum(times) / steps / 1e6,
+        "communication_ms": share.collectives / steps / _US,
+        "exposed_ms": share.exposed / steps / _US,
+        "computing_ms": share.computing / steps / _US,
+        "collectives": share.calls / steps,
+    }
+
+
+def _spans(events: Any, device: bool) -> Iterator[Span]:
+    """What the host did, or on a device its kernels: each on a stream as on a thread."""
+    kinds = torch.autograd.DeviceType
+    for event in events:
+        start, end = event.time_range.start, event.time_range.end
+        if not device:
+            if event.device_type == kinds.CPU and (not event.is_async or is_collective(event.name)):
+                yield Span(event.name, event.thread, start, end)
+        elif event.device_type != kinds.CPU:
+            name = event.name.lower()
+            if any(word in name for word in _KERNELS):
+                yield Span(f"nccl:{event.name}", event.device_resource_id, start, end)
+            elif not any(word in name for word in _COPIES):
+                yield Span(f"kernel::{event.name}", event.device_resource_id, start, end)
+
+
+_BYTES = 4  # of a value in fp32
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective with its buffers.
+
+    Attributes:
+        step: carries it out once.
+        given: what the rank gives.
+        taken: where the result is.
+        expected: what the result has to be where each rank gives its number, from 1 on.
+    """
+
+    step: Callable[[], object]
+    given: torch.Tensor
+    taken: torch.Tensor
+    expected: torch.Tensor
+
+
+def opened_collective(name: str, size: int, backend: str, clock: Clock) -> Callable[[int], int]:
+    """A collective that was carried out once and was right; so many steps of it in nanoseconds.
+
+    Args:
+        name: of the collective.
+        size: bytes of the whole buffer.
+        backend: gloo on the host, else the rank's own GPU.
+        clock: what times it.
+
+    Raises:
+        CaseError: its result is wrong.
+    """
+    on_device = backend != "gloo"
+    device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
+    exchange = _EXCHANGES[name](size // _BYTES, device)
+    exchange.given.fill_(dist.get_rank() + 1.0)
+    exchange.step()
+    if not torch.equal(exchange.taken, exchange.expected):
+        raise CaseError(
+            "wrong_outputs", f"the result of {name} over {size:,} bytes is wrong", "Do not use it."
+        )
+    exchange.given.zero_()  # sums of zeros stay finite, however often they are taken
+
+    def block(steps: int) -> int:
+        begin = clock.now_ns()
+        for _ in range(steps):
+            exchange.step()
+        if on_device:
+            torch.cuda.synchronize(device)
+        return clock.now_ns() - begin
+
+    return block
+
+
+def _all_reduce(count: int, device: torch.device) -> Exchange:
+    values, ranks = torch.empty(count, device=device), dist.get_world_size()
+    total = torch.full_like(values, ranks * (ranks + 1) / 2)
+    return Exchange(lambda: dist.all_reduce(values), values, values, total)
+
+
+def _all_gather(count: int, device: torch.device) -> Exchange:
+    ranks = dist.get_world_size()
+    given = torch.empty(count // ranks, device=device)
+    taken = torch.empty(len(given) * ranks, device=device)
+    step = dist.all_gather_into_tensor
+    return Exchange(lambda: step(taken, given), given, taken, _by_rank(taken, ranks))
+
+
+def _reduce_scatter(count: int, device: torch.device) -> Exchange:
+    ranks = dist.get_world_size()
+    taken = torch.empty(count // ranks, device=device)
+    given = torch.empty(len(taken) * ranks, device=device)
+    total = torch.full_like(taken, ranks * (ranks + 1) / 2)
+    return Exchange(lambda: dist.reduce_scatter_tensor(taken, given), given, taken, total)
+
+
+def _broadcast(count: int, device: torch.device) -> Exchange:
+    values = torch.empty(count, device=device)
+    first = torch.ones_like(values)
+    return Exchange(lambda: dist.broadcast(values, src=0), values, values, first)
+
+
+def _by_rank(whole: torch.Tensor, ranks: int) -> torch.Tensor:
+    numbers = torch.arange(1.0, ranks + 1, device=whole.device)
+    return numbers.repeat_interleave(len(whole) // ranks)
+
+
+_EXCHANGES: dict[str, Callable[[int, torch.device], Exchange]] = {
+    "all_reduce": _all_reduce,
+    "all_gather": _all_gather,
+    "reduce_scatter": _reduce_scatter,
+    "broadcast": _broadcast,
+}
+
 
 _NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
 

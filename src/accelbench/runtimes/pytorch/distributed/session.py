@@ -2,11 +2,13 @@
 
 A block is the same number of steps on every rank, after a barrier. Each counts its time from there,
 and a step is over when the last rank has finished it, so that steps add up to what passed.
+
+Memory of ranks: the largest rank's is what has to fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -24,11 +26,44 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job, most_steps
 from accelbench.core.serial import case_to_json, job_to_json
 from accelbench.core.vocabulary import MIB, Timing
+from accelbench.hardware.hostmemory import HostMemory
 from accelbench.hardware.machine import threads_of_each
-from accelbench.runtimes.pytorch.distributed.group import RankGroup
-from accelbench.runtimes.pytorch.distributed.launch import backend_of
-from accelbench.runtimes.pytorch.distributed.memory import RankMemory
+from accelbench.runtimes.pytorch.distributed.group import RankGroup, backend_of
 from accelbench.runtimes.shared.communication import exchange_columns
+
+
+class RankMemory(HostMemory):
+    """Host memory of the ranks of a group, each counted by itself; the largest is told."""
+
+    def __init__(self, group: RankGroup) -> None:
+        super().__init__(0, "of the largest rank")
+        self._group = group
+        self.peaks: list[int | None] = []  # by rank, as last read
+
+    def reset_peak(self) -> None:
+        self._group.ask("reset_memory")
+
+    def peak_bytes(self) -> int | None:
+        answers = self._group.ask("memory_peak")
+        self.source = f"of the largest rank: {answers[0]['source']}"
+        self.peaks = [answer["bytes"] for answer in answers]
+        known = [peak for peak in self.peaks if peak is not None]
+        return max(known, default=None)
+
+    def current_bytes(self) -> int:
+        return self.reader()()
+
+    def reader(self) -> Callable[[], int]:
+        """Return a reader of other processes' memory that asks no rank while steps run."""
+        import psutil
+
+        seen = [
+            (psutil.Process(answer["pid"]), answer["hidden"])
+            for answer in self._group.ask("memory_now")
+            if psutil.pid_exists(answer["pid"])
+        ]
+        return lambda: max(max(0, p.memory_info().rss - hidden) for p, hidden in seen)
+
 
 #: Steps whose collectives are looked at: profilers write down every call.
 _PROFILED_STEPS = 5

@@ -8,6 +8,11 @@ token ends nothing, so that every request does the same work. Against
 transformers' generate() it leaves out what is not the model: logits
 processors, stopping criteria and the copies they need. A test holds that both
 write the same tokens.
+
+A question answered: embedded, its passages found, an answer generated.
+
+|start  embed|retrieve|generate: prefill  token 1|…|token n|
+|<-------- time to first token ----------------->|
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -27,6 +32,10 @@ from accelbench.core.model import Generation
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.shared.local import Mark
 from accelbench.runtimes.shared.sketches import DECODE_LOGITS, KEPT_LOGITS
+
+if TYPE_CHECKING:
+    from accelbench.catalog.networks.rag import Rag
+
 
 #: The names under which models of transformers keep what they have read: keys and
 #: values of attention, or the state of a state-space model.
@@ -241,6 +250,61 @@ class Generate:
         logits = request.prefill()
         decoded = write(request)
         return {"logits": logits, "tokens": request.tokens, **decode_logits(decoded)}
+
+    def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
+        return left.named()
+
+    def drain(self) -> Mapping[str, Any]:
+        return self._stamps.drained()
+
+
+class RagAnswer:
+    """A request of a batch of questions."""
+
+    phases: tuple[str, ...] = ("embed", "retrieve", "generate")
+
+    def __init__(self, case: Case, opened: Opened) -> None:
+        self._makes, self._new_tokens = wanted(case)
+        self._opened = opened
+        self._network = cast("Rag", opened.module)
+        self._stamps = TokenStamps(opened)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        self._stamps.forget()
+        with torch.inference_mode(), self._opened.autocast():
+            yield
+
+    def _reader(self, read: Inputs, new_tokens: int) -> Request:
+        return Request(self._network.generator, self._makes.kind, read, new_tokens)
+
+    def step(self, inputs: Inputs) -> GeneratedAnswer:
+        hits = self._network.retrieve(self._network.embed(**inputs))
+        request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
+        logits = some(request.prefill())
+        decoded = write(request)
+        return GeneratedAnswer(request.tokens, logits, decoded)
+
+    def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
+        self._stamps.start()
+        embedding = self._network.embed(**inputs)
+        mark("embed")
+        hits = self._network.retrieve(embedding)
+        mark("retrieve")
+        request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
+        request.prefill()
+        self._stamps.token()
+        write(request, self._stamps.token)
+        mark("generate")
+        return request.tokens
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
+        hits = self._network.retrieve(self._network.embed(**inputs))
+        read = self._network.prompt(hits, **inputs)
+        request = self._reader(read, min(self._new_tokens, SHORT_TOKENS))
+        logits = request.prefill()
+        decoded = decode_logits(write(request))
+        return {"scores": hits.scores, "logits": logits, "tokens": request.tokens, **decoded}
 
     def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()

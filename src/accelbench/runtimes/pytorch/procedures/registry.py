@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from accelbench.core.case import Case
-from accelbench.runtimes.pytorch.procedures import denoise, forward, generate, rag, train
+from accelbench.runtimes.pytorch.procedures import forward, generate, train
 from accelbench.runtimes.pytorch.procedures.base import Opened, Procedure
 
 
@@ -14,8 +14,8 @@ def make(case: Case, opened: Opened) -> Procedure:
     makers: dict[str, Callable[[Case, Opened], Procedure]] = {
         "forward": forward.Forward,
         "generate": generate.Generate,
-        "denoise": denoise.Denoise,
-        "rag": rag.RagAnswer if case.generates else forward.Forward,
+        "denoise": forward.Denoise,
+        "rag": generate.RagAnswer if case.generates else forward.Forward,
         "train": train.Train,
     }
     return makers[case.procedure](case, opened)

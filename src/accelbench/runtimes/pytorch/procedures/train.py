@@ -19,8 +19,8 @@ from weakref import WeakSet
 import numpy as np
 import torch
 
+from accelbench.catalog.inputs import named_tensors
 from accelbench.catalog.losses import of_module
-from accelbench.catalog.outputs import named_tensors
 from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
