@@ -38,6 +38,12 @@ from accelbench.store.scratch import Scratch
 FEW = 4096
 
 
+def other_size(of: ModelSpec, **differences: Any) -> ModelSpec:
+    """The same architecture in another size, with names and sets of its own."""
+    none: dict[str, Any] = {"aliases": (), "hub_ids": (), "small_variant": None, "sets": ()}
+    return replace(of, **{**none, **differences})
+
+
 def token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
     """Token ids drawn evenly from the whole vocabulary."""
     return InputSpec(name, ("batch", "sequence"), "int64", 0, vocabulary)

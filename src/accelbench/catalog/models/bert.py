@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import attention_mask, classes, token_ids
+from accelbench.catalog.own import attention_mask, classes, other_size, token_ids
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -29,42 +29,34 @@ def _config(hidden: int, layers: int, heads: int) -> dict[str, Any]:
 _INPUTS = (token_ids(_VOCABULARY), attention_mask())
 _TRAINING = classes("transformers:BertForSequenceClassification")
 
+_LARGEST = ModelSpec(
+    id="bert-base",
+    family=Family.EMBEDDING,
+    architecture=Architecture.ENCODER_ONLY,
+    modalities=("text",),
+    task="feature-extraction",
+    size="base",
+    builder="transformers:BertModel",
+    config=_config(hidden=768, layers=12, heads=12),
+    inputs=_INPUTS,
+    parameters=109_482_240,
+    item="sequences",
+    sequence=128,
+    max_sequence=_POSITIONS,
+    training=_TRAINING,
+    aliases=("bert",),
+    hub_ids=("google-bert/bert-base-uncased",),
+    small_variant="bert-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="bert-base",
-        family=Family.EMBEDDING,
-        architecture=Architecture.ENCODER_ONLY,
-        modalities=("text",),
-        task="feature-extraction",
-        size="base",
-        builder="transformers:BertModel",
-        config=_config(hidden=768, layers=12, heads=12),
-        inputs=_INPUTS,
-        parameters=109_482_240,
-        item="sequences",
-        sequence=128,
-        max_sequence=_POSITIONS,
-        training=_TRAINING,
-        aliases=("bert",),
-        hub_ids=("google-bert/bert-base-uncased",),
-        small_variant="bert-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="bert-tiny",
-        family=Family.EMBEDDING,
-        architecture=Architecture.ENCODER_ONLY,
-        modalities=("text",),
-        task="feature-extraction",
         size="tiny",
-        builder="transformers:BertModel",
         config=_config(hidden=128, layers=2, heads=2),
-        inputs=_INPUTS,
         parameters=4_385_920,
-        item="sequences",
-        sequence=128,
-        max_sequence=_POSITIONS,
-        training=_TRAINING,
         hub_ids=("prajjwal1/bert-tiny", "google/bert_uncased_L-2_H-128_A-2"),
         sets=("small",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import pixel_values
+from accelbench.catalog.own import other_size, pixel_values
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -74,40 +74,36 @@ def _training(vocabulary: int) -> Training:
 
 _GPT2, _TINY = 50257, 4096
 
+_LARGEST = ModelSpec(
+    id="vit-gpt2",
+    family=Family.MULTIMODAL,
+    architecture=Architecture.VISION_ENCODER_TEXT_DECODER,
+    modalities=("vision", "text"),
+    task="image-to-text",
+    size="base",
+    builder="transformers:VisionEncoderDecoderModel",
+    config=_config(768, 12, 12, 224, 16, _GPT2, 1024),
+    inputs=_inputs(_GPT2),
+    parameters=239_195_904,
+    sequence=16,  # a caption
+    max_sequence=1024,
+    image=224,
+    generation=_request(_GPT2, new_tokens=32, positions=1024),
+    training=_training(_GPT2),
+    aliases=("vit-gpt2-captioning",),
+    hub_ids=("nlpconnect/vit-gpt2-image-captioning",),
+    small_variant="vit-gpt2-tiny",
+    sets=("architectures",),
+)
 MODELS = (
-    ModelSpec(
-        id="vit-gpt2",
-        family=Family.MULTIMODAL,
-        architecture=Architecture.VISION_ENCODER_TEXT_DECODER,
-        modalities=("vision", "text"),
-        task="image-to-text",
-        size="base",
-        builder="transformers:VisionEncoderDecoderModel",
-        config=_config(768, 12, 12, 224, 16, _GPT2, 1024),
-        inputs=_inputs(_GPT2),
-        parameters=239_195_904,
-        sequence=16,  # a caption
-        max_sequence=1024,
-        image=224,
-        generation=_request(_GPT2, new_tokens=32, positions=1024),
-        training=_training(_GPT2),
-        aliases=("vit-gpt2-captioning",),
-        hub_ids=("nlpconnect/vit-gpt2-image-captioning",),
-        small_variant="vit-gpt2-tiny",
-        sets=("architectures",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="vit-gpt2-tiny",  # a size of our own
-        family=Family.MULTIMODAL,
-        architecture=Architecture.VISION_ENCODER_TEXT_DECODER,
-        modalities=("vision", "text"),
-        task="image-to-text",
         size="tiny",
-        builder="transformers:VisionEncoderDecoderModel",
         config=_config(128, 2, 2, 64, 8, _TINY, 128),
         inputs=_inputs(_TINY),
         parameters=1_516_544,
-        sequence=16,
         max_sequence=128,
         image=64,
         generation=_request(_TINY, new_tokens=8, positions=128),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import PAIRS, attention_mask
+from accelbench.catalog.own import PAIRS, attention_mask, other_size
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -78,46 +78,39 @@ _TINY_WORDS = {
     "intermediate_size": 512,
 }
 
+_LARGEST = ModelSpec(
+    id="clap-base",
+    family=Family.AUDIO,
+    architecture=Architecture.MULTIMODAL,
+    modalities=("audio", "text"),
+    task="zero-shot-audio-classification",
+    size="base",
+    builder="transformers:ClapModel",
+    config=_config(_HTSAT, _MELS, _ROBERTA, _VOCABULARY, joint=512),
+    inputs=_inputs(_VOCABULARY, _SECONDS, _MELS),
+    parameters=153_492_890,
+    sequence=77,
+    max_sequence=512,
+    audio=_SECONDS,
+    sampling_rate=_RATE,
+    fixed_audio=True,  # shorter sound is repeated, longer is cut
+    training=PAIRS,
+    aliases=("clap", "clap-htsat"),
+    hub_ids=("laion/clap-htsat-unfused",),
+    small_variant="clap-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="clap-base",
-        family=Family.AUDIO,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("audio", "text"),
-        task="zero-shot-audio-classification",
-        size="base",
-        builder="transformers:ClapModel",
-        config=_config(_HTSAT, _MELS, _ROBERTA, _VOCABULARY, joint=512),
-        inputs=_inputs(_VOCABULARY, _SECONDS, _MELS),
-        parameters=153_492_890,
-        sequence=77,
-        max_sequence=512,
-        audio=_SECONDS,
-        sampling_rate=_RATE,
-        fixed_audio=True,  # shorter sound is repeated, longer is cut
-        training=PAIRS,
-        aliases=("clap", "clap-htsat"),
-        hub_ids=("laion/clap-htsat-unfused",),
-        small_variant="clap-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="clap-tiny",  # a size of our own, for 5 s of sound
-        family=Family.AUDIO,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("audio", "text"),
-        task="zero-shot-audio-classification",
         size="tiny",
-        builder="transformers:ClapModel",
         config=_config(_TINY_SOUND, _TINY_MELS, _TINY_WORDS, _TINY_VOCABULARY, joint=64),
         inputs=_inputs(_TINY_VOCABULARY, _TINY_SECONDS, _TINY_MELS),
         parameters=1_097_544,
         sequence=16,
-        max_sequence=512,
         audio=_TINY_SECONDS,
-        sampling_rate=_RATE,
-        fixed_audio=True,
-        training=PAIRS,
         sets=("small",),
     ),
 )

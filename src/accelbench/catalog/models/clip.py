@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.own import PAIRS, attention_mask, pixel_values, sentence
+from accelbench.catalog.own import PAIRS, attention_mask, other_size, pixel_values, sentence
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -47,35 +47,32 @@ def _config(
 
 _VOCABULARY, _TINY_VOCABULARY = 49408, 4096
 
+_LARGEST = ModelSpec(
+    id="clip-base",
+    family=Family.MULTIMODAL,
+    architecture=Architecture.MULTIMODAL,
+    modalities=("vision", "text"),
+    task="zero-shot-image-classification",
+    size="base",
+    builder="transformers:CLIPModel",
+    config=_config(_Tower(768, 12, 12), _Tower(512, 12, 8), 224, 32, _VOCABULARY, 77),
+    inputs=(sentence(_VOCABULARY - 1), attention_mask(), pixel_values()),
+    parameters=151_277_313,
+    sequence=77,  # what its processor pads to
+    max_sequence=77,
+    image=224,
+    training=PAIRS,
+    aliases=("clip", "clip-vit-base", "clip-vit-b-32"),
+    hub_ids=("openai/clip-vit-base-patch32",),
+    small_variant="clip-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="clip-base",
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="zero-shot-image-classification",
-        size="base",
-        builder="transformers:CLIPModel",
-        config=_config(_Tower(768, 12, 12), _Tower(512, 12, 8), 224, 32, _VOCABULARY, 77),
-        inputs=(sentence(_VOCABULARY - 1), attention_mask(), pixel_values()),
-        parameters=151_277_313,
-        sequence=77,  # what its processor pads to
-        max_sequence=77,
-        image=224,
-        training=PAIRS,
-        aliases=("clip", "clip-vit-base", "clip-vit-b-32"),
-        hub_ids=("openai/clip-vit-base-patch32",),
-        small_variant="clip-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="clip-tiny",  # a size of our own: 64 places an image, 16 tokens a text
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="zero-shot-image-classification",
         size="tiny",
-        builder="transformers:CLIPModel",
         # The end of a sentence has the highest id, as in CLIP's own vocabulary.
         config=_config(
             _Tower(128, 2, 2),
@@ -92,7 +89,6 @@ MODELS = (
         sequence=16,
         max_sequence=32,
         image=64,
-        training=PAIRS,
         sets=("small",),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import pixel_values
+from accelbench.catalog.own import other_size, pixel_values
 from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -62,36 +62,32 @@ def _training(objects: int) -> Training:
     )
 
 
+_LARGEST = ModelSpec(
+    id="detr-resnet-50",
+    family=Family.VISION,
+    architecture=Architecture.VISION,
+    modalities=("vision",),
+    task="object-detection",
+    size="base",
+    builder="transformers:DetrForObjectDetection",
+    config=_config(_RESNET_50, hidden=256, layers=6, heads=8, wide=2048, queries=100),
+    inputs=(pixel_values(),),
+    # The hub counts 41.6 M: with the 106,240 numbers of the frozen batch norms, buffers here.
+    parameters=41_524_768,
+    image=800,  # its processor makes the shorter side 800
+    training=_training(objects=7),  # COCO's mean
+    aliases=("detr", "detr-r50"),
+    hub_ids=("facebook/detr-resnet-50",),
+    small_variant="detr-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="detr-resnet-50",
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="object-detection",
-        size="base",
-        builder="transformers:DetrForObjectDetection",
-        config=_config(_RESNET_50, hidden=256, layers=6, heads=8, wide=2048, queries=100),
-        inputs=(pixel_values(),),
-        # The hub counts 41.6 M: with the 106,240 numbers of the frozen batch norms, buffers here.
-        parameters=41_524_768,
-        image=800,  # its processor makes the shorter side 800
-        training=_training(objects=7),  # COCO's mean
-        aliases=("detr", "detr-r50"),
-        hub_ids=("facebook/detr-resnet-50",),
-        small_variant="detr-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="detr-tiny",  # a size of our own, 16 places an image
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="object-detection",
         size="tiny",
-        builder="transformers:DetrForObjectDetection",
         config=_config(_RESNET_TINY, hidden=64, layers=2, heads=2, wide=128, queries=10),
-        inputs=(pixel_values(),),
         parameters=499_024,
         image=128,
         training=_training(objects=4),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accelbench.catalog.own import other_size
 from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -45,45 +46,38 @@ _TRAINING = Training(
     labels=(InputSpec("noise", ("batch", _CHANNELS, "latent", "latent")),),
 )
 
+_LARGEST = ModelSpec(
+    id="stable-diffusion-1.5",
+    family=Family.VISION,
+    architecture=Architecture.DIFFUSION,
+    modalities=("vision", "text"),
+    task="text-to-image",
+    size="large",
+    builder="accelbench.catalog.networks.diffusion:denoiser",
+    config=_config([320, 640, 1280, 1280], layers=2, heads=8, text=768),
+    inputs=_inputs(768),
+    parameters=859_520_964,
+    item="images",
+    image=512,
+    # What distilled samplers (LCM, Turbo) need; the undistilled one takes 20 to 50, by
+    # --denoising-steps. The time of a pass is the same.
+    steps=4,
+    procedure="denoise",
+    training=_TRAINING,
+    aliases=("stable-diffusion", "sd-1.5", "stable-diffusion-v1-5"),
+    small_variant="unet-tiny",
+    sets=("architectures",),
+)
 MODELS = (
-    ModelSpec(
-        id="stable-diffusion-1.5",
-        family=Family.VISION,
-        architecture=Architecture.DIFFUSION,
-        modalities=("vision", "text"),
-        task="text-to-image",
-        size="large",
-        builder="accelbench.catalog.networks.diffusion:denoiser",
-        config=_config([320, 640, 1280, 1280], layers=2, heads=8, text=768),
-        inputs=_inputs(768),
-        parameters=859_520_964,
-        item="images",
-        image=512,
-        # What distilled samplers (LCM, Turbo) need; the undistilled one takes 20 to 50, by
-        # --denoising-steps. The time of a pass is the same.
-        steps=4,
-        procedure="denoise",
-        training=_TRAINING,
-        aliases=("stable-diffusion", "sd-1.5", "stable-diffusion-v1-5"),
-        small_variant="unet-tiny",
-        sets=("architectures",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="unet-tiny",  # a size of our own
-        family=Family.VISION,
-        architecture=Architecture.DIFFUSION,
-        modalities=("vision", "text"),
-        task="text-to-image",
         size="tiny",
-        builder="accelbench.catalog.networks.diffusion:denoiser",
         config=_config([32, 64], layers=1, heads=4, text=64),
         inputs=_inputs(64),
         parameters=803_204,
-        item="images",
         image=64,
-        steps=4,
-        procedure="denoise",
-        training=_TRAINING,
         sets=("small",),
     ),
 )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import answers, attention_mask, pixel_values, places, seen_request
+from accelbench.catalog.own import (
+    answers,
+    attention_mask,
+    other_size,
+    pixel_values,
+    places,
+    seen_request,
+)
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -83,36 +90,33 @@ _VICUNA_7B = {
 _INPUTS = (places(32000, _PLACES), attention_mask(), pixel_values())
 _TINY_INPUTS = (places(TINY_IMAGE_ID, _TINY_PLACES), attention_mask(), pixel_values())
 
+_LARGEST = ModelSpec(
+    id="llava-1.5-7b",
+    family=Family.MULTIMODAL,
+    architecture=Architecture.MULTIMODAL,
+    modalities=("vision", "text"),
+    task="image-text-to-text",
+    size="large",
+    builder="transformers:LlavaForConditionalGeneration",
+    config=config(LARGE_VISION, _VICUNA_7B, 336, 14, 32064, 32000),
+    inputs=_INPUTS,
+    parameters=7_063_427_072,
+    sequence=_PLACES + 64,
+    max_sequence=4096,
+    image=336,
+    generation=seen_request(_INPUTS, _PLACES, text=64, new_tokens=32, max_tokens=4096),
+    training=answers(32000, _PLACES),
+    aliases=("llava", "llava-7b"),
+    hub_ids=("llava-hf/llava-1.5-7b-hf",),
+    small_variant="llava-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="llava-1.5-7b",
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="image-text-to-text",
-        size="large",
-        builder="transformers:LlavaForConditionalGeneration",
-        config=config(LARGE_VISION, _VICUNA_7B, 336, 14, 32064, 32000),
-        inputs=_INPUTS,
-        parameters=7_063_427_072,
-        sequence=_PLACES + 64,
-        max_sequence=4096,
-        image=336,
-        generation=seen_request(_INPUTS, _PLACES, text=64, new_tokens=32, max_tokens=4096),
-        training=answers(32000, _PLACES),
-        aliases=("llava", "llava-7b"),
-        hub_ids=("llava-hf/llava-1.5-7b-hf",),
-        small_variant="llava-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="llava-tiny",  # a size of our own: 16 places an image
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="image-text-to-text",
         size="tiny",
-        builder="transformers:LlavaForConditionalGeneration",
         config=config(TINY_VISION, TINY_TEXT, 32, 8, TINY_VOCABULARY, TINY_IMAGE_ID),
         inputs=_TINY_INPUTS,
         parameters=1_515_392,

@@ -12,7 +12,7 @@ from accelbench.catalog.models.llava import (
     TINY_VOCABULARY,
     config,
 )
-from accelbench.catalog.own import answers, attention_mask, places, seen_request
+from accelbench.catalog.own import answers, attention_mask, other_size, places, seen_request
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -59,36 +59,33 @@ _TINY_GRID = [[32, 64], [64, 32], [64, 64]]
 _INPUTS = _inputs(32000, 336, 24)
 _TINY_INPUTS = _inputs(TINY_IMAGE_ID, 32, 4)
 
+_LARGEST = ModelSpec(
+    id="llava-next-7b",
+    family=Family.MULTIMODAL,
+    architecture=Architecture.MULTIMODAL,
+    modalities=("vision", "text"),
+    task="image-text-to-text",
+    size="large",
+    builder="transformers:LlavaNextForConditionalGeneration",
+    config=_tiled(config(LARGE_VISION, _MISTRAL_7B, 336, 14, 32064, 32000), _GRID),
+    inputs=_INPUTS,
+    parameters=7_566_747_648,
+    sequence=_count(24) + 64,
+    max_sequence=32768,
+    image=336,  # the image that LLaVA-1.5 sees: 1176 places here, 576 there
+    generation=seen_request(_INPUTS, _count(24), text=64, new_tokens=32, max_tokens=32768),
+    training=answers(32000, _count(24)),
+    aliases=("llava-next", "llava-1.6", "llava-v1.6-mistral-7b"),
+    hub_ids=("llava-hf/llava-v1.6-mistral-7b-hf",),
+    small_variant="llava-next-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="llava-next-7b",
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="image-text-to-text",
-        size="large",
-        builder="transformers:LlavaNextForConditionalGeneration",
-        config=_tiled(config(LARGE_VISION, _MISTRAL_7B, 336, 14, 32064, 32000), _GRID),
-        inputs=_INPUTS,
-        parameters=7_566_747_648,
-        sequence=_count(24) + 64,
-        max_sequence=32768,
-        image=336,  # the image that LLaVA-1.5 sees: 1176 places here, 576 there
-        generation=seen_request(_INPUTS, _count(24), text=64, new_tokens=32, max_tokens=32768),
-        training=answers(32000, _count(24)),
-        aliases=("llava-next", "llava-1.6", "llava-v1.6-mistral-7b"),
-        hub_ids=("llava-hf/llava-v1.6-mistral-7b-hf",),
-        small_variant="llava-next-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="llava-next-tiny",  # a size of our own: 36 places an image
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="image-text-to-text",
         size="tiny",
-        builder="transformers:LlavaNextForConditionalGeneration",
         config=_tiled(
             config(TINY_VISION, TINY_TEXT, 32, 8, TINY_VOCABULARY, TINY_IMAGE_ID), _TINY_GRID
         ),

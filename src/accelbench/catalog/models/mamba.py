@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import FEW, NEXT_TOKEN, request, short_request, token_ids
+from accelbench.catalog.own import FEW, NEXT_TOKEN, other_size, request, short_request, token_ids
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -38,42 +38,36 @@ def _inputs(vocabulary: int) -> tuple[InputSpec, ...]:
     return (token_ids(vocabulary),)
 
 
+_LARGEST = ModelSpec(
+    id="mamba-130m",
+    family=Family.TEXT_GENERATION,
+    architecture=Architecture.STATE_SPACE,
+    modalities=("text",),
+    task="text-generation",
+    size="base",
+    builder="transformers:MambaForCausalLM",
+    config=_config(_VOCABULARY, hidden=768, layers=24),
+    inputs=_inputs(_VOCABULARY),
+    parameters=129_135_360,
+    item="sequences",
+    sequence=128,
+    generation=request(_inputs(_VOCABULARY)),
+    training=NEXT_TOKEN,
+    aliases=("mamba",),
+    hub_ids=("state-spaces/mamba-130m-hf",),
+    small_variant="mamba-tiny",
+    sets=("architectures",),
+)
 MODELS = (
-    ModelSpec(
-        id="mamba-130m",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.STATE_SPACE,
-        modalities=("text",),
-        task="text-generation",
-        size="base",
-        builder="transformers:MambaForCausalLM",
-        config=_config(_VOCABULARY, hidden=768, layers=24),
-        inputs=_inputs(_VOCABULARY),
-        parameters=129_135_360,
-        item="sequences",
-        sequence=128,
-        generation=request(_inputs(_VOCABULARY)),
-        training=NEXT_TOKEN,
-        aliases=("mamba",),
-        hub_ids=("state-spaces/mamba-130m-hf",),
-        small_variant="mamba-tiny",
-        sets=("architectures",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="mamba-tiny",  # a size of our own
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.STATE_SPACE,
-        modalities=("text",),
-        task="text-generation",
         size="tiny",
-        builder="transformers:MambaForCausalLM",
         config=_config(FEW, hidden=128, layers=2),
         inputs=_inputs(FEW),
         parameters=757_632,
-        item="sequences",
-        sequence=128,
         generation=short_request(_inputs(FEW)),
-        training=NEXT_TOKEN,
         sets=("small",),
     ),
 )

@@ -14,6 +14,7 @@ from typing import Any
 from accelbench.catalog.own import (
     FEW,
     NEXT_TOKEN,
+    other_size,
     request,
     rotary_decoder,
     short_request,
@@ -43,45 +44,42 @@ def _config(vocabulary: int, hidden: int, *, experts: int, **sizes: Any) -> dict
     )
 
 
-MODELS = (
-    ModelSpec(
-        id="mixtral-8x7b",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.MIXTURE_OF_EXPERTS,
-        modalities=("text",),
-        task="text-generation",
-        size="large",
-        builder="transformers:MixtralForCausalLM",
-        config=_config(
-            _VOCABULARY,
-            4096,
-            feed_forward=14336,
-            layers=32,
-            heads=32,
-            key_value_heads=8,
-            experts=8,
-            positions=32768,
-        ),
-        inputs=text(_VOCABULARY),
-        parameters=46_702_792_704,
-        item="sequences",
-        sequence=128,
-        max_sequence=32768,
-        generation=request(text(_VOCABULARY), 32768),
-        training=NEXT_TOKEN,
-        aliases=("mixtral",),
-        hub_ids=("mistralai/Mixtral-8x7B-v0.1",),
-        small_variant="mixtral-tiny",
-        sets=("architectures",),
+_LARGEST = ModelSpec(
+    id="mixtral-8x7b",
+    family=Family.TEXT_GENERATION,
+    architecture=Architecture.MIXTURE_OF_EXPERTS,
+    modalities=("text",),
+    task="text-generation",
+    size="large",
+    builder="transformers:MixtralForCausalLM",
+    config=_config(
+        _VOCABULARY,
+        4096,
+        feed_forward=14336,
+        layers=32,
+        heads=32,
+        key_value_heads=8,
+        experts=8,
+        positions=32768,
     ),
-    ModelSpec(
+    inputs=text(_VOCABULARY),
+    parameters=46_702_792_704,
+    item="sequences",
+    sequence=128,
+    max_sequence=32768,
+    generation=request(text(_VOCABULARY), 32768),
+    training=NEXT_TOKEN,
+    aliases=("mixtral",),
+    hub_ids=("mistralai/Mixtral-8x7B-v0.1",),
+    small_variant="mixtral-tiny",
+    sets=("architectures",),
+)
+MODELS = (
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="mixtral-tiny",  # a size of our own
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.MIXTURE_OF_EXPERTS,
-        modalities=("text",),
-        task="text-generation",
         size="tiny",
-        builder="transformers:MixtralForCausalLM",
         config=_config(
             FEW,
             128,
@@ -94,11 +92,8 @@ MODELS = (
         ),
         inputs=text(FEW),
         parameters=1_934_976,
-        item="sequences",
-        sequence=128,
         max_sequence=2048,
         generation=short_request(text(FEW), 2048),
-        training=NEXT_TOKEN,
         sets=("small",),
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 from accelbench.catalog.own import (
     FEW,
     NEXT_TOKEN,
+    other_size,
     request,
     rotary_decoder,
     short_request,
@@ -31,67 +32,52 @@ def _config(vocabulary: int, hidden: int, **sizes: Any) -> dict[str, Any]:
     )
 
 
-MODELS = (
-    ModelSpec(
-        id="qwen2-7b",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.DECODER_ONLY,
-        modalities=("text",),
-        task="text-generation",
-        size="large",
-        builder="transformers:Qwen2ForCausalLM",
-        config=_config(
-            152064, 3584, feed_forward=18944, layers=28, heads=28, key_value_heads=4, tied=False
-        ),
-        inputs=text(152064),
-        parameters=7_615_616_512,
-        item="sequences",
-        sequence=128,
-        max_sequence=_POSITIONS,
-        generation=request(text(152064), _POSITIONS),
-        training=NEXT_TOKEN,
-        aliases=("qwen2", "qwen"),
-        hub_ids=("Qwen/Qwen2-7B",),
-        small_variant="qwen2-tiny",
-        sets=("key",),
+_LARGEST = ModelSpec(
+    id="qwen2-7b",
+    family=Family.TEXT_GENERATION,
+    architecture=Architecture.DECODER_ONLY,
+    modalities=("text",),
+    task="text-generation",
+    size="large",
+    builder="transformers:Qwen2ForCausalLM",
+    config=_config(
+        152064, 3584, feed_forward=18944, layers=28, heads=28, key_value_heads=4, tied=False
     ),
-    ModelSpec(
+    inputs=text(152064),
+    parameters=7_615_616_512,
+    item="sequences",
+    sequence=128,
+    max_sequence=_POSITIONS,
+    generation=request(text(152064), _POSITIONS),
+    training=NEXT_TOKEN,
+    aliases=("qwen2", "qwen"),
+    hub_ids=("Qwen/Qwen2-7B",),
+    small_variant="qwen2-tiny",
+    sets=("key",),
+)
+MODELS = (
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="qwen2-0.5b",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.DECODER_ONLY,
-        modalities=("text",),
-        task="text-generation",
         size="small",
-        builder="transformers:Qwen2ForCausalLM",
         config=_config(
             151936, 896, feed_forward=4864, layers=24, heads=14, key_value_heads=2, tied=True
         ),
         inputs=text(151936),
         parameters=494_032_768,
-        item="sequences",
-        sequence=128,
-        max_sequence=_POSITIONS,
         generation=request(text(151936), _POSITIONS),
-        training=NEXT_TOKEN,
         hub_ids=("Qwen/Qwen2-0.5B",),
         small_variant="qwen2-tiny",
     ),
-    ModelSpec(
+    other_size(
+        _LARGEST,
         id="qwen2-tiny",  # a size of our own
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.DECODER_ONLY,
-        modalities=("text",),
-        task="text-generation",
         size="tiny",
-        builder="transformers:Qwen2ForCausalLM",
         config=_config(FEW, 128, feed_forward=688, layers=2, heads=4, key_value_heads=1, tied=True),
         inputs=text(FEW),
         parameters=1_135_616,
-        item="sequences",
-        sequence=128,
-        max_sequence=_POSITIONS,
         generation=short_request(text(FEW), _POSITIONS),
-        training=NEXT_TOKEN,
         sets=("small",),
     ),
 )

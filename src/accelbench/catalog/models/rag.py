@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import FEW, NEXT_TOKEN
+from accelbench.catalog.own import FEW, NEXT_TOKEN, other_size
 from accelbench.core.model import Generation, InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -59,54 +59,51 @@ _TRAINING = NEXT_TOKEN
 _BERT_WORDS = 30522
 _GPT2_WORDS = 50257
 
-MODELS = (
-    ModelSpec(
-        id="rag-base",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.RAG,
-        modalities=("text",),
-        task="retrieval-augmented-generation",
-        size="base",
-        builder="accelbench.catalog.networks.rag:Rag",
-        config=_config(
-            # all-MiniLM-L6-v2
-            {
-                "vocab_size": _BERT_WORDS,
-                "hidden_size": 384,
-                "num_hidden_layers": 6,
-                "num_attention_heads": 12,
-                "intermediate_size": 1536,
-            },
-            # GPT-2
-            {"vocab_size": _GPT2_WORDS, "n_positions": 1024},
-            passages=100_000,
-            passage_tokens=32,
-        ),
-        inputs=_question(_BERT_WORDS, "sequence"),
-        # GPT-2's 124,439,808 and MiniLM's 22,713,216 less the 147,840 of its pooler, which
-        # mean pooling has no use for. The index (38,400,000 numbers) is a buffer.
-        parameters=147_005_184,
-        item="sequences",
-        sequence=32,
-        max_sequence=512,
-        procedure="rag",
-        # MiniLM reads 512 tokens: so many a question may have, and the passages before it 96.
-        generation=_answers(
-            _BERT_WORDS, passage_tokens=32, prompt_tokens=128, new_tokens=32, max_tokens=608
-        ),
-        training=_TRAINING,
-        aliases=("rag",),
-        small_variant="rag-tiny",
-        sets=("architectures",),
+_LARGEST = ModelSpec(
+    id="rag-base",
+    family=Family.TEXT_GENERATION,
+    architecture=Architecture.RAG,
+    modalities=("text",),
+    task="retrieval-augmented-generation",
+    size="base",
+    builder="accelbench.catalog.networks.rag:Rag",
+    config=_config(
+        # all-MiniLM-L6-v2
+        {
+            "vocab_size": _BERT_WORDS,
+            "hidden_size": 384,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 12,
+            "intermediate_size": 1536,
+        },
+        # GPT-2
+        {"vocab_size": _GPT2_WORDS, "n_positions": 1024},
+        passages=100_000,
+        passage_tokens=32,
     ),
-    ModelSpec(
+    inputs=_question(_BERT_WORDS, "sequence"),
+    # GPT-2's 124,439,808 and MiniLM's 22,713,216 less the 147,840 of its pooler, which
+    # mean pooling has no use for. The index (38,400,000 numbers) is a buffer.
+    parameters=147_005_184,
+    item="sequences",
+    sequence=32,
+    max_sequence=512,
+    procedure="rag",
+    # MiniLM reads 512 tokens: so many a question may have, and the passages before it 96.
+    generation=_answers(
+        _BERT_WORDS, passage_tokens=32, prompt_tokens=128, new_tokens=32, max_tokens=608
+    ),
+    training=_TRAINING,
+    aliases=("rag",),
+    small_variant="rag-tiny",
+    sets=("architectures",),
+)
+MODELS = (
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="rag-tiny",  # a size of our own
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.RAG,
-        modalities=("text",),
-        task="retrieval-augmented-generation",
         size="tiny",
-        builder="accelbench.catalog.networks.rag:Rag",
         config=_config(
             {
                 "vocab_size": FEW,
@@ -121,12 +118,8 @@ MODELS = (
         ),
         inputs=_question(FEW, "sequence"),
         parameters=1_447_296,
-        item="sequences",
         sequence=16,
-        max_sequence=512,
-        procedure="rag",
         generation=_answers(FEW, passage_tokens=16, prompt_tokens=64, new_tokens=8, max_tokens=560),
-        training=_TRAINING,
         sets=("small",),
     ),
 )

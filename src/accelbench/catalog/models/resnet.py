@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import image_classes, pixel_values
+from accelbench.catalog.own import image_classes, other_size, pixel_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -26,38 +26,32 @@ def _config(
     }
 
 
+_LARGEST = ModelSpec(
+    id="resnet-50",
+    family=Family.VISION,
+    architecture=Architecture.VISION,
+    modalities=("vision",),
+    task="image-classification",
+    size="base",
+    builder="transformers:ResNetForImageClassification",
+    config=_config(64, (256, 512, 1024, 2048), (3, 4, 6, 3), "bottleneck"),
+    inputs=(pixel_values(),),
+    training=image_classes(_CLASSES),
+    parameters=25_557_032,
+    item="images",
+    image=224,
+    aliases=("resnet", "resnet50-v1.5"),
+    hub_ids=("microsoft/resnet-50",),
+    small_variant="resnet-tiny",
+)
 MODELS = (
-    ModelSpec(
-        id="resnet-50",
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="image-classification",
-        size="base",
-        builder="transformers:ResNetForImageClassification",
-        config=_config(64, (256, 512, 1024, 2048), (3, 4, 6, 3), "bottleneck"),
-        inputs=(pixel_values(),),
-        training=image_classes(_CLASSES),
-        parameters=25_557_032,
-        item="images",
-        image=224,
-        aliases=("resnet", "resnet50-v1.5"),
-        hub_ids=("microsoft/resnet-50",),
-        small_variant="resnet-tiny",
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="resnet-tiny",  # a size of our own
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="image-classification",
         size="tiny",
-        builder="transformers:ResNetForImageClassification",
         config=_config(16, (16, 32, 64, 128), (1, 1, 1, 1), "basic"),
-        inputs=(pixel_values(),),
-        training=image_classes(_CLASSES),
         parameters=438_456,
-        item="images",
         image=64,
         sets=("small",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import FEW, attention_mask, token_ids
+from accelbench.catalog.own import FEW, attention_mask, other_size, token_ids
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -55,58 +55,44 @@ def _training(vocabulary: int) -> Training:
     return Training(loss="seq2seq_lm", labels=(token_ids(vocabulary, "labels"),))
 
 
+_LARGEST = ModelSpec(
+    id="t5-base",
+    family=Family.TEXT_GENERATION,
+    architecture=Architecture.ENCODER_DECODER,
+    modalities=("text",),
+    task="text2text-generation",
+    size="base",
+    builder="transformers:T5ForConditionalGeneration",
+    config=_config(_VOCABULARY, hidden=768, feed_forward=3072, layers=12, heads=12),
+    inputs=_both(_VOCABULARY),
+    parameters=222_903_552,
+    item="sequences",
+    sequence=128,
+    generation=_answers(_VOCABULARY, prompt_tokens=128, new_tokens=32),
+    training=_training(_VOCABULARY),
+    aliases=("t5",),
+    hub_ids=("google-t5/t5-base",),
+    small_variant="t5-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="t5-base",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.ENCODER_DECODER,
-        modalities=("text",),
-        task="text2text-generation",
-        size="base",
-        builder="transformers:T5ForConditionalGeneration",
-        config=_config(_VOCABULARY, hidden=768, feed_forward=3072, layers=12, heads=12),
-        inputs=_both(_VOCABULARY),
-        parameters=222_903_552,
-        item="sequences",
-        sequence=128,
-        generation=_answers(_VOCABULARY, prompt_tokens=128, new_tokens=32),
-        training=_training(_VOCABULARY),
-        aliases=("t5",),
-        hub_ids=("google-t5/t5-base",),
-        small_variant="t5-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="t5-small",
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.ENCODER_DECODER,
-        modalities=("text",),
-        task="text2text-generation",
         size="small",
-        builder="transformers:T5ForConditionalGeneration",
         config=_config(_VOCABULARY, hidden=512, feed_forward=2048, layers=6, heads=8),
-        inputs=_both(_VOCABULARY),
         parameters=60_506_624,
-        item="sequences",
-        sequence=128,
-        generation=_answers(_VOCABULARY, prompt_tokens=128, new_tokens=32),
-        training=_training(_VOCABULARY),
         hub_ids=("google-t5/t5-small",),
         small_variant="t5-tiny",
     ),
-    ModelSpec(
+    other_size(
+        _LARGEST,
         id="t5-tiny",  # a size of our own
-        family=Family.TEXT_GENERATION,
-        architecture=Architecture.ENCODER_DECODER,
-        modalities=("text",),
-        task="text2text-generation",
         size="tiny",
-        builder="transformers:T5ForConditionalGeneration",
         config=_config(FEW, hidden=128, feed_forward=512, layers=2, heads=2),
         inputs=_both(FEW),
         parameters=1_443_456,
-        item="sequences",
-        sequence=128,
         generation=_answers(FEW, prompt_tokens=32, new_tokens=8),
         training=_training(FEW),
         sets=("small",),

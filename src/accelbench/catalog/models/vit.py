@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import image_classes, pixel_values
+from accelbench.catalog.own import image_classes, other_size, pixel_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -27,40 +27,34 @@ def _config(hidden: int, layers: int, heads: int, image: int, patch: int) -> dic
     }
 
 
+_LARGEST = ModelSpec(
+    id="vit-base",
+    family=Family.VISION,
+    architecture=Architecture.VISION,
+    modalities=("vision",),
+    task="image-classification",
+    size="base",
+    builder="transformers:ViTForImageClassification",
+    config=_config(hidden=768, layers=12, heads=12, image=224, patch=16),
+    inputs=(pixel_values(),),
+    training=image_classes(_CLASSES),
+    parameters=86_567_656,
+    item="images",
+    image=224,
+    aliases=("vit", "vit_b_16", "vit-b/16", "vit-base-16"),
+    hub_ids=("google/vit-base-patch16-224",),
+    small_variant="vit-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="vit-base",
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="image-classification",
-        size="base",
-        builder="transformers:ViTForImageClassification",
-        config=_config(hidden=768, layers=12, heads=12, image=224, patch=16),
-        inputs=(pixel_values(),),
-        training=image_classes(_CLASSES),
-        parameters=86_567_656,
-        item="images",
-        image=224,
-        aliases=("vit", "vit_b_16", "vit-b/16", "vit-base-16"),
-        hub_ids=("google/vit-base-patch16-224",),
-        small_variant="vit-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         # A size of our own, 65 tokens an image, so that it trains and runs in milliseconds.
         id="vit-tiny",
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="image-classification",
         size="tiny",
-        builder="transformers:ViTForImageClassification",
         config=_config(hidden=128, layers=2, heads=2, image=64, patch=8),
-        inputs=(pixel_values(),),
-        training=image_classes(_CLASSES),
         parameters=558_952,
-        item="images",
         image=64,
         sets=("small",),
     ),

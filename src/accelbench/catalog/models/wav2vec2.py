@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accelbench.catalog.own import other_size
 from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -44,40 +45,35 @@ def _training(letters: int) -> Training:
 
 _INPUTS = (InputSpec("input_values", ("batch", "samples")),)
 
+_LARGEST = ModelSpec(
+    id="wav2vec2-base",
+    family=Family.AUDIO,
+    architecture=Architecture.SPEECH,
+    modalities=("audio",),
+    task="automatic-speech-recognition",
+    size="base",
+    builder="transformers:Wav2Vec2ForCTC",
+    config=_config(hidden=768, layers=12, heads=12, wave=512, reach=128, groups=16),
+    inputs=_INPUTS,
+    parameters=94_396_320,
+    audio=10,
+    sampling_rate=_RATE,
+    training=_training(letters=128),
+    aliases=("wav2vec2",),
+    # Only the first comes with the head that spells.
+    hub_ids=("facebook/wav2vec2-base-960h", "facebook/wav2vec2-base"),
+    small_variant="wav2vec2-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="wav2vec2-base",
-        family=Family.AUDIO,
-        architecture=Architecture.SPEECH,
-        modalities=("audio",),
-        task="automatic-speech-recognition",
-        size="base",
-        builder="transformers:Wav2Vec2ForCTC",
-        config=_config(hidden=768, layers=12, heads=12, wave=512, reach=128, groups=16),
-        inputs=_INPUTS,
-        parameters=94_396_320,
-        audio=10,
-        sampling_rate=_RATE,
-        training=_training(letters=128),
-        aliases=("wav2vec2",),
-        # Only the first comes with the head that spells.
-        hub_ids=("facebook/wav2vec2-base-960h", "facebook/wav2vec2-base"),
-        small_variant="wav2vec2-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="wav2vec2-tiny",  # a size of our own, for 2 s of sound
-        family=Family.AUDIO,
-        architecture=Architecture.SPEECH,
-        modalities=("audio",),
-        task="automatic-speech-recognition",
         size="tiny",
-        builder="transformers:Wav2Vec2ForCTC",
         config=_config(hidden=64, layers=2, heads=2, wave=32, reach=16, groups=4),
-        inputs=_INPUTS,
         parameters=137_648,
         audio=2,
-        sampling_rate=_RATE,
         training=_training(letters=16),
         sets=("small",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.own import PAIRS, attention_mask, sentence
+from accelbench.catalog.own import PAIRS, attention_mask, other_size, sentence
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -51,42 +51,38 @@ _VOCABULARY, _TINY_VOCABULARY = 49408, 4096
 _TEXT = {**_tower(512, 12, 8), "vocab_size": _VOCABULARY, "max_position_embeddings": 77}
 _TINY_TEXT = {**_tower(64, 2, 2), "vocab_size": _TINY_VOCABULARY, "max_position_embeddings": 32}
 
+_LARGEST = ModelSpec(
+    id="xclip-base",
+    family=Family.MULTIMODAL,
+    architecture=Architecture.MULTIMODAL,
+    modalities=("vision", "text"),
+    task="video-classification",
+    size="base",
+    builder="transformers:XCLIPModel",
+    config=_config(_tower(768, 12, 12), _TEXT, frames=8, image=224, patch=32),
+    inputs=(sentence(_VOCABULARY - 1), attention_mask(), _film(8)),
+    parameters=196_585_729,
+    sequence=77,
+    max_sequence=77,
+    image=224,
+    training=PAIRS,
+    aliases=("xclip", "x-clip"),
+    hub_ids=("microsoft/xclip-base-patch32",),
+    small_variant="xclip-tiny",
+    sets=("key",),
+)
 MODELS = (
-    ModelSpec(
-        id="xclip-base",
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="video-classification",
-        size="base",
-        builder="transformers:XCLIPModel",
-        config=_config(_tower(768, 12, 12), _TEXT, frames=8, image=224, patch=32),
-        inputs=(sentence(_VOCABULARY - 1), attention_mask(), _film(8)),
-        parameters=196_585_729,
-        sequence=77,
-        max_sequence=77,
-        image=224,
-        training=PAIRS,
-        aliases=("xclip", "x-clip"),
-        hub_ids=("microsoft/xclip-base-patch32",),
-        small_variant="xclip-tiny",
-        sets=("key",),
-    ),
-    ModelSpec(
+    _LARGEST,
+    other_size(
+        _LARGEST,
         id="xclip-tiny",  # a size of our own: 4 frames of 16 places
-        family=Family.MULTIMODAL,
-        architecture=Architecture.MULTIMODAL,
-        modalities=("vision", "text"),
-        task="video-classification",
         size="tiny",
-        builder="transformers:XCLIPModel",
         config=_config(_tower(128, 2, 2), _TINY_TEXT, frames=4, image=32, patch=8),
         inputs=(sentence(_TINY_VOCABULARY - 1), attention_mask(), _film(4)),
         parameters=1_124_609,
         sequence=16,
         max_sequence=32,
         image=32,
-        training=PAIRS,
         sets=("small",),
     ),
 )
