@@ -38,7 +38,7 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request, RunSettings
-    from accelbench.run.process.observer import Progress, SilentObserver
+    from accelbench.run.process.worker_client import Progress, SilentObserver
 
     class Stopwatch(SilentObserver):
         """Reads a clock as each case ends; nothing else happens in between."""

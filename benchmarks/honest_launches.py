@@ -57,7 +57,7 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request, RunSettings
-    from accelbench.run.process.observer import SilentObserver
+    from accelbench.run.process.worker_client import SilentObserver
 
     hardware, frameworks, models, precision = cell
     runtimes = planning.installed_runtimes()

@@ -36,7 +36,7 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.run.plan import estimates
     from accelbench.run.plan.request import Request, RunSettings
     from accelbench.run.plan.run_forecast import Budget
-    from accelbench.run.process.observer import SilentObserver
+    from accelbench.run.process.worker_client import SilentObserver
     from accelbench.run.process.worker_pool import WorkerPool
     from accelbench.store.journal import Journal
 

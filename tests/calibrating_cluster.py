@@ -8,8 +8,13 @@ from typing import Any
 
 from accelbench.core.facts import part_id
 from accelbench.core.protocols import Device
-from accelbench.run.fleet.cluster import ClusterEvent, UnitEnded, UnitFailed, UnitHeard
-from accelbench.run.fleet.fleet_nodes import FleetNode
+from accelbench.run.fleet.fleet_nodes import (
+    ClusterEvent,
+    FleetNode,
+    UnitEnded,
+    UnitFailed,
+    UnitHeard,
+)
 from accelbench.run.fleet.node_calibration import calibrate_here
 from accelbench.store.journal import journal_path, scan
 from virtual_cluster import VirtualCluster

@@ -15,16 +15,17 @@ import pytest
 
 from accelbench.hardware.detect import detect
 from accelbench.run.fleet import ray_worker
-from accelbench.run.fleet.cluster import (
+from accelbench.run.fleet.fleet_nodes import (
     ClusterEvent,
+    FleetNode,
     NodeJoined,
     Submission,
     UnitBegan,
     UnitEnded,
     UnitFailed,
     UnitHeard,
+    node_name,
 )
-from accelbench.run.fleet.fleet_nodes import FleetNode, node_name
 from accelbench.run.fleet.ray_worker import RunnerSlot
 
 NODE = "0123456789abcdef"

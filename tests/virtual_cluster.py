@@ -19,8 +19,9 @@ from accelbench.core.identity import digest
 from accelbench.core.serial import case_from_json
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import launch_numbers
-from accelbench.run.fleet.cluster import (
+from accelbench.run.fleet.fleet_nodes import (
     ClusterEvent,
+    FleetNode,
     NodeJoined,
     NodeLost,
     Submission,
@@ -29,7 +30,6 @@ from accelbench.run.fleet.cluster import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.work_units import Need
 
 #: How long a cluster takes to see that a node is cut off.

@@ -32,7 +32,7 @@ from accelbench.cli.display.words import duration, figure, shapes, spread
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
-from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_client import Progress
 
 MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
 CASE = Case(MODEL, Target("pytorch", "cpu"), "fp32", Shapes(128, 512), options={"compile": True})

@@ -14,7 +14,7 @@ from shells import QUICK, Here, Shell
 
 from accelbench.run.conduct import run_record
 from accelbench.run.conduct.run_record import RunLog, recorded
-from accelbench.run.process.observer import Observer, SilentObserver
+from accelbench.run.process.worker_client import Observer, SilentObserver
 
 RUN = "20260102-030405-0123456789"
 CASE = ("bert-tiny", "--batch-sizes", "1")

@@ -9,8 +9,7 @@ import pytest
 from accelbench.cli.arguments.run_arguments import modes
 from accelbench.cli.services.predicting import question_of
 from accelbench.core.errors import UsageError
-from accelbench.core.modes import parse_mode
-from accelbench.core.vocabulary import Mode
+from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.query.filters import filters_of
 from accelbench.select.query.query import mode_named
 

@@ -36,10 +36,13 @@ from accelbench.catalog.inputs import input_shapes  # noqa: E402
 from accelbench.cli.main import main  # noqa: E402
 from accelbench.core.columns import BY_NAME  # noqa: E402
 from accelbench.core.model import InputSpec  # noqa: E402
-from accelbench.core.outcome import Outcome  # noqa: E402
 from accelbench.core.run_words import OPTIONS  # noqa: E402
 from accelbench.core.serial import case_from_json, case_to_json  # noqa: E402
-from accelbench.core.vocabulary import Provenance, Status  # noqa: E402
+from accelbench.core.vocabulary import (  # noqa: E402
+    Outcome,
+    Provenance,
+    Status,
+)
 from accelbench.exchange.imports.result_row import Source, _identities  # noqa: E402
 from accelbench.exchange.result_schema import property_of  # noqa: E402
 from accelbench.exchange.titles import title  # noqa: E402

@@ -18,8 +18,8 @@ import pytest
 
 from accelbench.analysis.versions import changes, engine_version
 from accelbench.api.benchmark import Printed
-from accelbench.core import devices, plugins, reasons
-from accelbench.core.reasons import belongs
+from accelbench.core import devices, plugins, possible
+from accelbench.core.possible import belongs
 from accelbench.core.vocabulary import Belongs
 from accelbench.hardware.common import colour_of
 from accelbench.hardware.environment import environment
@@ -56,7 +56,7 @@ ASKED = (
     *("--iterations", "3", "--warmup", "1"),
 )
 #: What is asked once for the whole process.
-REMEMBERED = (devices.cards, devices.engine_packages, plugins.own_runtimes, reasons.known_reasons)
+REMEMBERED = (devices.cards, devices.engine_packages, plugins.own_runtimes, possible.known_reasons)
 
 
 def forget() -> None:

@@ -10,8 +10,7 @@ import pytest
 from accelbench.catalog.cost import Work, cost, parts
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.predict.roofline import bounds, simulated, work_of
 from accelbench.run.plan import estimates

@@ -15,7 +15,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.plan.request import Planned, RunSettings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.process.observer import SilentObserver
+from accelbench.run.process.worker_client import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
 from accelbench.run.verify.verdicts import NOT_DONE
 from accelbench.runtimes.pytorch import PytorchRuntime

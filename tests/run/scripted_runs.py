@@ -20,7 +20,7 @@ from accelbench.run.conduct import lifecycle as journey
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request, RunSettings
-from accelbench.run.process.observer import Progress, SilentObserver
+from accelbench.run.process.worker_client import Progress, SilentObserver
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
 from warm_start import is_nursery, warm_templates

@@ -37,8 +37,8 @@ from accelbench.run.plan.against import (
 )
 from accelbench.run.plan.request import Request
 from accelbench.run.process import introduction, other_interpreter
-from accelbench.run.process.observer import Progress
 from accelbench.run.process.other_interpreter import Interpreter, introduced
+from accelbench.run.process.worker_client import Progress
 
 SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 

@@ -26,16 +26,14 @@ from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
 from accelbench.core.model import ModelFile
 from accelbench.core.options import JobSettings
-from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import ArtifactFormat
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import planned_to_json, settled
 from accelbench.run.plan.request import Plan, Planned, RunSettings
-from accelbench.run.process.observer import Progress
-from accelbench.run.process.worker_client import WorkerTroubleError
+from accelbench.run.process.worker_client import Progress, WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime

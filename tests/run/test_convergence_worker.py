@@ -10,9 +10,8 @@ from convergence_makers import FALLING, Workshop, case_of, context_of, falls, me
 from fixed_machine import CPU
 
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Evidence
-from accelbench.core.vocabulary import Quality, Status
+from accelbench.core.vocabulary import Outcome, Quality, Status
 from accelbench.measure.loop import Measurement
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.results import LaunchFacts

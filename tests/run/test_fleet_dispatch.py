@@ -9,7 +9,6 @@ import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
 from accelbench.core.options import JobSettings
-from accelbench.run.fleet.cluster import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.dispatch import (
     Cancel,
     Dispatcher,
@@ -19,6 +18,7 @@ from accelbench.run.fleet.dispatch import (
     PassOver,
     Submit,
 )
+from accelbench.run.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.fleet_run import FleetJob
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
 from accelbench.run.plan.request import Plan, RunSettings

@@ -28,7 +28,7 @@ from accelbench.run.fleet.unit_runner import described
 from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request, RunSettings
-from accelbench.run.process.observer import SilentObserver
+from accelbench.run.process.worker_client import SilentObserver
 from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
 from accelbench.store.journal import read

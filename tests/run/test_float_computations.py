@@ -16,8 +16,7 @@ from scripted_runs import Watcher
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.proven_outcome import FloatComputations

@@ -18,7 +18,7 @@ from scripted_runs import Scripted, Watcher, children, is_remover
 
 from accelbench.core.protocols import Runtime
 from accelbench.run.process import worker_pool
-from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_client import Progress
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.runtimes.scripted import ScriptedRuntime
 from warm_start import start_cold

@@ -19,7 +19,7 @@ from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
 from accelbench.core.protocols import Device
 from accelbench.run.conduct import lifecycle
 from accelbench.run.process import process_control
-from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_client import Progress
 from accelbench.store.journal import Journal
 
 

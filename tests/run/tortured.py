@@ -19,7 +19,7 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request, RunSettings
-from accelbench.run.process.observer import SilentObserver
+from accelbench.run.process.worker_client import SilentObserver
 
 
 class Announcer(SilentObserver):

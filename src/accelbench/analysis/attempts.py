@@ -21,8 +21,8 @@ from accelbench.analysis.standing import evidence, installed
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
+from accelbench.core.possible import belongs
 from accelbench.core.precision import MOST_ERROR, is_quantised
-from accelbench.core.reasons import belongs
 from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import (

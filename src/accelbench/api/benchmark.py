@@ -33,17 +33,17 @@ from accelbench.core.devices import title_of
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.model import ModelSpec
-from accelbench.core.modes import parse_mode
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.visible import in_quotes, visible
+from accelbench.core.vocabulary import parse_mode
 from accelbench.hardware.detect import platform_named
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import RunRequest, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, apart
-from accelbench.run.process.observer import Observer, Progress, SilentObserver
+from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.lake import store_at

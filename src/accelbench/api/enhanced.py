@@ -56,7 +56,7 @@ from accelbench.run.plan.request import (
     Request,
     RunSettings,
 )
-from accelbench.run.process.observer import Observer
+from accelbench.run.process.worker_client import Observer
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
 from accelbench.store.database import Database

@@ -27,12 +27,11 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
-from accelbench.core.outcome import Outcome
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.detect import detect
 from accelbench.hardware.environment import environment
 from accelbench.measure.intervals import Interval

@@ -51,7 +51,7 @@ from accelbench.run.plan.request import (
     joined,
 )
 from accelbench.run.plan.sharing import shapes_of
-from accelbench.run.process.observer import Observer
+from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.files import REAL_FILES, explained
 

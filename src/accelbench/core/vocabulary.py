@@ -1,8 +1,19 @@
-"""The shared words: every closed vocabulary of the project, spelled once."""
+"""The shared words: every closed vocabulary of the project, spelled once.
+
+The outcome of a case: what became of it, and why.
+
+Modes by the words that people type.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 
 class Status(StrEnum):
@@ -133,3 +144,46 @@ class Belongs(StrEnum):
     CELL = "the cell"  # this model, on this platform, by this runtime, in this precision
     MACHINE = "the machine"  # what is installed, plugged in, free or writable; who killed it
     QUESTION = "the question"  # what was asked: options, sizes, inputs, weights, time
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case."""
+
+    status: Status
+    reason: str = ""
+    message: str = ""
+    advice: str = ""
+    measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
+    opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
+    warnings: Sequence[str] = ()
+    quality: str | None = None  # one that the surroundings impose on the measurement's own
+    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    workarounds: Sequence[str] = ()
+
+
+def with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
+    """Return the outcome of the last workaround with the cause and advice of the first try."""
+    if outcome.status is Status.OK or first.message in outcome.message:
+        return outcome
+    message = f"{outcome.message}; at first: {first.message}"
+    return replace(outcome, message=message, advice=first.advice or outcome.advice)
+
+
+def parse_mode(text: str, advice: str = "") -> Mode:
+    """The mode of a word; case and the space around it do not matter.
+
+    Args:
+        text: what was typed.
+        advice: what to use instead, where that is more than the names of all modes.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return Mode(text.strip().lower())
+    except ValueError:
+        usual = f"Modes: {', '.join(Mode)}."
+        raise UsageError(f"There is no mode {in_quotes(text)}.", advice or usual) from None

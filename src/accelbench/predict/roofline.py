@@ -17,8 +17,7 @@ from accelbench.catalog.cost import UNCOUNTED_OPTIONS, Work, parts
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
 
 COMPUTE, MEMORY = "compute", "memory"

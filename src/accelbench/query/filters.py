@@ -7,10 +7,10 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
-from accelbench.core.modes import parse_mode
 from accelbench.core.nouns import words
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import parse_mode
 
 #: A value of a column that a list of a command names.
 Value = str | int

@@ -21,8 +21,8 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.conductor import Keep
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import planning
-from accelbench.run.plan.simulated_cases import Simulate
-from accelbench.run.process.observer import Observer
+from accelbench.run.plan.targets import Simulate
+from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import journal_path
 

@@ -27,10 +27,10 @@ from accelbench.core.possible import (
     REASON_FORM,
     ROUNDED,
     STEP,
+    known_reasons,
     latest,
 )
 from accelbench.core.ranges import Range
-from accelbench.core.reasons import known_reasons
 from accelbench.core.vocabulary import Provenance, Status, Verification
 from accelbench.store.derived import Limits, Rule, There, row_rules
 from accelbench.store.duck import quoted

@@ -20,12 +20,11 @@ from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.model import ModelSpec
-from accelbench.core.modes import parse_mode
 from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Mode
+from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import platform_named
 from accelbench.run.plan.request import AUTO

@@ -48,7 +48,7 @@ from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import answered, of_whole_runs, simulation_of, usable_launches
-from accelbench.run.plan.simulated_cases import measured_of
+from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
 

@@ -33,7 +33,7 @@ from accelbench.core.figures import interval_text
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.core.worth import simulation_of
-from accelbench.run.process.observer import Progress
+from accelbench.run.process.worker_client import Progress
 
 if TYPE_CHECKING:
     from accelbench.report.publishing.crawl import CrawlPace

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
     from accelbench.query.baselines import Baseline
     from accelbench.run.conduct.lifecycle import RunSpec
-    from accelbench.run.process.observer import Observer
+    from accelbench.run.process.worker_client import Observer
     from accelbench.store.database import Database
 
 

@@ -20,9 +20,9 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.modes import parse_mode
 from accelbench.core.nouns import counted, listed, numbers, words
 from accelbench.core.visible import in_quotes, visible
+from accelbench.core.vocabulary import parse_mode
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.memory_fit import is_too_large, memory_words

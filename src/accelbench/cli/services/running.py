@@ -40,7 +40,7 @@ from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
 from accelbench.run.plan.request import Plan, Request, RunSettings, joined, united
 from accelbench.run.plan.targets import NAMED, MissingTarget, named_by
-from accelbench.run.process.observer import Observer
+from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at

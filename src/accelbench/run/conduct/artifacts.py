@@ -19,14 +19,12 @@ from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
-from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device, Importing, Runtime
 from accelbench.core.serial import case_to_json
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
-from accelbench.run.process.observer import Progress
-from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
+from accelbench.run.process.worker_client import Progress, WorkerClient, WorkerTroubleError
 
 if TYPE_CHECKING:
     from accelbench.run.conduct.launch_context import LaunchContext

@@ -29,9 +29,8 @@ from accelbench.core.case import Case
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import PROFILE, RESULT, Fact, utc_now
 from accelbench.core.identity import digest
-from accelbench.core.outcome import Outcome
 from accelbench.core.serial import case_to_json
-from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status
 from accelbench.core.worth import SIMULATION
 from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.run.conduct.launch import GroupLaunch
@@ -45,7 +44,7 @@ from accelbench.run.conduct.results import (
     launch_numbers,
 )
 from accelbench.run.plan.request import Plan, Planned, RunSettings
-from accelbench.run.plan.simulated_cases import counted_as
+from accelbench.run.plan.targets import counted_as
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import (
     WAIT_VARIABLE,
@@ -54,8 +53,7 @@ from accelbench.run.process.machine_turns import (
     machine_turn,
 )
 from accelbench.run.process.memory_guard import MemoryGuard
-from accelbench.run.process.observer import Progress
-from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
+from accelbench.run.process.worker_client import Progress, WorkerClient, WorkerTroubleError
 from accelbench.run.verify.plausibility import is_processor
 
 _NOTHING_RAN = "simulated: nothing was run"

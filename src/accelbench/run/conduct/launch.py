@@ -23,9 +23,8 @@ from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.nouns import naming
 from accelbench.core.options import JobSettings
-from accelbench.core.outcome import Outcome, with_first_cause
 from accelbench.core.serial import case_to_json
-from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status, with_first_cause
 from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.proven_outcome import refused_by, with_proof
@@ -35,10 +34,10 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import other_run_of
 from accelbench.run.process.memory_guard import ESTIMATED, MemoryGuard
-from accelbench.run.process.observer import Progress
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_client import (
     DeviceWatch,
+    Progress,
     WorkerClient,
     WorkerTroubleError,
     out_of_budget,

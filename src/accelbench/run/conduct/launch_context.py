@@ -12,7 +12,7 @@ from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.plan.simulated_cases import Simulate
+from accelbench.run.plan.targets import Simulate
 from accelbench.run.process.worker_client import WorkerContext
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves

@@ -38,10 +38,9 @@ from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.plan.simulated_cases import Simulate, counted_as, measured_of
-from accelbench.run.process.observer import Observer
+from accelbench.run.plan.targets import Simulate, counted_as, measured_of
 from accelbench.run.process.other_interpreter import Arm, opened
-from accelbench.run.process.worker_client import NO_WORKER
+from accelbench.run.process.worker_client import NO_WORKER, Observer
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats

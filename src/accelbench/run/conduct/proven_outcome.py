@@ -8,9 +8,8 @@ from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
-from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Runtime
-from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.run.verify.precision_proof import OTHER_PRECISION, PrecisionProof, prove_precision

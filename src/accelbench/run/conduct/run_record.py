@@ -43,7 +43,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal, RunSettings
-from accelbench.run.process.observer import Observer, Progress
+from accelbench.run.process.worker_client import Observer, Progress
 from accelbench.store.journal import journal_path
 
 

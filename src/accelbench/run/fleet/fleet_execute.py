@@ -30,11 +30,13 @@ from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.execute import ResultPlaces, RunRequest, fill, resumable
-from accelbench.run.fleet.cluster import Cluster, NodeJoined, NodeLost
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
+    Cluster,
     FleetInventory,
     FleetNode,
+    NodeJoined,
+    NodeLost,
     shared_machines,
 )
 from accelbench.run.fleet.fleet_record import (
@@ -53,8 +55,8 @@ from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, RunSettings
-from accelbench.run.plan.simulated_cases import counted_as
-from accelbench.run.process.observer import Observer
+from accelbench.run.plan.targets import counted_as
+from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
 
 #: How long nodes may take to say what they are.

@@ -32,8 +32,7 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Provenance
+from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.lifecycle import FLEET, RunSpec
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers

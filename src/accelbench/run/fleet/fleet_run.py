@@ -9,22 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import Fact, utc_now
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
-from accelbench.run.fleet.cluster import (
-    Cluster,
-    ClusterEvent,
-    NodeJoined,
-    NodeLost,
-    Submission,
-    UnitBegan,
-    UnitEnded,
-    UnitFailed,
-    UnitHeard,
-)
 from accelbench.run.fleet.dispatch import (
     BUDGET,
     NO_NODE,
@@ -35,7 +23,18 @@ from accelbench.run.fleet.dispatch import (
     PassOver,
     Submit,
 )
-from accelbench.run.fleet.fleet_nodes import FleetNode
+from accelbench.run.fleet.fleet_nodes import (
+    Cluster,
+    ClusterEvent,
+    FleetNode,
+    NodeJoined,
+    NodeLost,
+    Submission,
+    UnitBegan,
+    UnitEnded,
+    UnitFailed,
+    UnitHeard,
+)
 from accelbench.run.fleet.fleet_record import FactSink, facts_of
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.plan.against import OtherArm

@@ -22,10 +22,9 @@ from accelbench.core.facts import (
 from accelbench.core.protocols import Device
 from accelbench.core.visible import in_quotes
 from accelbench.run.calibrate import calibrating
-from accelbench.run.fleet.cluster import Cluster
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_execute import nodes_of
-from accelbench.run.fleet.fleet_nodes import FleetNode
+from accelbench.run.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.run.fleet.fleet_record import FactSink, JournalSinks, Sinks
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
 from accelbench.run.fleet.node_calibration import PROBES, REFUSED

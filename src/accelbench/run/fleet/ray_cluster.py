@@ -19,8 +19,9 @@ from typing import Any
 from accelbench.core.errors import MissingExtraError, SurroundingsError
 from accelbench.core.protocols import Device, Inventory
 from accelbench.run.fleet import ray_worker
-from accelbench.run.fleet.cluster import (
+from accelbench.run.fleet.fleet_nodes import (
     ClusterEvent,
+    FleetNode,
     NodeJoined,
     NodeLost,
     Submission,
@@ -28,8 +29,9 @@ from accelbench.run.fleet.cluster import (
     UnitEnded,
     UnitFailed,
     UnitHeard,
+    node_from_json,
+    node_name,
 )
-from accelbench.run.fleet.fleet_nodes import FleetNode, node_from_json, node_name
 from accelbench.run.fleet.work_units import PARTED, Need, meeting_at, meeting_place
 
 #: A node that was started by `accelbench fleet`: there is one of it, and whoever measures takes it.

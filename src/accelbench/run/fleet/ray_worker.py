@@ -8,6 +8,8 @@ A process on a node that measures one unit after another, seen from the worker t
 Starting Python, looking at the machine and importing an engine take seconds: once a worker of Ray,
 not once a unit. There is one such process a worker, so no two units share one at once; it is ended
 where an attempt fails or is ended, and with its worker, however that ends.
+
+Where a fleet keeps what outlasts a command: tokens, what was started, journals of nodes.
 """
 
 from __future__ import annotations
@@ -29,9 +31,20 @@ from typing import IO, Any
 from accelbench.core import processes
 from accelbench.core.facts import PART, part_id
 from accelbench.run.fleet.fleet_nodes import node_name
-from accelbench.run.fleet.state_folder import state_folder
 from accelbench.run.process.process_control import InterruptHold
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
+
+
+def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The one folder that all of it lies in."""
+    if sys.platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA", "~/AppData/Local"))
+    elif sys.platform == "darwin":
+        base = Path("~/Library/Application Support")
+    else:
+        base = Path(environment.get("XDG_STATE_HOME") or "~/.local/state")
+    return base.expanduser() / "accelbench" / "fleet"
+
 
 RUNNER = "accelbench.run.fleet.unit_runner"
 

@@ -38,7 +38,7 @@ from accelbench.core.protocols import Inventory
 from accelbench.core.visible import in_quotes
 from accelbench.run.fleet.ray_cluster import gpus_of, is_loopback, resources_of
 from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
-from accelbench.run.fleet.state_folder import state_folder
+from accelbench.run.fleet.ray_worker import state_folder
 
 _PREFIX = "accelbench-ray-"
 _PRIVATE = 0o700

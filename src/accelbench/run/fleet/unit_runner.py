@@ -44,8 +44,8 @@ from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.expand import placed
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.process.observer import Progress
 from accelbench.run.process.process_control import own_process_group
+from accelbench.run.process.worker_client import Progress
 from accelbench.run.process.worker_pool import KeptWorkerPool
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from typing import Any
 
-from accelbench.core.reasons import belongs
+from accelbench.core.possible import belongs
 from accelbench.core.vocabulary import Belongs
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.plan import estimates

@@ -39,8 +39,7 @@ from accelbench.run.plan.request import (
     united,
 )
 from accelbench.run.plan.sharing import one_process, shapes_of, shared_out, usual_batches
-from accelbench.run.plan.simulated_cases import refusal_of
-from accelbench.run.plan.targets import TargetDevice, device_of, places
+from accelbench.run.plan.targets import TargetDevice, device_of, places, refusal_of
 
 
 def untrainable(case: Case) -> Refusal | None:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from accelbench.core.axes import AXES
 from accelbench.core.case import Case
-from accelbench.core.outcome import Outcome
-from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerContext
 from accelbench.store.files import default_folder

@@ -11,34 +11,95 @@ An accelerator's own meters, read while a worker waits between two blocks.
 Reading them while a sample is taken would disturb it, and after the case the
 device is idle and tells nothing. The host's CPU is not watched here: its counters
 are in the machine's snapshots.
+
+Who watches a run: the command line, a log, a test. Called only between blocks.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from accelbench.core import processes
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.options import JobSettings
-from accelbench.core.outcome import Outcome
-from accelbench.core.protocols import Device, Job, Runtime
+from accelbench.core.protocols import Absent, Device, Job, Runtime
 from accelbench.core.serial import job_to_json
-from accelbench.core.vocabulary import Quality, Status
+from accelbench.core.vocabulary import Outcome, Quality, Status
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
 from accelbench.run.plan.request import Estimate, Free, Planned, RunSettings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.process.observer import Observer, Progress
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_pool import Worker, WorkerPool
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the case in hand stands."""
+
+    phase: str
+    samples: int = 0
+    median_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+
+
+class Observer(Protocol):
+    """Hears what happens, in order."""
+
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        """What the run will use, before anything else."""
+        ...
+
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        """The run begins; it takes between so many seconds, very roughly, where that is known."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something the reader should know."""
+        ...
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        """A case begins."""
+        ...
+
+    def progress(self, progress: Progress) -> None:
+        """The case moves on."""
+        ...
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        """A result that is already durable."""
+        ...
+
+
+class SilentObserver:
+    """Hears everything and says nothing."""
+
+    def devices(self, entries: Sequence[Device | Absent]) -> None:
+        return None
+
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        return None
+
+    def note(self, text: str) -> None:
+        return None
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        return None
+
+    def progress(self, progress: Progress) -> None:
+        return None
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        return None
 
 
 class DeviceWatch:

@@ -20,8 +20,7 @@ from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
-from accelbench.run.process.observer import Progress
-from accelbench.run.process.worker_client import WorkerContext
+from accelbench.run.process.worker_client import Progress, WorkerContext
 from accelbench.run.verify.reference import (
     NoReferenceError,
     ask,

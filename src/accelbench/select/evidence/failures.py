@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.devices import default_precision
-from accelbench.core.reasons import belongs
+from accelbench.core.possible import belongs
 from accelbench.core.vocabulary import Belongs, Status
 from accelbench.select.evidence.cells import (
     CIRCUMSTANCES,

@@ -30,7 +30,7 @@ from accelbench.core.figures import (
     Statistic,
     kind_sql,
 )
-from accelbench.core.reasons import belongs
+from accelbench.core.possible import belongs
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
 from accelbench.core.worth import (

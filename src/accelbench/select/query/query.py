@@ -13,10 +13,9 @@ from accelbench.catalog.find import known_as
 from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.modes import parse_mode
 from accelbench.core.precision import PRECISIONS, parse_precision, says_quantised, spellings
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import FAMILIES, Mode
+from accelbench.core.vocabulary import FAMILIES, Mode, parse_mode
 from accelbench.select.query import validation
 from accelbench.select.query.model_size import ModelSize
 
