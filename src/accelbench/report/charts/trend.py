@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import FEWEST_POINTS, NOT_JUDGED, Series
 from accelbench.analysis.judging import Judgement
@@ -14,7 +13,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.font_metrics import width
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
@@ -33,9 +32,6 @@ from accelbench.report.charts.theme import (
 from accelbench.report.charts.time_axis import axis as time_axis
 from accelbench.report.charts.time_axis import said, utc
 from accelbench.report.charts.words import COMMON, EVERYTHING, emulated, left_out, safe, told
-
-if TYPE_CHECKING:
-    from accelbench.measure.changes import Course
 
 #: Sizes of steps are written above the points, in so many rows at most; of more some have none.
 _MOST_ROWS, _ROW, _SIZE, _GAP = 4, 14, 11.5, 4
@@ -64,9 +60,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = _about(shown)
     if any(series_.course and series_.course.steps for series_ in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
-    if any(
-        series_.course and any(map(series_.doubt_of, _places(series_.course))) for series_ in shown
-    ):
+    if any(one.course and any(one.doubt_of(s.at) for s in one.course.steps) for one in shown):
         notes.append("Black: the outputs are not known to be what they were.")
     notes += _of_software(shown)
     if any(series_.partings for series_ in shown):
@@ -193,38 +187,23 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
 
 def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
     y = scale.of("value")
+    pieces = {"x": x, "y": {**y, "field": "level"}, "detail": words("piece")[0]}
+    moment = {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"}
+    figure = {"field": "value", "title": scale.title, "format": NUMBER}
+    names = ("run", "commit", "launches", "software", "kind")
+    points = {
+        "x": x,
+        "y": y,
+        "shape": {"condition": {"test": "datum.alone", "value": "cross"}, "value": "circle"},
+        "size": {"condition": {"test": "datum.alone", "value": 110}, "value": 42},
+        "stroke": COLOUR,
+        "fill": PAINT,
+        "tooltip": [moment, figure, *({"field": name} for name in names)],
+    }
+    form: Spec = {"strokeWidth": 1.6, "color": INK, "opacity": 0.75}
     return [
-        {
-            "data": {"values": _levels(series)},
-            "mark": {"type": "line", "strokeWidth": 1.6, "color": INK, "opacity": 0.75},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "level"},
-                "detail": {"field": "piece", "type": "nominal"},
-            },
-        },
-        {
-            "mark": {"type": "point", "strokeWidth": 1.6, "opacity": 0.9},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "shape": {
-                    "condition": {"test": "datum.alone", "value": "cross"},
-                    "value": "circle",
-                },
-                "size": {"condition": {"test": "datum.alone", "value": 110}, "value": 42},
-                "stroke": COLOUR,
-                "fill": PAINT,
-                "tooltip": [
-                    {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"},
-                    {"field": "value", "title": scale.title, "format": ",.4~r"},
-                    *(
-                        {"field": name}
-                        for name in ("run", "commit", "launches", "software", "kind")
-                    ),
-                ],
-            },
-        },
+        layer("line", pieces, of=_levels(series), **form),
+        layer("point", points, strokeWidth=1.6, opacity=0.9),
     ]
 
 
@@ -266,10 +245,6 @@ def _changes(series: Series) -> Iterable[tuple[int, Record]]:
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
-def _places(course: Course) -> list[int]:
-    return [step.at for step in course.steps]
-
-
 def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
     for parting in series.partings[-_MOST_MARKS:]:
         text = safe(parting.said, _LONGEST)
@@ -291,45 +266,30 @@ def _share(moment: str, moments: Sequence[str]) -> float:
 def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
     if not steps:
         return []
-    rule: Spec = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.3}
-    dots: Spec = {"type": "rule", "strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
-    marks = [record for record in steps if record["verdict"] == _SOFTWARE]
-    told_of = [
-        {"field": "step", "title": "changed by"},
-        {"field": "verdict", "title": "that is"},
-        {"field": "commit", "title": "since"},
-    ]
-    drawn = [(rule, [record for record in steps if record["verdict"] != _SOFTWARE], told_of)]
-    drawn.append((dots, marks, [{"field": "step", "title": "software"}]))
-    return [
-        *(
-            {
-                "data": {"values": several},
-                "mark": mark,
-                "encoding": {"x": x, "color": COLOUR, "tooltip": tooltip},
-            }
-            for mark, several, tooltip in drawn
-            if several
-        ),
-        *(
-            layer
-            for row, left in sorted({(step["row"], step["left"]) for step in steps})
-            for layer in _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
-        ),
-    ]
+    sized: Spec = {"strokeDash": [4, 3], "strokeWidth": 1.3}
+    dotted: Spec = {"strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
+    told = {"step": "changed by", "verdict": "that is", "commit": "since"}
+    kinds = [(sized, False, told), (dotted, True, {"step": "software"})]
+    layers = []
+    for form, software, titles in kinds:
+        if several := [one for one in steps if (one["verdict"] == _SOFTWARE) is software]:
+            tips = [{"field": name, "title": title} for name, title in titles.items()]
+            channels = {"x": x, "color": COLOUR, "tooltip": tips}
+            layers.append(layer("rule", channels, of=several, **form))
+    for row, left in sorted({(step["row"], step["left"]) for step in steps}):
+        layers += _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
+    return layers
 
 
 def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
     """Those of one row and side; on paper, so that other steps' lines do not cross them out."""
     row, left = steps[0]["row"], steps[0]["left"]
-    mark = {"type": "text", "fontSize": _SIZE, "dx": -_GAP if left else _GAP}
-    mark["align"] = "right" if left else "left"
+    side: Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
     place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}
-    paper = {**mark, "stroke": PAPER, "strokeWidth": 4, "color": PAPER}
-    data = {"values": list(steps)}
+    form = {"fontSize": _SIZE, **side}
     return [
-        {"data": data, "mark": paper, "encoding": place},
-        {"data": data, "mark": mark, "encoding": {**place, "color": COLOUR}},
+        layer("text", place, of=steps, stroke=PAPER, strokeWidth=4, color=PAPER, **form),
+        layer("text", {**place, "color": COLOUR}, of=steps, **form),
     ]
 
 
