@@ -1,7 +1,4 @@
-"""A check in plain JSON values, and in the words that its tables share.
-
-A check as Markdown: what a pull request shows of it.
-"""
+"""A check as JSON, in sentences, and as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -53,7 +50,6 @@ def ordered(check: Check) -> list[CheckedQuestion]:
 
 
 def _worse_by(question: CheckedQuestion) -> float:
-    """The worst of the figures that its answer is of; 0 where none was judged."""
     of_it = [
         figure.worse_by
         for figure in question.figures
@@ -280,12 +276,10 @@ def _sided(figures: Iterable[Judged]) -> str:
 
 
 def _percent(value: float) -> str:
-    """10%, 3.2%."""
     return f"{100 * value:.2g}%"
 
 
 def _share(value: float) -> str:
-    """A share by its sign; beyond ten times nobody wants to know how much."""
     return f"{value:+.1%}" if value < _MUCH else f"> +{_MUCH:.0%}"
 
 

@@ -31,30 +31,17 @@ _TEN = 9.95
 
 @dataclass(frozen=True)
 class SideOfRatio:
-    """What is compared with the base.
+    """What is compared with the base."""
 
-    Attributes:
-        name: what it is called.
-        ratio: items in the same time.
-        memory: how many times as much.
-        refused: why nothing is told of it.
-        doubts: what else is not alike.
-    """
-
-    name: str
-    ratio: Ratio | None = None
-    memory: float | None = None
-    refused: str = ""
-    doubts: Sequence[str] = ()
+    name: str  # what it is called
+    ratio: Ratio | None = None  # items in the same time
+    memory: float | None = None  # how many times as much
+    refused: str = ""  # why nothing is told of it
+    doubts: Sequence[str] = ()  # what else is not alike
 
 
 def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
-    """What a comparison comes to.
-
-    Args:
-        base: the name of what the others are compared with.
-        others: in any order.
-    """
+    """What a comparison comes to."""
     compared = [side for side in others if side.ratio is not None and not side.refused]
     if not others:
         return ""
@@ -96,12 +83,7 @@ def _places(end: float, digits: int) -> int:
 
 
 def names_of(rows: Sequence[Row], machines: Mapping[str, str]) -> list[str]:
-    """What each of several configurations is called beside the others: by what tells them apart.
-
-    Args:
-        rows: of which some columns differ.
-        machines: the name of each, by its id.
-    """
+    """Name each of several configurations by what tells it from the others."""
     several = [_parts(row, machines) for row in rows]
     differ = [n for n in several[0] if len({parts[n] for parts in several}) > 1] if several else []
     usuals = [_name([parts[n] for n in differ if parts[n]]) for parts in several]

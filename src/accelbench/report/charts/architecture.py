@@ -12,7 +12,9 @@ from accelbench.core.precision import is_exact
 from accelbench.report.charts.axes import Spec, axis, layer, named
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    Panel,
     Record,
+    arranged,
     dots,
     ends,
     hardware_legend,
@@ -20,7 +22,6 @@ from accelbench.report.charts.marks import (
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.theme import MIDDLE_TICK
 from accelbench.report.charts.words import emulated, safe
 

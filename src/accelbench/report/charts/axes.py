@@ -1,7 +1,7 @@
-"""Axes of figures: where they begin and end, where their lines stand. Pure.
+"""Parts of specifications that charts share: axes, channels, layers, tooltips. Pure.
 
-Both are said in the specification, not left to the program that draws: panels can share them, and
-a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every digit.
+Ends and lines of axes are in the specification: panels can share them, and a logarithmic axis has a
+line at 1, 2, 5 or at each decade instead of at every digit.
 """
 
 from __future__ import annotations
@@ -38,19 +38,12 @@ _DIGITS: Sequence[Sequence[float]] = (
 
 @dataclass(frozen=True)
 class ChartAxis:
-    """What a figure is, and from where to where it goes.
+    """What a figure is, and from where to where it goes."""
 
-    Attributes:
-        title: with its unit.
-        low: where it begins.
-        high: where it ends.
-        log: whether each step multiplies.
-    """
-
-    title: str
-    low: float
-    high: float
-    log: bool = False
+    title: str  # with its unit
+    low: float  # where it begins
+    high: float  # where it ends
+    log: bool = False  # whether each step multiplies
 
     def of(self, field: str, **more: object) -> Spec:
         """The channel that shows a field on it."""
@@ -90,13 +83,9 @@ def far(values: Iterable[float | None]) -> bool:
 def axis(
     title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
 ) -> ChartAxis:
-    """An axis for these values: logarithmic where they are far apart, else from zero.
+    """An axis for these values: logarithmic if they are far apart, else from zero.
 
-    Args:
-        title: what they are, with the unit.
-        values: all that it has to hold, ends of intervals too.
-        log: whether it is, where that is not for the values to say.
-        zero: whether it begins there, where it is not logarithmic.
+    `log` and `zero` decide it instead.
     """
     known = _known(values) or [1.0]
     low, high = min(known), max(known)
@@ -176,15 +165,7 @@ def layer(
     where: str = "",
     **mark: object,
 ) -> Spec:
-    """Marks of one kind.
-
-    Args:
-        kind: point, line, bar …
-        encoding: its channels.
-        of: its data, if they are not those of its view.
-        where: an expression that a record has to fulfil.
-        mark: how the marks look.
-    """
+    """Marks of one kind, of data of their own or of the records that fulfil an expression."""
     data = {} if of is None else {"data": {"values": list(of)}}
     filtered = {"transform": [{"filter": where}]} if where else {}
     return {**data, **filtered, "mark": {"type": kind, **mark}, "encoding": encoding}

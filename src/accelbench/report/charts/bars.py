@@ -17,8 +17,11 @@ from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec, layer, named
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    MOST_PANELS,
     PAINTED,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     haloed,
@@ -27,7 +30,6 @@ from accelbench.report.charts.marks import (
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.words import (
     EVERYTHING,
     OF_A_STAND_IN,
@@ -110,7 +112,6 @@ class _AnsweredQuestion:
 
 
 def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQuestion]:
-    """Every question that was answered, in the order of their first points."""
     groups = alike_together(points, lambda point: _question(point, beside))
     return [
         # A single answer has a single place: of most questions of thousands there is one.
@@ -183,7 +184,6 @@ def _batch(point: Point) -> int:
 
 
 def _places(points: Sequence[Point], axis: ComparisonAxis) -> int:
-    """At how many places it was answered."""
     return len({axis.value(point.row) for point in points})
 
 

@@ -25,7 +25,10 @@ from accelbench.report.charts.axes import (
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    MOST_PANELS,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     dots,
@@ -35,7 +38,6 @@ from accelbench.report.charts.marks import (
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.theme import INK, LINE_WIDTHS, PANEL_WIDE, engine_dashes
 from accelbench.report.charts.words import (
     ALIKE,

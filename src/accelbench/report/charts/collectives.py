@@ -23,8 +23,15 @@ from accelbench.report.charts.axes import (
     words,
 )
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import Record, labels, record, whiskers
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    MOST_PANELS,
+    Panel,
+    Record,
+    arranged,
+    labels,
+    record,
+    whiskers,
+)
 from accelbench.report.charts.theme import (
     GROUP_COLOURS,
     GROUP_SHAPES,
@@ -129,7 +136,6 @@ def _time(entry: ProbeFigure) -> Record:
 
 
 def _row(rate: Record, time: Record) -> Record:
-    """A size of a collective as the table of figures has it: both figures, with their intervals."""
     plain = {name: rate[name] for name in ("device", "ranks", "collective", "bytes")}
     ends = {"GB/s": rate, "µs": time}
     return plain | {

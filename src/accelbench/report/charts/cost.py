@@ -1,8 +1,4 @@
-"""What figures cost, by the user's prices: beside each other, along batches, in training. Pure.
-
-Bars and lines are those of the other charts. Amounts are in the currency of the prices, and below
-the title stands what an hour costs, and what has no price.
-"""
+"""Costs by the user's prices: beside each other, along batches, in training. Pure."""
 
 from __future__ import annotations
 

@@ -1,16 +1,9 @@
-"""Drawing: a specification as SVG, PNG or a page that can be pointed at; no browser, no network.
+"""Draw a specification as SVG, PNG or a page that can be pointed at; no browser, no network.
 
 vl-convert brings its own engine: 0.6 s for the first picture of a process, 0.04 s for each after.
-
-Which letters a picture made of dots can show: those that some font of this machine has.
-
-A renderer draws one empty box for every letter that no font has, emoji most often. It is asked:
-what is drawn as a code point that nobody has assigned is a box.
-
-A specification for a page in which nothing is pointed at and marks say nothing. Pure.
-
-Drawing works out what is told of every mark, and its words for whoever cannot see it. Of thousands
-of marks that is a fourth of the time of a report, which has both as a table below its picture.
+Tooltips and descriptions of thousands of marks are a fourth of the time of a report, which has both
+as a table: `still` leaves them out. A letter that no font has is drawn as the box of an unassigned
+code point; PNGs have its code point instead.
 """
 
 from __future__ import annotations
@@ -120,12 +113,7 @@ _NOBODYS = "\U000f0000"
 
 
 def drawable(text: str, engine: ModuleType) -> str:
-    """Text with the letters that would be boxes as their code points, `<U+1F600>`.
-
-    Args:
-        text: what is to be drawn.
-        engine: the renderer, vl-convert.
-    """
+    """Text with the letters that would be boxes as their code points, `<U+1F600>`."""
     if _KNOWN.fullmatch(text):
         return text
     return "".join(
@@ -219,13 +207,11 @@ def _paper(spec: Spec) -> str:
 
 
 def _hatched(text: str) -> list[str]:
-    """The colour of every pattern that is named there."""
     return sorted(set(_HATCH.findall(text)))
 
 
 @cache
 def _bundle() -> Drawn:
-    """Vega, Vega-Lite and vega-embed, for a page."""
     text: str = _engine().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
     return Drawn(text.replace("</script", "<\\/script"))
 

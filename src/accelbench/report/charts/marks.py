@@ -1,8 +1,9 @@
-"""Layers that several charts share: marks, intervals, and what says what a figure is. Pure."""
+"""Marks, intervals, legends and panels that several charts share. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.points import FigureInterval, Point
@@ -23,9 +24,14 @@ from accelbench.report.charts.axes import (
 )
 from accelbench.report.charts.palette import device_colours
 from accelbench.report.charts.theme import (
+    HIGH,
     INK,
+    PANEL_HIGH,
+    PANEL_TITLE,
+    PANEL_WIDE,
     PAPER,
     SHAPES,
+    WIDE,
     hardware_scale,
     kind_paint,
     kind_scale,
@@ -235,3 +241,64 @@ def _arrows(
             usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
             mark: Spec = {"color": INK, **more, **usual}
             yield layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
+
+
+#: More panels than this are no picture.
+MOST_PANELS = 8
+_COLUMNS = 2
+#: Letters of a line below a panel's title: more would run into the panel beside it.
+_LONGEST_LINE = 60
+_BETWEEN = " · "
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One view."""
+
+    title: str  # above it; none where the picture's own says all
+    about: Sequence[str]  # lines below the title: what all that is in it have in common
+    records: Sequence[Row]  # its data
+    layers: Sequence[Spec]  # what is drawn of them
+    height: int | Spec | None = None  # where it is not the usual one
+
+
+def arranged(
+    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
+) -> Spec:
+    """All panels, side by side in columns; one alone is wider.
+
+    The first view has the legends of all. In one column each is as wide as a picture.
+    """
+    first = replace(panels[0], layers=[*legends, *panels[0].layers])
+    if len(panels) == 1 and not first.title:
+        return _view(first, WIDE, HIGH)
+    alone = min(len(panels), columns) == 1
+    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
+    views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
+    return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
+
+
+def _title(panel: Panel) -> Spec:
+    lines = [line for about in panel.about for line in _lines(about)]
+    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+
+
+def _lines(about: str) -> list[str]:
+    """What is said of a panel, broken between its words and never within what one of them says."""
+    lines: list[str] = []
+    for part in about.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part
+        if lines and len(longer) <= _LONGEST_LINE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def _view(panel: Panel, width: int, height: int) -> Spec:
+    return {
+        "data": {"values": list(panel.records)},
+        "width": width,
+        "height": panel.height or height,
+        "layer": list(panel.layers),
+    }

@@ -25,7 +25,9 @@ from accelbench.report.charts.by_batch import (
 )
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     dots,
@@ -35,7 +37,6 @@ from accelbench.report.charts.marks import (
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.theme import GROUP_COLOURS, GROUP_SHAPES, PAPER, REST_COLOUR
 from accelbench.report.charts.words import (
     ALIKE,

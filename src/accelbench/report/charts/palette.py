@@ -1,15 +1,7 @@
-"""Colours as numbers: how far apart two are, how they stand out, and each one's on dark paper.
+"""Colours: distances, shades for devices of one platform, dark paper, one column on a phone. Pure.
 
-Pure. Distances are in OKLab (Ottosson 2020), contrasts those of WCAG 2.2.
-
-Devices of one platform in shades of its colour, wherever a picture has several. Pure.
-
-Up to six are told apart so. More are not: their names stand beside their marks, and colours that
-begin again would say that two devices are one.
-
-A specification as somebody looks at it: on dark paper, in one column on a phone. Pure.
-
-What is stored and passed on is the light and wide one; these are made of it.
+Distances are in OKLab (Ottosson 2020), contrasts those of WCAG 2.2. Up to six devices have shades
+of their own; the names of more stand beside their marks.
 """
 
 from __future__ import annotations
@@ -153,7 +145,6 @@ def _on_dark(colour: str) -> str:
 
 @cache
 def _of_platforms() -> dict[str, str]:
-    """Each platform's colour and its devices' shades."""
     bases = dict.fromkeys([*_PLATFORMS, *map(colour_of, registered(HARDWARE)), *SPARE])
     pairs: dict[str, str] = {}
     for base in reversed(list(bases)):  # a platform's own colour before another's shade
@@ -459,7 +450,6 @@ def _pixels(view: Spec, side: str, channel: str, usual: float) -> float:
 
 
 def _names_along(view: Spec, channel: str) -> set[str]:
-    """What stands along an axis of names, one after the other."""
     names: set[str] = set()
     records = view.get("data", {}).get("values", ())
     for layer in (view, *view.get("layer", ())):

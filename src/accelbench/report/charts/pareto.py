@@ -22,8 +22,11 @@ from accelbench.report.charts.axes import (
 )
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    MOST_PANELS,
     UNUSABLE,
+    Panel,
     Record,
+    arranged,
     dots,
     hardware_legend,
     kind_legend,
@@ -31,7 +34,6 @@ from accelbench.report.charts.marks import (
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.words import (
     ALIKE,
@@ -133,7 +135,6 @@ def _drawn(tradeoff: Tradeoff, subject: Subject) -> ChartBody | None:
 
 
 def _work(point: Point) -> Key:
-    """What a panel is of."""
     return (point.machine, kind_of_unit(unit_of(point.row)), *point.asked_in(ALIKE))
 
 
@@ -220,7 +221,6 @@ def _apart(place: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def _pixel(value: float, axis: ChartAxis) -> float:
-    """How far along its axis it stands."""
     if axis.log:
         return log(value / axis.low) / log(axis.high / axis.low)
     return (value - axis.low) / (axis.high - axis.low)

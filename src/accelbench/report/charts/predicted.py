@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 from accelbench.report.charts.axes import Spec, axis, far, layer, named, numbers, view, words
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
-from accelbench.report.charts.marks import COLOUR, Record, ends, kind_legend, labels, tooltip
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    COLOUR,
+    MOST_PANELS,
+    Panel,
+    Record,
+    arranged,
+    ends,
+    kind_legend,
+    labels,
+    tooltip,
+)
 from accelbench.report.charts.predicted_marks import (
     LEVEL,
     PREDICTED_BY_BATCH,

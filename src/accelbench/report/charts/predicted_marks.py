@@ -16,8 +16,17 @@ from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec, axis, layer
 from accelbench.report.charts.by_batch import batch_axis, reach, way_of
 from accelbench.report.charts.chart import ChartBody, ChartLabel
-from accelbench.report.charts.marks import PAINT, Record, beyond, dots, kind_legend, tooltip
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    MOST_PANELS,
+    PAINT,
+    Panel,
+    Record,
+    arranged,
+    beyond,
+    dots,
+    kind_legend,
+    tooltip,
+)
 from accelbench.report.charts.theme import INK, PAPER, SHAPES, paint
 from accelbench.report.charts.words import left_out, safe, short_device
 

@@ -92,7 +92,6 @@ def score_sentence(score: Score) -> str:
 
 
 def _group_names(shown: Sequence[EvaluatedCases]) -> dict[str, str]:
-    """The largest groups by their names, all others by one."""
     counts = Counter(cases.groups[row] for cases in shown for row in cases.rows)
     largest = sorted(counts, key=lambda name: (-counts[name], name))
     return {

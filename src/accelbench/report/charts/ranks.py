@@ -11,8 +11,7 @@ from accelbench.analysis.ranks import RankFigures, ranks_of
 from accelbench.measure.launches import typical
 from accelbench.report.charts.axes import NUMBER, Spec, grid, layer, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import Record, labels
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import MOST_PANELS, Panel, Record, arranged, labels
 from accelbench.report.charts.theme import PAPER
 from accelbench.report.charts.words import (
     DEVICES,

@@ -12,7 +12,9 @@ from accelbench.report.charts.axes import Spec, as_stored, axis, layer
 from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    Panel,
     Record,
+    arranged,
     dots,
     hardware_legend,
     kind_legend,
@@ -20,7 +22,6 @@ from accelbench.report.charts.marks import (
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.theme import dash_scale
 from accelbench.report.charts.words import (
     EVERYTHING,

@@ -27,7 +27,10 @@ from accelbench.report.charts.axes import (
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    MOST_PANELS,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     dots,
@@ -37,7 +40,6 @@ from accelbench.report.charts.marks import (
     whiskers,
 )
 from accelbench.report.charts.marks import record as mark_of
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.theme import DIM, HIGH, LINE_WIDTHS, PANEL_HIGH
 from accelbench.report.charts.words import emulated, left_out, safe, told
 

@@ -1,7 +1,4 @@
-"""What the cells of a picture are called: by what tells them apart, and no more than that. Pure.
-
-What is said in pictures: names that anybody may have chosen, made harmless; figures. Pure.
-"""
+"""Names of configurations and figures in pictures, made harmless. Pure."""
 
 from __future__ import annotations
 
@@ -153,15 +150,10 @@ def devices_on(points: Iterable[Point]) -> Devices:
 
 @dataclass(frozen=True)
 class PointNames:
-    """Names of several cells.
+    """Names of several cells."""
 
-    Attributes:
-        apart: of each what tells it from the others; alike where nothing does.
-        together: what all have in common.
-    """
-
-    apart: Sequence[str]
-    together: str
+    apart: Sequence[str]  # of each what tells it from the others; alike where nothing does
+    together: str  # what all have in common
 
 
 def told(
@@ -172,20 +164,12 @@ def told(
     among: Sequence[Point] = (),
     devices: Devices | None = None,
 ) -> PointNames:
-    """Names them by what people ask first and they differ in, and by what else tells them apart.
+    """Name points by what people ask first and they differ in, and by what else tells them apart.
 
-    Where figures of several kinds are in a picture, what was not measured says so in its name: a
-    bar may be too short for anybody to see its filling. What is too long leaves out what software
-    ran, where the rest of the name is no other's.
-
-    Args:
-        points: the cells, at least one.
-        columns: what may be told of them.
-        always: of these, what is told of each even where others tell it apart.
-        longest: more characters of a name are cut.
-        among: of which they are some: other devices may be there, and figures of other kinds.
-        devices: all devices that the reader may think of, where these are more than those of
-            `among`: a platform that has several is named by the device.
+    In a picture of several kinds, what was not measured says so in its name: a bar may be too short
+    for its filling to be seen. A name that is too long leaves out the software, if the rest of the
+    name is no other's. `among` are all points of the picture and `devices` all that the reader may
+    think of: a platform that has several is named by the device.
     """
     whole = among or points
     rows = _named(points, whole, devices)

@@ -20,11 +20,9 @@ from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.history.page import HistoryPage
 from accelbench.report.dashboard.overview.page import OverviewPage
-from accelbench.report.dashboard.pictures.downloads import Downloads
-from accelbench.report.dashboard.pictures.pages import ChartPages
+from accelbench.report.dashboard.pictures.pages import ChartPages, Downloads
 from accelbench.report.dashboard.questions.pages import PredictionPages, QuestionPages
-from accelbench.report.dashboard.results.cell_pages import Pages
-from accelbench.report.dashboard.results.page import Results
+from accelbench.report.dashboard.results.page import Pages, Results
 from accelbench.report.dashboard.runs.pages import RunComparison, Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
@@ -40,14 +38,7 @@ def application(
     keeper: SnapshotKeeper | None = None,
     instead: Callable[[Site], Sequence[Route]] | None = None,
 ) -> ASGIApp:
-    """The dashboard of a store.
-
-    Args:
-        database: which.
-        door: where it listens and what opens it.
-        keeper: who takes its snapshots, and may have begun already.
-        instead: addresses that are answered otherwise.
-    """
+    """The dashboard of a store; `instead` has addresses that are answered otherwise."""
     keeper = keeper or SnapshotKeeper(database)
     keeper.begin()
     site = Site(database, keeper)
@@ -131,7 +122,6 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
 
 
 def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
-    """An error as a status, a sentence and headers."""
     if isinstance(error, NotThereError):
         return 404, str(error), {}
     if isinstance(error, UsageError):

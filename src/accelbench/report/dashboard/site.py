@@ -28,6 +28,7 @@ from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import (
     BY_MODEL,
     FACETS,
+    NUMBER_FIELDS,
     ORDERS,
     Order,
     PageQuery,
@@ -37,7 +38,6 @@ from accelbench.report.dashboard.asked import (
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
-from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
 from accelbench.report.dashboard.snapshots.cells import (
     MOST_CHOICES,

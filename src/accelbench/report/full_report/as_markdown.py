@@ -1,9 +1,4 @@
-"""A report as Markdown, for a wiki or a pull request; its pictures are files beside it. Pure.
-
-A report as one HTML file: no network, no script, light and dark, for screen and paper. Pure.
-
-Pictures stand in it as SVG, each with its figures below it for whoever cannot see it.
-"""
+"""A report as Markdown with pictures beside it, or as one HTML file without scripts. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +9,12 @@ from accelbench.core.visible import markdown as text_of
 from accelbench.core.visible import visible
 from accelbench.report.charts.chart import Picture, Spec
 from accelbench.report.charts.draw import still
-from accelbench.report.full_report.contents import Block, Figure, Report, Table, Text
-from accelbench.report.full_report.told_findings import RESULTS
+from accelbench.report.full_report.contents import RESULTS, Block, Figure, Report, Table, Text
 from accelbench.report.pages.rendering import Drawn, rendered
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
-    """The whole text.
-
-    Args:
-        report: what it says.
-        pictures: where each chart's file is, by the chart's name.
-    """
+    """The whole text."""
     return "\n".join(_lines(report, pictures)).rstrip() + "\n"
 
 
@@ -113,12 +102,7 @@ Draw = Callable[[Spec], str]
 
 
 def html(report: Report, svg: Draw) -> str:
-    """The whole file.
-
-    Args:
-        report: what it says.
-        svg: draws a picture.
-    """
+    """The whole file."""
 
     def drawn(picture: Picture, name: str) -> Drawn:
         named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(still(picture.spec)))
@@ -129,7 +113,6 @@ def html(report: Report, svg: Draw) -> str:
 
 
 def _said(picture: Picture) -> str:
-    """A picture in words."""
     return f"{picture.chart.title}: {picture.chart.answers}. {' '.join(picture.about)}"
 
 

@@ -1,11 +1,4 @@
-"""The sections of a report, from what is known. Pure.
-
-The section of a report that says what figures cost, and by which prices. Pure.
-
-The table of a report's results: every configuration, or of thousands those that matter. Pure.
-
-The section of a report about task accuracy: what each precision costs. Pure.
-"""
+"""The sections of a report. Pure."""
 
 from __future__ import annotations
 
@@ -57,16 +50,14 @@ from accelbench.report.full_report.contents import (
     Section,
     Table,
     Text,
-)
-from accelbench.report.full_report.told_findings import digits as digits
-from accelbench.report.full_report.told_findings import (
     drawn_table,
     more_findings,
     predictions,
     task_section,
     told_findings,
 )
-from accelbench.report.full_report.told_findings import told as told_value
+from accelbench.report.full_report.contents import digits as digits
+from accelbench.report.full_report.contents import told as told_value
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
@@ -85,12 +76,7 @@ _DAY = 10  # of a moment: 2026-01-02
 def task_accuracy(
     accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
 ) -> Iterable[Section]:
-    """The section; none where nothing was labelled. Batches of a place have one line.
-
-    Args:
-        accuracies: results that have one, by their places, the newest first.
-        points: what the figures of the report are of.
-    """
+    """The section; none where nothing was labelled. Batches of a place have one line."""
     if not accuracies:
         return
     blocks: list[Block] = [Text([_WHAT])]
@@ -183,12 +169,7 @@ def anchors_of(points: Sequence[Point]) -> dict[str, str]:
 
 
 def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
-    """The section.
-
-    Args:
-        every: all configurations.
-        points: those that the table has.
-    """
+    """The section."""
     unit = unit_of_all(point.row for point in points)
     headers = (
         *("configuration", "figures", "median latency, ms", "95 % interval", unit, "peak MB"),
@@ -214,7 +195,6 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
 
 
 def _result_lines_place(point: Point) -> tuple[str | int, ...]:
-    """By what people look for first."""
     row = point.row
     words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
     return (*words, int(number(row, "batch_size") or 0))
@@ -363,7 +343,6 @@ def _value(span: FigureInterval | None) -> float:
 
 
 def _table(priced: Sequence[Point], sign: str) -> Table:
-    """Every cell that has a cost, the cheapest of a model first."""
     ordered = sorted(priced, key=_place)
     names = told(ordered, always=("model",), longest=72).apart
     mark = sign.strip()
@@ -492,7 +471,6 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
 
 
 def _level(cell: MatrixCell) -> str:
-    """The level, and the precision where it is not the usual one."""
     named = " and ".join(precisions(cell))
     return f"{mark(cell)} ({named})" if named else mark(cell)
 
@@ -558,7 +536,6 @@ def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], in
 
 
 def _order(row: Row) -> tuple[bool, float]:
-    """Workarounds and the largest errors first."""
     return not texts(row, "workarounds"), -(error_of(row) or 0.0)
 
 

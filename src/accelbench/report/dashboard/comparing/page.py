@@ -1,14 +1,7 @@
 """The comparison of chosen configurations: a sentence, a picture of intervals, and one table.
 
-Chosen cells beside one of them, by the launches of each. Pure.
-
-As `accelbench compare`: what was not measured alike is listed, what are figures of different
-things is not compared with each other, and what nobody measured never is.
-
-A picture of intervals: where each ratio lies on one axis, once as fast marked on it. Pure.
-
-Steps of it multiply: half and twice as fast are as far from once. Places are per cent of its width,
-so that it fits a phone without smaller letters.
+As in `accelbench compare`, what was not measured alike is listed, and predictions are not compared.
+Steps of the picture multiply; places are per cent of its width, so that it fits a phone.
 """
 
 from __future__ import annotations
@@ -42,9 +35,8 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import decades
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import COLUMNS, MODEL, PageQuery, ResultColumn
 from accelbench.report.dashboard.results import table_query
-from accelbench.report.dashboard.results.columns import COLUMNS, MODEL, ResultColumn
 from accelbench.report.dashboard.site import Site
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
@@ -63,41 +55,26 @@ _STEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 @dataclass(frozen=True)
 class IntervalMark:
-    """One ratio on the axis, in per cent of its width.
+    """One ratio on the axis, in per cent of its width."""
 
-    Attributes:
-        at: where the ratio is; None where none is told.
-        low: where its interval begins, and `high` where it ends.
-    """
-
-    at: float | None
-    low: float | None = None
+    at: float | None  # where the ratio is; None where none is told
+    low: float | None = None  # where its interval begins, and `high` where it ends
     high: float | None = None
 
 
 @dataclass(frozen=True)
 class IntervalPicture:
-    """The marks in their order, and the axis.
-
-    Attributes:
-        ticks: places and what stands there.
-        one: where once as fast is.
-    """
+    """The marks in their order, and the axis."""
 
     marks: Sequence[IntervalMark]
-    ticks: Sequence[tuple[float, str]]
-    one: float
+    ticks: Sequence[tuple[float, str]]  # places and what stands there
+    one: float  # where once as fast is
 
 
 def picture_of(
     ratios: Sequence[tuple[float, float | None, float | None] | None],
 ) -> IntervalPicture | None:
-    """Ratios with their intervals as a picture; None where none is known beside the base.
-
-    Args:
-        ratios: each its value, and the ends of its interval where they are known; None of what is
-            not compared.
-    """
+    """Ratios with their intervals as a picture; None if none is known beside the base."""
     told = [ratio[0] for ratio in ratios if ratio]
     least, most = min(told, default=1.0), max(told, default=1.0)
     bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
@@ -181,13 +158,7 @@ class ComparedCell:
 def beside(
     chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories, at: int = 0
 ) -> list[ComparedCell]:
-    """Each of the cells beside one of them; that itself is once as fast.
-
-    Args:
-        chosen: cells with their launches.
-        known: the older runs of these.
-        at: which of them the others are compared with.
-    """
+    """Each of the cells beside one of them; that itself is once as fast."""
     if not chosen:
         return []
     first = chosen[at]
@@ -253,7 +224,6 @@ def _runs(side: Side) -> set[str]:
 
 
 def _why_not(cell: Cell, side: Side | None) -> str:
-    """Why a cell is compared with nothing."""
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
     if not comparable(cell):
@@ -338,7 +308,6 @@ def _base(chosen: Sequence[Cell], key: str) -> int:
 
 
 def _differing(chosen: Sequence[Cell]) -> list[ResultColumn]:
-    """The columns of what was asked for in which the cells differ."""
     return [
         column
         for column in COLUMNS.values()

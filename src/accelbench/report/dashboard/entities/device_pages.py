@@ -36,7 +36,7 @@ from accelbench.report.dashboard.entities.common_ground import (
 )
 from accelbench.report.dashboard.entities.lists import DEVICE, MOST_CELLS
 from accelbench.report.dashboard.entities.model_pages import name_of
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -203,7 +203,6 @@ class DevicePages:
         return self.site.pictures.once(key, lambda: common_ground(snapshot, database, two))
 
     def _pair(self, snapshot: Snapshot, of_devices: bool) -> Sequence[str]:
-        """Which two a form begins with: those with most in common, else those with most of all."""
         key = ("most in common", snapshot.at, of_devices)
         found = self.site.pictures.once(key, lambda: most_in_common(snapshot, of_devices))
         return found or _names(snapshot, DEVICE if of_devices else "runtime")[:2]
@@ -250,7 +249,6 @@ def _narrowed(request: Request) -> Mapping[str, str]:
 
 
 def _names(snapshot: Snapshot, column: str) -> list[str]:
-    """Devices or engines that have figures, those with most first."""
     rows = snapshot.ask(
         f"SELECT {column} AS name FROM cell WHERE {column} IS NOT NULL AND status = 'ok'"  # noqa: S608
         f" GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {_MOST_NAMES}"
@@ -285,7 +283,6 @@ def _of_newest_software(line: Compared) -> bool:
 
 
 def _facts(database: Database, about: Row) -> list[tuple[Row, Row]]:
-    """What the store knows of a device as a thing, and in detail; of each that is called so."""
     names, rows = database.query(_INFO, [about["fingerprints"]])
     facts: list[tuple[Row, Row]] = []
     for row in rows:

@@ -50,17 +50,11 @@ _FOLDERS = ("", ".", "..")
 
 @dataclass(frozen=True)
 class Entity:
-    """A model or a device in a list.
+    """A model or a device in a list."""
 
-    Attributes:
-        name: its name.
-        row: what the snapshot says of all its cells together.
-        best: the cell with the most items per second; None if none has a time or a rate.
-    """
-
-    name: str
-    row: Row
-    best: Cell | None
+    name: str  # its name
+    row: Row  # what the snapshot says of all its cells together
+    best: Cell | None  # the cell with the most items per second; None if none has a time or a rate
 
     @property
     def items_per_second(self) -> float | None:

@@ -1,7 +1,4 @@
-"""The pages of models: a list of all, and one with everything that is known of it.
-
-What is predicted of a model where it was not measured: a page of its own, made when opened.
-"""
+"""The pages of models: a list, one with all that is known of it, and its predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PageQuery, exactly_named, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import CONFIGURATIONS, MOST_CELLS, MOST_LAUNCHES
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.pictures.pictures import chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.cells import Cell
@@ -40,23 +37,14 @@ _FIRST = "model-panels"
 
 @dataclass(frozen=True)
 class VerifiedWay:
-    """What was found of the outputs of an engine in a precision on a device.
+    """What was found of the outputs of an engine in a precision on a device."""
 
-    Attributes:
-        row: a result of it.
-        found: in a word: ok, failed, reference, not done.
-        reference: what outputs were compared with; "" where they were not.
-        error: the largest error of all its launches.
-        tolerance: what is allowed there.
-        launches: how many are looked at.
-    """
-
-    row: Row
-    found: str
-    reference: str
-    error: float | None
-    tolerance: float | None
-    launches: int
+    row: Row  # a result of it
+    found: str  # in a word: ok, failed, reference, not done
+    reference: str  # what outputs were compared with; "" where they were not
+    error: float | None  # the largest error of all its launches
+    tolerance: float | None  # what is allowed there
+    launches: int  # how many are looked at
 
 
 class ModelPages:
@@ -129,7 +117,6 @@ class ModelPages:
         return picture_file(request, chart.name, form, body)
 
     def _answers(self, snapshot: Snapshot, subject: Subject) -> list[str]:
-        """What is fastest, and what it is against the next."""
         machines = {str(machine): machine for machine in snapshot.machines.values()}
         alone = machines.get(subject.machine)
         sides = [(machines.get(p.machine, alone), p.rows) for p in subject.points]
@@ -138,7 +125,6 @@ class ModelPages:
         return fastest_lines(subject.points, known)
 
     def _drawn(self, snapshot: Snapshot, query: PageQuery) -> list[Picture]:
-        """The pictures that have something to show."""
         if not query.cells:
             return []
         pictures = self.site.pictures

@@ -1,9 +1,8 @@
-"""An exploration as shapes in a page: places in per cent, colours as classes, no script. Pure.
+"""An exploration as shapes in a page, without a script. Pure.
 
-Places are per cent of the room that points have, so that it fits a phone without smaller letters.
-The colours are classes of a style sheet, one for each colour, so that both papers have theirs.
-
-Names beside the marks of a front, of as many as do not lie on each other. Pure.
+Places are per cent of the room of the points, so that it fits a phone. Colours are classes of a
+style sheet, so that both papers have theirs. Names of a front stand beside marks if they find
+room.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from accelbench.report.charts.words import figure, safe
 from accelbench.report.dashboard.explore.points import (
     ACROSS,
     UP,
+    USUAL_COLOUR,
     ExploredPoints,
+    ExploreQuery,
     share_along,
     ticks_of,
 )
-from accelbench.report.dashboard.explore.query import USUAL_COLOUR, ExploreQuery
 
 #: Beyond a few none is named in the picture: the table below it has all.
 MOST_NAMED = 7
@@ -51,19 +51,13 @@ _APART = (
 
 @dataclass(frozen=True)
 class FrontName:
-    """A text beside a mark.
+    """A text beside a mark."""
 
-    Attributes:
-        x: where the mark stands, per cent along, and `y` down.
-        beside: pixels from there along, and `below` down to its baseline.
-        left: whether it ends beside the mark, and does not begin there.
-    """
-
-    x: float
+    x: float  # where the mark stands, per cent along, and `y` down
     y: float
-    beside: float
+    beside: float  # pixels from there along, and `below` down to its baseline
     below: float
-    left: bool
+    left: bool  # whether it ends beside the mark, and does not begin there
     text: str
 
 
@@ -84,12 +78,7 @@ class _Box:
 
 
 def names_of_front(rows: Sequence[Row], places: Sequence[tuple[float, float]]) -> list[FrontName]:
-    """Names of marks, each on the nearest line that is free.
-
-    Args:
-        rows: the configurations.
-        places: of each, per cent along and down.
-    """
+    """Names of marks, each on the nearest line that is free."""
     marks = [_around(place) for place in places]
     names: list[FrontName] = []
     taken: list[_Box] = []
@@ -308,7 +297,6 @@ def _shades(most: int) -> list[Shade]:
 
 
 def _path(front: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, float, float]]:
-    """The steps from one to the next: along, then up."""
     steps = []
     for one, other in pairwise(front):
         steps.append((one["x"], one["y"], other["x"], one["y"]))

@@ -16,24 +16,22 @@ from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.explore.drawing import drawing, groups_of, mark, style_sheet
 from accelbench.report.dashboard.explore.points import (
+    FIELDS,
+    FIGURES,
     MOST_POINTS,
     MOST_SENT,
+    PRESETS,
+    RANGES,
     ExploredPoints,
+    ExploreQuery,
+    explored,
+    figure_named,
     figures_there,
     points_of,
     rows_of,
     spread_of,
 )
-from accelbench.report.dashboard.explore.query import (
-    FIELDS,
-    FIGURES,
-    PRESETS,
-    RANGES,
-    ExploreQuery,
-    explored,
-    figure_named,
-)
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -153,7 +151,6 @@ class ExplorePages:
 
 
 def _columns(rows: Iterable[Row], known: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
-    """Points as columns: numbers by place, words once each."""
     colours = {group.name: group.colour for group in groups_of(known, chosen)}
     marks = [(row, mark(row, known, colours, ())) for row in rows]
     return {

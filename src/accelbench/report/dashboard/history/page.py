@@ -28,19 +28,12 @@ ORDERS = {_CHANGED: "what changed", _NEWEST: "newest", _NAME: "name"}
 
 @dataclass(frozen=True)
 class HistoryQuery:
-    """What an address asks for beside the filters.
+    """What an address asks for beside the filters."""
 
-    Attributes:
-        filters: these.
-        metric: the figure.
-        order: one of ORDERS.
-        search: words that have to be in the names.
-    """
-
-    filters: PageQuery
-    metric: str = _LATENCY
-    order: str = _CHANGED
-    search: str = ""
+    filters: PageQuery  # these
+    metric: str = _LATENCY  # the figure
+    order: str = _CHANGED  # one of ORDERS
+    search: str = ""  # words that have to be in the names
 
     @property
     def own(self) -> list[tuple[str, str]]:

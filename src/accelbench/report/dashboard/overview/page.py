@@ -1,11 +1,7 @@
 """The first page: what the store says, what changed, what is unsteady, what runs.
 
-What the overview says of a snapshot: worked out once for each, and kept with it.
-
-Cells say what is fastest without the store; whether anything may be compared with anything is asked
-of their launches, by the code that every ratio is made with. Of a store of a hundred thousand
-configurations those are looked at that may matter: what is fastest of each task, what failed, and
-what was measured last; how many are not is told.
+Findings are worked out once for each snapshot. Of a hundred thousand configurations only the
+fastest of each task, failures and the newest are looked at, and the page says how many are not.
 """
 
 from __future__ import annotations
@@ -94,22 +90,16 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class OverviewFindings:
-    """What a snapshot says.
+    """What a snapshot says."""
 
-    Attributes:
-        machine: of which; "" of an empty store.
-        points: the configurations that have figures.
-        keys: the cell of each result that was looked at.
-        looked_at: how many configurations were looked at, of how many on the machine.
-        unjudged: why the newest run is not compared with what was measured before it; "" where it
-            is, and where nothing was.
-    """
-
-    machine: str = ""
+    machine: str = ""  # of which; "" of an empty store
     findings: Findings = field(default_factory=Findings)
-    points: Sequence[Point] = ()
-    keys: dict[str, str] = field(default_factory=dict)
+    points: Sequence[Point] = ()  # the configurations that have figures
+    keys: dict[str, str] = field(default_factory=dict)  # the cell of each result that was looked at
+    #: how many configurations were looked at, of how many on the machine
     looked_at: tuple[int, int] = (0, 0)
+    #: why the newest run is not compared with what was measured before it; "" where it is, and
+    #: where nothing was
     unjudged: str = ""
 
     def cells_of(self, results: Iterable[Sequence[str]]) -> list[str]:
@@ -161,12 +151,7 @@ class FindingsKeeper:
         self._there = threading.Event()
 
     def of(self, snapshot: Snapshot, patience: float) -> OverviewFindings | None:
-        """Those of a snapshot; None as long as they are worked out.
-
-        Args:
-            snapshot: which.
-            patience: how many seconds to wait for them.
-        """
+        """Those of a snapshot; None if they are not worked out within `patience` seconds."""
         with self._lock:
             if self._at != snapshot.at:
                 self._at, self._made, self._trouble = snapshot.at, None, ""

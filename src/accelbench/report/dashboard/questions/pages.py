@@ -1,14 +1,8 @@
-"""`recommend` and `predict` as forms: the command itself answers, in a process of its own.
+"""`recommend` and `predict` as forms, and how good predictions are.
 
-So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
-What takes longer than a moment does not hold the page: it says what is being done and for how long,
-comes again by itself, and has a button that ends it.
-
-Questions that take a while: worked on one after the other, beside the pages that wait.
-
-How good predictions are of what the store has measured: a page of its own.
-
-It is calculated when somebody opens it, once for each snapshot: no other page waits for it.
+The command itself answers in a process of its own, one question after the other: a page says what
+the command says, and no answer can bring the dashboard down. A page that waits comes again by
+itself.
 """
 
 from __future__ import annotations
@@ -34,7 +28,7 @@ from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.report.charts.words import safe
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
+from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
@@ -47,7 +41,7 @@ from accelbench.report.dashboard.questions.forms import (
 )
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
-from accelbench.report.full_report.told_findings import CAPTION, HEADERS, score_rows
+from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
 from accelbench.report.prediction_evidence import (
     BATCH_SCALING,
     PredictionEvidence,
@@ -69,14 +63,7 @@ class StoppedError(AccelbenchError):
 
 
 class QuestionJob(Generic[T]):
-    """A question, and how far the work on it is.
-
-    Args:
-        make: works on it, and tells `hear` of the job what it does.
-
-    Attributes:
-        stage: what is being done, in the words of whoever does it; "" where nothing was said.
-    """
+    """A question, and how far the work on it is. `make` tells `hear` of the job what it does."""
 
     def __init__(self, make: Callable[[QuestionJob[T]], T]) -> None:
         self._make = make
@@ -226,17 +213,11 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """What a command answered.
+    """What a command answered."""
 
-    Attributes:
-        document: as JSON, as it was printed.
-        text: as a terminal shows it.
-        code: its exit code.
-    """
-
-    document: str
-    text: str
-    code: int
+    document: str  # as JSON, as it was printed
+    text: str  # as a terminal shows it
+    code: int  # its exit code
 
     @property
     def table(self) -> AnswerTable:
@@ -324,14 +305,12 @@ class QuestionPages:
 
     @property
     def _prices(self) -> str:
-        """The file of prices that the dashboard was started with; "" where there is none."""
         known = self.site.keeper.prices
         return "" if known is None else str(known.path)
 
     def _soon(
         self, job: QuestionJob[CommandAnswer]
     ) -> tuple[CommandAnswer | None, QuestionJob[CommandAnswer] | None]:
-        """The answer where it is there in a moment, else what is being worked on."""
         try:
             return job.result(_MOMENT_SECONDS), None
         except TimeoutError:
@@ -394,7 +373,6 @@ class QuestionPages:
                 )
 
     def _offered(self, snapshot: Snapshot) -> dict[str, list[str]]:
-        """Names for the fields, of what there are results of."""
         columns = {"models": "model", "hardware": "hardware", "runtimes": "runtime"}
         columns |= {"precisions": "precision"}
         return {
@@ -412,10 +390,6 @@ class QuestionPages:
 
 def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.ProcessEnd:
     """A command that answered.
-
-    Args:
-        words: of its command line.
-        hear: told what it does meanwhile.
 
     Raises:
         UsageError: It refused the question.

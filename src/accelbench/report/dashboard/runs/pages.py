@@ -1,11 +1,4 @@
-"""The pages that look at runs: all of them, and one, which may still go on.
-
-Run against run: what `accelbench check` answers, as a page, worst first.
-
-How far a run is that goes on, and about how long it still takes. Pure.
-
-Nobody knows what launches to come take: the mean of those that are done stands for them.
-"""
+"""The pages of runs: all, one that may still go on, and one against another."""
 
 from __future__ import annotations
 
@@ -209,7 +202,6 @@ class RunComparison:
 
 
 def _runs(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Runs to choose from, the newest first, each with what it is called."""
     rows = snapshot.ask(
         "SELECT run_id, label, started_at FROM run"
         " ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT ?",
@@ -226,7 +218,6 @@ def _called(row: Row) -> str:
 
 
 def _cells(snapshot: Snapshot, questions: Sequence[CheckedQuestion]) -> Mapping[str, str]:
-    """The cell of each question's series that is shown today, to lead to it."""
     keys = sorted({str(q.row["series_key"]) for q in questions if q.row.get("series_key")})
     if not keys:
         return {}
@@ -247,19 +238,14 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run that goes on.
-
-    Attributes:
-        last: the configuration that was measured last; "" before the first.
-        remaining: in words, with “about”; "" where nobody can say.
-    """
+    """A run that goes on."""
 
     run_id: str
     started_at: str
     done: int
     planned: int
-    last: str
-    remaining: str
+    last: str  # the configuration that was measured last; "" before the first
+    remaining: str  # in words, with “about”; "" where nobody can say
 
 
 def progress_of(run: LiveRun) -> RunProgress:
@@ -279,7 +265,6 @@ def progress_of(run: LiveRun) -> RunProgress:
 
 
 def _mean_seconds(moments: Sequence[str]) -> float | None:
-    """From one result to the next; None where too few tell."""
     known = sorted(moment for moment in moments if moment)[-_PROGRESS_MOST:]
     if len(known) < _FEWEST:
         return None

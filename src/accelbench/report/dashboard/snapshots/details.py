@@ -1,8 +1,6 @@
-"""What lies behind a cell: its launches, their samples, the run that made them, their history.
+"""The store behind a cell: launches, samples, run, history; and the lines of a snapshot.
 
-Asked of the store itself, by the results' ids that the snapshot has: a cell has a few.
-
-Lines of a snapshot: what was measured in several runs, whatever versions it went through.
+Launches are read by the ids of results that the snapshot has: a cell has a few.
 """
 
 from __future__ import annotations
@@ -138,13 +136,8 @@ def history_of(
 ) -> list[Series]:
     """What became of some cells over time, those in which something changed first.
 
-    Args:
-        database: the store.
-        snapshot: which run was on which machine.
-        cells: of which; those without a series have no history.
-        metric: of which figure.
-        least: changes that are smaller are not told.
-        fewest: series with fewer points are left out, unless a run came after that has no figure.
+    Cells without a series have no history. Changes smaller than `least` are left out, and so are
+    series with fewer than `fewest` points, unless a run without a result came after them.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
@@ -246,18 +239,13 @@ _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batc
 
 @dataclass(frozen=True)
 class LineOrder:
-    """Which lines, and in which order.
+    """Which lines, and in which order."""
 
-    Attributes:
-        words: each of which has to be in the name of the model, engine, platform, device or
-            precision.
-        changed: series and machine of those that come first; the newest follow.
-        by_name: by their names instead.
-    """
-
+    #: each of which has to be in the name of the model, engine, platform, device or precision
     words: str = ""
+    #: series and machine of those that come first; the newest follow
     changed: Sequence[tuple[str, str]] = ()
-    by_name: bool = False
+    by_name: bool = False  # by their names instead
 
 
 EVERY_LINE = LineOrder()
